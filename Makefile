@@ -1,4 +1,5 @@
 # make serve   set everything up and start the service on http://127.0.0.1:8000
+# make docs    build the documentation, which the service then has under /docs/
 # make test    the same set-up, then every check that CI runs
 
 # Named by hand: make PYTHON=python3.13 ...  By default tools/install.sh looks for one that is new enough.
@@ -12,7 +13,7 @@ TEST_WORKERS ?= 2
 # Two test workers share the cores of a small machine; threads of their own would only wait for each other.
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1
 
-.PHONY: serve test setup page chromium lint typecheck page-check page-test pytest clean
+.PHONY: serve test setup page docs sbom chromium lint typecheck page-check page-test pytest clean
 # Steps of a check are told apart by their order, also under make -j.
 .NOTPARALLEL:
 
@@ -28,6 +29,14 @@ setup:
 
 page: setup
 	@$(BIN)/python tools/page.py build
+
+# The documentation in server/documentation, which the service has under /docs/.
+docs: setup
+	@$(BIN)/python tools/documentation.py
+
+# What a release is made of, as CycloneDX documents in dist/.
+sbom: setup
+	@$(BIN)/python tools/sbom.py
 
 chromium: setup
 	@$(BIN)/python tools/chromium.py
@@ -49,4 +58,4 @@ pytest: setup page chromium
 	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile
 
 clean:
-	rm -rf $(VENV) web/node_modules server/static .chromium
+	rm -rf $(VENV) web/node_modules server/static server/documentation .cache .chromium

@@ -1,4 +1,4 @@
-"""Build hook: the page is built into `server/static`, which goes into the wheel and is never committed."""
+"""Build hook: page and documentation are built into `server/`, which goes into the wheel; they are never committed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class PageBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the page, unless the target needs none: an editable install (`make` builds it) and the sources."""
+        """Build both, unless the target needs none: an editable install (`make` builds them) and the sources."""
         if self.target_name != "wheel" or version == "editable":
             return
         # The service shows them; in a checkout it finds them where they are.
@@ -28,8 +28,9 @@ class PageBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         if os.environ.get("FUSIONSCOPE_SKIP_PAGE"):
             return
         sys.path.insert(0, str(Path(self.root) / "tools"))
+        import documentation
         import page
 
         # A build that cannot have its page ends here, with one sentence: a service without one helps nobody.
-        if code := page.main(["build"]):
+        if code := page.main(["build"]) or documentation.main():
             raise SystemExit(code)

@@ -1,6 +1,6 @@
 """Whether TorchInductor's kernels are aligned with ours: over snippets, the pattern suite and models, on the CPU.
 
-    python -m bench.alignment --out docs/performance/alignment_cpu.json
+    python -m bench.alignment --out docs/performance/archive/alignment_cpu.json
     python -m bench.alignment --programs patterns --cases layernorm,rmsnorm
 
 Both compilers generate their kernels; nothing is built but where a graph breaks. Every kernel of
@@ -30,8 +30,9 @@ from compiler.options import Options
 from compiler.peer.aligned import aligned
 from compiler.peer.inductor import explore_peer
 from compiler.peer.our_terms import Translation
-from compiler.pipeline import Exploration, silenced
+from compiler.pipeline import compile_graphs
 from compiler.report import Graph, Peer, PeerKernel
+from compiler.stages.exploration import Exploration, silenced
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (ROOT / "tests" / "snippets", ROOT / "server" / "examples")
@@ -82,15 +83,14 @@ def programs(kinds: Sequence[str], folders: Sequence[Path]) -> Iterator[tuple[st
 def align(source: str, options: Options | None = None) -> tuple[list[Graph], Peer]:
     """Our graphs and the peer's kernels beside them. Raises what TorchInductor raises."""
     run = Exploration(source, options or Options(device="cpu"), lambda _: None, is_brief=True)
-    for name in ("capture", "lower", "schedule", "codegen"):
-        run.stage(name, getattr(run, name))
+    captured = compile_graphs(run).capture
     graphs = run.report.graphs
-    translation = Translation(graphs, run.captured.graphs if run.captured is not None else [])
+    translation = Translation(graphs, captured.graphs)
     with_backward = any(graph.phase == "backward" for graph in graphs)
     # Which graph comes after a break may depend on values: then all is built.
-    is_run = run.captured is not None and run.captured.graph_breaks > 0
+    is_run = captured.graph_breaks > 0
     with nullcontext() if is_run else _generating_only(), silenced(), run.changes.in_force():
-        for entry in run.captured.timed_entries if run.captured is not None else []:
+        for entry in captured.timed_entries:
             args, kwargs = entry.copy_arguments()
             _, explored = explore_peer(entry.eager, args, kwargs, run.device, with_backward=with_backward)
             for module in explored.modules:

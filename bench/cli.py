@@ -10,8 +10,8 @@
     fusionscope bench --suite opinfo --samples 2 --dtypes float32,int64
     fusionscope bench --suite predictions --device cuda --repeat 20 --out predictions.json
     fusionscope bench --suite random --programs 1000 --seed 0 --processes 2
-    fusionscope bench --suite fusion --out docs/performance/fusion.json
-    fusionscope bench --suite layouts --device cuda --out docs/performance/layouts_h200.json
+    fusionscope bench --suite fusion --out docs/performance/archive/fusion.json
+    fusionscope bench --suite layouts --device cuda --out docs/performance/archive/layouts_h200.json
     fusionscope bench --suite products --device cuda --out products.json
     fusionscope bench --suite scheduling --cases optimiser --nodes 500,1000
 
@@ -187,6 +187,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", type=Path, default=snippets.FOLDER, help="snippets to explore (tests/snippets)")
     parser.add_argument("--seed", type=int, default=0, help="of the inputs, or of the first random program (0)")
     parser.add_argument("--programs", type=int, default=200, help="random programs to compile and judge (200)")
+    parser.add_argument(
+        "--open-sizes", action="store_true", help="compile random programs with dynamic=True and call them at two sizes"
+    )
     parser.add_argument("--processes", type=int, help="at one time; of opinfo, random and wide 2, else 1")
     parser.add_argument("--nodes", type=_sizes, metavar="A,B", help="of the suite scheduling")
     operators = parser.add_argument_group("the suite opinfo, whose cases are operators of torch's own database")

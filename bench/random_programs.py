@@ -2,7 +2,8 @@
 
 Every program goes from its source through AOTAutograd (every tenth through Dynamo as well), lowering, scheduling and
 code generation; on a CPU the kernels of a batch are compiled by one run of the C++ compiler with the flags that all
-kernels are compiled with, on a GPU every program is compiled by `torch.compile(backend="fusionscope")`. What is
+kernels are compiled with, on a GPU every program is compiled by `torch.compile(backend="fusionscope")`. With
+`--open-sizes` all go through Dynamo with `dynamic=True` and are called at two sizes. What is
 compared are results, inputs after the call, strides, and which tensors share memory.
 """
 
@@ -23,7 +24,7 @@ from rich.console import Console
 
 from bench.environment import commit, write_json
 from bench.programs.check import Failure, Outcome
-from bench.programs.generate import generate
+from bench.programs.generate import generate, with_open_sizes
 
 METHOD = (
     "Each program is run by eager PyTorch, in float64, and in float64 with random noise of one epsilon in every step "
@@ -42,6 +43,7 @@ class Request:
     processes: int = 1
     batch: int = 100
     most_statements: int = 30
+    is_open: bool = False
 
     def batches(self) -> list[range]:
         seeds = range(self.seed, self.seed + self.programs)
@@ -50,7 +52,7 @@ class Request:
 
 def run(asked: argparse.Namespace, device: str, console: Console) -> int:
     """The command: 0 if every program gave what it must, else 1."""
-    request = Request(asked.programs, asked.seed, device, asked.processes)
+    request = Request(asked.programs, asked.seed, device, asked.processes, is_open=asked.open_sizes)
     environment = {"device": device, "torch": torch.__version__, "commit": commit()}
 
     def on_result(document: dict[str, Any]) -> None:
@@ -100,7 +102,11 @@ def check_apart(seeds: range, request: Request) -> Outcome:
     limit = 120 + SECONDS_OF_A_PROGRAM * len(seeds)
     try:
         ended = subprocess.run(
-            [*command, str(request.most_statements)], capture_output=True, text=True, timeout=limit, check=False
+            [*command, str(request.most_statements), *["open"] * request.is_open],
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
         )
         if ended.returncode == 0:
             return _read(ended.stdout)
@@ -108,8 +114,9 @@ def check_apart(seeds: range, request: Request) -> Outcome:
     except subprocess.TimeoutExpired:
         said = f"no end after {limit} seconds"
     if len(seeds) == 1:
-        script = generate(seeds.start, request.most_statements).script(request.device)
-        return Outcome(Counter(programs=1), [Failure(seeds.start, "crashed", [said], script)])
+        program = generate(seeds.start, request.most_statements)
+        program = with_open_sizes(program) if request.is_open else program
+        return Outcome(Counter(programs=1), [Failure(seeds.start, "crashed", [said], program.script(request.device))])
     halves = Outcome()
     for half in _halves(seeds):
         halves.add(check_apart(half, request))

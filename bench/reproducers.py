@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(asked.keep or temporary)
         folder.mkdir(parents=True, exist_ok=True)
         results: list[dict[str, Any]] = []
-        for program in [*_snippets(asked.files), *_patterns(asked.patterns, asked.size)]:
+        for program in [*_snippets(asked.files), *patterns(asked.patterns, asked.size, asked.device or "cpu")]:
             for one in run_all(program, folder, asked.device, asked.language):
                 results.append(one)
                 if asked.out:  # what was found stays, should this be stopped
@@ -61,19 +61,20 @@ def _snippets(files: Sequence[str]) -> list[Program]:
     return [Program(Path(file).name, Path(file).read_text()) for file in files]
 
 
-def _patterns(names: str | None, size: str) -> list[Program]:
+def patterns(names: str | None, size: str, device: str = "cpu") -> list[Program]:
+    """Patterns with commas between, or all, as snippets."""
     from bench.patterns import PATTERNS, SMOKE
 
     known = SMOKE if size == "tiny" else PATTERNS  # the others have no such inputs
     wanted = [] if names is None else list(known) if names == "all" else names.split(",")
-    return [Program(name, _PATTERN.format(name=name, size=size)) for name in wanted]
+    return [Program(name, _PATTERN.format(name=name, size=size, device=device)) for name in wanted]
 
 
 #: A pattern of the suite as a snippet: its function, and the inputs that the suite gives it.
 _PATTERN = """import torch
 from bench.patterns import PATTERNS
 case = PATTERNS["{name}"]
-case.call(torch.compile(case.function))(*case.inputs("{size}", torch.device("cpu"), 0))
+case.call(torch.compile(case.function))(*case.inputs("{size}", torch.device("{device}"), 0))
 """
 
 

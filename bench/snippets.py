@@ -12,7 +12,8 @@ from bench.contest import compile_with, fresh_caches, seconds_of, sentence_of, s
 from compiler.capture.capture import capture
 from compiler.capture.captured import EntryCall
 from compiler.options import Options, Timing
-from compiler.pipeline import explore, silenced
+from compiler.pipeline import explore
+from compiler.stages.exploration import silenced
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "snippets"
 

@@ -17,6 +17,7 @@ from compiler.capture.repeated_writes import write_to_repeated_memory
 from compiler.capture.shared_memory import OverlappingWrite
 from compiler.capture.torch_internals import is_forward_mode, leave_inductor_out_of_metrics, time_guards_as_they_are
 from compiler.capture.while_captured import shorten_captures_for
+from compiler.fx.fake_values import device_of
 from compiler.garbage import garbage_kept
 from compiler.options import Options
 
@@ -75,9 +76,3 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
 
 
 shorten_captures_for(fusionscope)
-
-
-def device_of(graph: torch.fx.GraphModule) -> torch.device:
-    """Where a graph runs: the first GPU that one of its values is on, else the CPU."""
-    devices = [value.device for node in graph.graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)]
-    return next((device for device in devices if device.type == "cuda"), torch.device("cpu"))

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 from compiler.matched_kernels import KernelChange, matched, total
 from compiler.report import Contestant, Graph, Kernel, Report, ReportModel, WhatIf
 from compiler.runtime.noise import Spread, are_apart
-from compiler.wording import counted
+from compiler.wording import byte_count, counted
 
 
 class Figure(ReportModel):
@@ -234,7 +234,7 @@ def _verdict(figures: list[Figure]) -> str:
             else f"as many generated kernels ({kernels.after:g})"
         )
     if moved.change:
-        said.append(f"{abs(moved.change):,.0f} bytes {'more' if moved.change > 0 else 'fewer'}")
+        said.append(f"{byte_count(abs(round(moved.change)))} {'more' if moved.change > 0 else 'less'}")
     said += _said_of_time(by_name["predicted", "generated kernels in a row"], "for")
     said += _said_of_time(by_name["measured", "compiled"], "on")
     return ", ".join(said) + "." if said else "Nothing of the two can be compared."

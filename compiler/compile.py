@@ -18,7 +18,6 @@ from torch.fx import GraphModule
 
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.fixed_sizes import fix_sizes
-from compiler.capture.passed import saved_outputs
 from compiler.capture.read_outputs import Read, soon_read
 from compiler.capture.written_back import mark_updates, written_back
 from compiler.codegen.cpp.product import render_product
@@ -36,6 +35,7 @@ from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.ir.size import Undecided
 from compiler.layout.choice import LayoutChoice
 from compiler.layout.decide import lower_in_layout
+from compiler.layout.passed import saved_outputs
 from compiler.lowering.in_place import update_inputs
 from compiler.lowering.streams import refusal_of_streams
 from compiler.lowering.unsupported import OpenSizesUnsupported, UnsupportedGraph

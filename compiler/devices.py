@@ -9,8 +9,8 @@ the H200 that is 0.91 of the data sheet's figure, and where we have not measured
 
 "Fitted" are constants that no single measurement gives: those with which the model of `schedule/cost/kernel.py` comes
 nearest to the times of some 1,100 kernels on an H200 (`fusionscope bench --suite predictions`;
-docs/performance/README.md says how near, and how near on kernels that were held out). Defaults of `Device` are fitted
-ones, and assumed of other GPUs.
+docs/performance/archive/README.md says how near, and how near on kernels that were held out). Defaults of `Device` are
+fitted ones, and assumed of other GPUs.
 `fusionscope doctor --measure` measures what can be measured of the machine at hand.
 
 Torch is read only where it is asked for a device: processes that compile kernels read this file and not torch.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import torch
 
 from compiler import report as rep
@@ -11,14 +9,15 @@ from compiler.capture.captured import CapturedGraph
 from compiler.capture.describe import describe_fx
 from compiler.capture.repeats import removed_repeats
 from compiler.capture.without_effect import without_effect
-from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel, kernel_lines
 from compiler.codegen.triton.levels import describe_levels
 from compiler.codegen.wrapper import call_text
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode, LoopGraph, Removed
-from compiler.layout.describe import describe_folding, describe_layout, describe_padding
+from compiler.layout.describe import describe_folding, describe_layout
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
+from compiler.padding.choice import describe_padding
 from compiler.replay.describe import describe_replay
 from compiler.rewrite.joint import rewrites_of
 from compiler.runtime.traffic import EagerCall, eager_traffic
@@ -36,12 +35,13 @@ from compiler.schedule.scheduler import context_of
 from compiler.schedule.units import UnitGraph
 
 
-def present_captured(graph: CapturedGraph) -> rep.Graph:
+def present_captured(graph: CapturedGraph, device: str) -> rep.Graph:
     return rep.Graph(
         name=graph.name,
         function=graph.function,
         phase=graph.phase,
         calls=graph.runner.calls,
+        device=device,
         fx=describe_fx(graph.dynamo) if graph.dynamo is not None else [],
         aten=describe_fx(graph.aten),
         guards=graph.guards,
@@ -212,24 +212,6 @@ def _steps(product: Product, kernel: RenderedKernel) -> list[rep.KernelStep]:
     before = len(product.before)
     calls = [rep.KernelStep(call=call.name) for call in product.calls]
     return [*functions[:before], *calls, *functions[before:]]
-
-
-def kernel_lines(rendered: RenderedKernel, group: Group) -> list[rep.KernelLine]:
-    """Each line of the kernel with the nodes that it computes for and the user's lines behind them."""
-    lines_of = {member.name: member.node.lines for member in group.members}
-    return [
-        rep.KernelLine(
-            line=line, nodes=list(nodes), user_lines=sorted({n for node in nodes for n in lines_of.get(node, ())})
-        )
-        for line, nodes in rendered.lines
-    ]
-
-
-def lines_through(steps: Iterable[tuple[int, int]], lines: Iterable[rep.KernelLine]) -> list[rep.KernelLine]:
-    """Where lines of a second text come from that was made of a first: `steps` are pairs of lines of the second and of
-    the first, `lines` those of the first. A line whose origin is not known is left out."""
-    known = {line.line: line for line in lines}
-    return [known[first].model_copy(update={"line": second}) for second, first in steps if first in known]
 
 
 def _present_library_call(node: ExternNode, compilation: GraphCompilation) -> rep.Kernel:

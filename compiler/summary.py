@@ -11,7 +11,7 @@ from compiler.runtime.wrong_results import Checked, finite, largest
 from compiler.wording import counted
 
 
-def summarise(report: Report, checked: Sequence[Checked], captured: Capture | None) -> Summary:
+def summarise(report: Report, checked: Sequence[Checked], captured: Capture) -> Summary:
     """Sums over graphs; a sum is left out where one of its terms is not known. `checked` is what came of checking each
     graph and each trained call."""
     graphs = report.graphs
@@ -26,8 +26,8 @@ def summarise(report: Report, checked: Sequence[Checked], captured: Capture | No
         unfused_bytes=_sum(_unfused_bytes(graph) for graph in graphs),
         bytes=sum(kernel.bytes for graph in graphs for kernel in graph.kernels) if has_kernels else None,
         floor_bytes=_sum(graph.floor_bytes for graph in graphs),
-        graph_breaks=captured.graph_breaks if captured else 0,
-        recompiles=captured.recompiles if captured else 0,
+        graph_breaks=captured.graph_breaks,
+        recompiles=captured.recompiles,
         eager_ms=eager.median_ms if eager else None,
         compiled_ms=compiled.median_ms if compiled else None,
         peer_ms=peer.median_ms if peer else None,
@@ -39,10 +39,10 @@ def summarise(report: Report, checked: Sequence[Checked], captured: Capture | No
     return summary
 
 
-def _peer_kernels(report: Report, captured: Capture | None) -> int | None:
+def _peer_kernels(report: Report, captured: Capture) -> int | None:
     """The peer compiles the first call of each function; after a recompilation our count speaks of more calls than
     that, and the two are not set side by side."""
-    if report.peer is None or not report.peer.kernels or captured is None or captured.recompiles:
+    if report.peer is None or not report.peer.kernels or captured.recompiles:
         return None
     return len(report.peer.kernels)
 

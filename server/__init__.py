@@ -18,7 +18,7 @@ verdicts, observed                    what a job's end means, and what the servi
 wire/, executors/, local_worker       what web and worker say, and who says it
 passed_on                             what of the environment they pass on to what they start
 cli, commands/, doctor                the command line
-answer, printer, summary, beside,
+answer, printer, summary, errors, beside,
   swept                               a report on one screen, all of it for a terminal, and as Markdown
 document, drawing, plain_text         the same as one HTML file, its picture, and what makes quoted text safe
 captured, launches, memory, compiling,

@@ -9,10 +9,10 @@ from rich.table import Table
 
 from compiler.refusals import Refusal, costliest
 from compiler.report import Graph, Kernel, Report
-from compiler.wording import counted
+from compiler.wording import byte_count, counted
 from server.beside import print_what_if
 from server.captured import break_sentences
-from server.figures import byte_count, microseconds, milliseconds
+from server.figures import microseconds, milliseconds
 from server.plain_text import visible
 from server.printer import print_error
 from server.wrong import untimed_sentence, wrong_sentences

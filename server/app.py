@@ -20,7 +20,7 @@ from server.identity import compiler_version
 from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
 from server.problems import Problem, problem_answers
 from server.request_context import HEADER, RequestContextMiddleware
-from server.routes import catalogue, explorations, health, lessons, page, renderings, session
+from server.routes import catalogue, documentation, explorations, health, lessons, page, renderings, session
 from server.security import SecurityMiddleware, SitePolicy
 from server.settings import Settings, WebSettings
 from server.state import WebState
@@ -83,6 +83,7 @@ def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None 
         app.include_router(router, dependencies=token, responses=common)
     app.include_router(health.router, responses=common)
     app.include_router(session.router)
+    documentation.install(app)
     page.install(app, settings.static_folder())
     return app
 

@@ -31,8 +31,8 @@ COOKIE = "fusionscope_token"
 
 SIGN_IN = "/session"
 
-_OPEN = frozenset({"/healthz", "/readyz", SIGN_IN, "/favicon.svg"})
-_OPEN_FOLDER = "/assets/"
+_OPEN = frozenset({"/healthz", "/readyz", SIGN_IN, "/favicon.svg", "/docs"})
+_OPEN_FOLDERS = ("/assets/", "/docs/")
 _PAGES = ("/x/", "/embed/")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _HIGHLIGHT = "/api/v1/highlight"
@@ -177,7 +177,7 @@ class AdmissionMiddleware:
         # Until more is known; the log names who was refused, too.
         state["client"] = address
         path: str = scope["path"]
-        if path not in _OPEN and not path.startswith(_OPEN_FOLDER):
+        if path not in _OPEN and not path.startswith(_OPEN_FOLDERS):
             try:
                 state["client"] = self._clients.of(scope, address)
             except Problem:

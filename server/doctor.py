@@ -97,8 +97,8 @@ def run_measurement(out: Path | None, large: int | None = None) -> int:
     """Measure the device at hand and print its record beside the one that the compiler knows; 0."""
     from torch import cuda, device
 
+    from compiler.calibration import measure_device, write_record
     from compiler.devices import MEASURED_FIELDS, RECORD_VARIABLE, current_device
-    from compiler.runtime.calibration import measure_device, write_record
 
     known = current_device()
     measured = measure_device(device("cuda" if cuda.is_available() else "cpu"), known, large)

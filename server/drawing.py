@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from compiler.report import Graph, Kernel
-from server.figures import byte_count
+from compiler.wording import byte_count
 from server.plain_text import one_line
 
 MOST_KERNELS = 60

@@ -11,11 +11,3 @@ def microseconds(value: float) -> str:
 def milliseconds(value: float) -> str:
     """In microseconds where it is less than one."""
     return microseconds(1e3 * value) if value < 1 else f"{value:,.3g} ms" if value < 1000 else f"{value:,.0f} ms"
-
-
-def byte_count(value: int) -> str:
-    """Three digits and a decimal unit, as on the page."""
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value} B"

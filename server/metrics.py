@@ -11,6 +11,16 @@ from server.wire.messages import Ended
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+GPU_GAUGES = {
+    "memory_used_bytes": "Memory of the GPU that processes have.",
+    "memory_total_bytes": "Memory that the GPU has.",
+    "temperature_c": "Temperature of the GPU, in degrees Celsius.",
+    "power_w": "What the GPU draws, in watts.",
+    "busy_share": "Share of the last moments in which a kernel ran on the GPU.",
+    "uncorrected_errors": "Errors of the GPU's memory that could not be corrected, since its driver was loaded.",
+}
+"""Figures of `GpuHealth`, by their names there."""
+
 
 class Metrics:
     """The counters of one service; seconds are wall time."""
@@ -99,6 +109,17 @@ class Metrics:
             "fusionscope_device_restarts", "Times that it had to be started again.", labels, registry=self.registry
         )
 
+        self.gpus = {
+            name: Gauge(f"fusionscope_gpu_{name}", description, labels, registry=self.registry)
+            for name, description in GPU_GAUGES.items()
+        }
+        self.gpu_slowed = Counter(
+            "fusionscope_gpu_slowed",
+            "Timed explorations while which the GPU was slowed, by what did it.",
+            ("by",),
+            registry=self.registry,
+        )
+
     def observe_end(self, device: str, ended: Ended) -> None:
         """Counts an attempt as the worker saw it. `device` is "cpu" or "cuda"."""
         self.jobs.labels(device, ended.ending).inc()
@@ -107,16 +128,21 @@ class Metrics:
             self.peak_memory_bytes.labels("host").observe(ended.peak_memory_bytes)
         if ended.peak_gpu_memory_bytes is not None:
             self.peak_memory_bytes.labels("gpu").observe(ended.peak_gpu_memory_bytes)
+        for cause in ended.gpu_while_timed.slowed_by if ended.gpu_while_timed is not None else ():
+            self.gpu_slowed.labels(cause).inc()
 
     def observe_devices(self, devices: Sequence[WorkerDevice]) -> None:
         """Takes the workers and their devices as they are now; those that are gone are told of no more."""
         gauges = (self.device_ready, self.device_slots, self.device_free_slots, self.device_restarts)
-        for gauge in gauges:
+        for gauge in (*gauges, *self.gpus.values()):
             gauge.clear()
         for one in devices:
             values = (one.ready, one.slots, one.free, one.restarts)
             for gauge, value in zip(gauges, values, strict=True):
                 gauge.labels(one.name, one.profile.device, one.profile.device_name).set(value)
+            told = {} if one.gpu is None else one.gpu.model_dump(include=set(GPU_GAUGES), exclude_none=True)
+            for name, value in told.items():
+                self.gpus[name].labels(one.name, one.profile.device, one.profile.device_name).set(value)
         self.worker_ready.set(any(one.ready for one in devices))
         self.worker_restarts.set(sum(one.restarts for one in devices))
 

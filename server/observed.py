@@ -77,7 +77,16 @@ def observed_sentences(seen: Observed) -> list[str]:
         used.append(f"at most {seen.peak_memory_bytes / 2**20:.0f} MiB of memory")
     confined = "not confined" if seen.tier == "trusted" else f"confined in tier {seen.tier}"
     ran = f"On {seen.device_name or seen.device}, {confined}, attempt {seen.attempt}."
-    return [f"It ended by {ended} after {', '.join(used)}.", ran, *seen.contradictions]
+    return [f"It ended by {ended} after {', '.join(used)}.", ran, *_slowed(seen), *seen.contradictions]
+
+
+def _slowed(seen: Observed) -> Iterator[str]:
+    gpu = seen.gpu_while_timed
+    if gpu is not None and gpu.slowed_by:
+        heat = "" if gpu.temperature_c_most is None else f", at up to {gpu.temperature_c_most:.0f} °C"
+        of = "" if gpu.sm_mhz_possible is None else f" of {gpu.sm_mhz_possible:.0f}"
+        clock = f"Its clock was as low as {gpu.sm_mhz_least:.0f}{of} MHz{heat}."
+        yield f"While it was timed the GPU was slowed ({', '.join(gpu.slowed_by)}): its times are too long. {clock}"
 
 
 def contradictions(claimed: Report, ended: Ended, profile: WorkerIdentity) -> Contradictions:

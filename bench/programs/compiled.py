@@ -2,7 +2,8 @@
 
 A program's first call is what captures it, so that call runs the captured graph by ATen; then the kernels of a whole
 batch are generated and compiled, and take the graph's place. What is judged is the second call, from Dynamo's guards or
-AOTAutograd's wrapper down to the kernels, on fresh inputs.
+AOTAutograd's wrapper down to the kernels, on fresh inputs. A program for open sizes is called with each of its inputs
+first, then judged with each.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from bench.programs.program import Program, namespace
 from compiler.backend import BoxedGraph
 from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import GraphRunner, Phase
-from compiler.capture.torch_internals import outside_fake_mode
+from compiler.capture.fixed_sizes import fix_sizes
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation, compile_graph, observed_compilations
 from compiler.devices import device_for
+from compiler.fx.fake_values import outside_fake_mode
+from compiler.ir.size import Undecided
 from compiler.lowering.decompositions import decompositions
+from compiler.lowering.unsupported import OpenSizesUnsupported
 from compiler.options import Options
 from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.executable import build_executable
@@ -63,7 +67,7 @@ class Part:
 class CompiledProgram:
     program: Program
     call: Callable[..., list[Any]]
-    make_inputs: Callable[[], list[Tensor]]
+    device: torch.device = CPU
     parts: list[Part] = field(default_factory=list)
     is_through_dynamo: bool = False
 
@@ -73,21 +77,30 @@ class CompiledProgram:
         nodes = [node for part in self.parts for node in part.graph.graph.output_node().all_input_nodes]
         return [node.meta["val"] for node in nodes if isinstance(node.meta.get("val"), Tensor)]
 
-    def run(self) -> tuple[list[Any], list[Tensor]]:
+    def capture(self) -> CompiledProgram:
+        for program in self.program.calls:
+            self.call(*self._inputs(program))
+        return self
+
+    def run(self, program: Program | None = None) -> tuple[list[Any], list[Tensor]]:
         """The results, and the inputs after the call. Raises RuntimeError where the call was captured anew."""
         graphs = len(self.parts)
-        inputs = self.make_inputs()
+        inputs = self._inputs(program or self.program)
         results = list(self.call(*inputs))
         if len(self.parts) > graphs:
             raise RuntimeError("the second call was captured anew, so that the kernels of the first did not run")
         return results, inputs
 
+    def _inputs(self, program: Program) -> list[Tensor]:
+        scope = namespace()
+        exec(program.make_inputs, scope)
+        made = scope["inputs"]()  # type: ignore[operator]
+        return made if self.device == CPU else [moved(tensor, self.device) for tensor in made]
+
 
 def capture(program: Program, through_dynamo: bool, wants_triton: bool = False) -> CompiledProgram:
-    """Everything up to the text of kernels."""
-    scope = namespace()
-    exec(program.make_inputs + program.function, scope)
-    function, make_inputs = scope["program"], scope["inputs"]
+    """Everything up to the text of kernels. Only Dynamo has the guards that open sizes need."""
+    function = _function(program)
     parts: list[Part] = []
 
     def compile_part(graph: torch.fx.GraphModule, *_: Any) -> GraphRunner:
@@ -95,8 +108,8 @@ def capture(program: Program, through_dynamo: bool, wants_triton: bool = False) 
         parts.append(Part(graph, _generate(graph, f"p{program.seed}_{len(parts)}_", wants_triton), runner))
         return runner
 
-    if through_dynamo:
-        call = _through_dynamo(function, compile_part)
+    if through_dynamo or program.is_open:
+        call = _through_dynamo(function, compile_part, program.is_open)
     else:
 
         def compile_directly(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> GraphRunner:
@@ -106,35 +119,35 @@ def capture(program: Program, through_dynamo: bool, wants_triton: bool = False) 
         call = aot_function(
             function, compile_directly, decompositions=decompositions(), inference_compiler=compile_directly
         )
-    call(*make_inputs())
-    return CompiledProgram(program, call, make_inputs, parts, through_dynamo)
+    return CompiledProgram(program, call, CPU, parts, through_dynamo or program.is_open).capture()
 
 
 def capture_on(program: Program, device: torch.device) -> CompiledProgram:
     """`torch.compile` as anyone would call it, on another device; its first call compiles."""
-    scope = namespace()
-    exec(program.make_inputs + program.function, scope)
-    make_inputs, function = scope["inputs"], scope["program"]
     parts: list[Part] = []
 
     def compile_part(graph: torch.fx.GraphModule, _phase: Phase) -> BoxedGraph:
         with observed_compilations(lambda made: parts.append(Part(graph, made, None))):
             return BoxedGraph(compile_graph(graph, Options(), device))
 
-    call = _through_dynamo(function, compile_part)
-    compiled = CompiledProgram(program, call, lambda: [moved(x, device) for x in make_inputs()], parts, True)
-    call(*compiled.make_inputs())
-    return compiled
+    call = _through_dynamo(_function(program), compile_part, program.is_open)
+    return CompiledProgram(program, call, device, parts, True).capture()
 
 
-def _through_dynamo(function: Any, compile_part: Any) -> Any:
+def _function(program: Program) -> Any:
+    scope = namespace()
+    exec(program.function, scope)
+    return scope["program"]
+
+
+def _through_dynamo(function: Any, compile_part: Any, is_open: bool) -> Any:
     """`torch.compile` of the whole function, or an error: past its limit of compilations, which all functions of a
     batch share (they are called through one frame of Dynamo's), it would go on in eager and prove nothing."""
 
     def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
         return compile_through_aot(graph, inputs, compile_part)
 
-    compiled = torch.compile(function, backend=backend, dynamic=False, fullgraph=True)
+    compiled = torch.compile(function, backend=backend, dynamic=is_open, fullgraph=True)
 
     def call(*inputs: Tensor) -> Any:
         with compilations_unlimited():
@@ -167,8 +180,13 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 
 def _generate(graph: torch.fx.GraphModule, prefix: str, wants_triton: bool) -> GraphCompilation:
     compilation = GraphCompilation(CPU, device_for("sm_90" if wants_triton else CPU), Options())
-    compilation.lower(graph)
-    compilation.plan()
+    try:
+        compilation.lower(graph)
+        compilation.plan()
+    except (Undecided, OpenSizesUnsupported):
+        if not fix_sizes(graph):  # as `compile_graph` does
+            raise
+        return _generate(graph, prefix, wants_triton)
     schedule = compilation.schedule
     assert schedule is not None
     # Kernels of all programs go into one library, so their names must differ.

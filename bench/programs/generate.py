@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -56,6 +56,9 @@ SIZES = [1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 40, 130]
 LARGEST_INPUT = 3000
 #: Elements of one tensor; a repeated or joined one may be larger than an input.
 LARGEST_TENSOR = 20000
+Larger = Callable[[int], int]
+#: What becomes of sizes from 2 on where a program is called with others: multiples can be reshaped as the sizes can.
+LARGER: list[Larger] = [lambda size: 3 * size, lambda size: 2 * size, lambda size: size + 5, lambda size: size + 1]
 
 
 def generate(seed: int, most_statements: int = 30) -> Program:
@@ -86,6 +89,21 @@ def generate(seed: int, most_statements: int = 30) -> Program:
     return replace(program, results=tuple(results))
 
 
+def with_open_sizes(program: Program) -> Program:
+    """The same program for sizes left open, to be called with larger inputs too: by the first of `LARGER` that gives
+    its statements a meaning, or not at all where none does, since a size stands in a statement."""
+    program = replace(program, is_open=True)
+    for larger in LARGER:
+        inputs = _inputs(random.Random(program.seed), larger)
+        try:
+            tensors = run(replace(program, inputs=inputs)).eager.values()
+        except Rejected:
+            continue
+        if all(value.numel() <= 4 * LARGEST_TENSOR for value in tensors if isinstance(value, torch.Tensor)):
+            return replace(program, larger_inputs=inputs)
+    return program
+
+
 def _draw(pick: Pick, number: int) -> Statement | None:
     operator = pick.rng.choices(list(OPERATORS), list(OPERATORS.values()))[0]
     try:
@@ -111,42 +129,51 @@ def _without(statement: Statement, worlds: Worlds, program: Program) -> Worlds:
 # --- inputs
 
 
-def _inputs(rng: random.Random) -> tuple[tuple[str, str], ...]:
+def _inputs(rng: random.Random, larger: Larger | None = None) -> tuple[tuple[str, str], ...]:
     """Two to four tensors whose shapes are made of the same few sizes, so that they meet."""
-    sizes = [rng.choice(SIZES) for _ in range(3)]
-    made = [_floating(rng, sizes), rng.choice([_floating, _integral])(rng, sizes)]
-    made += [rng.choice([_floating, _integral, _mask])(rng, sizes) for _ in range(rng.randint(0, 2))]
+    shapes = _Shapes(rng, [rng.choice(SIZES) for _ in range(3)], larger)
+    made = [_floating(rng, shapes), rng.choice([_floating, _integral])(rng, shapes)]
+    made += [rng.choice([_floating, _integral, _mask])(rng, shapes) for _ in range(rng.randint(0, 2))]
     return tuple((name, text) for name, text in zip("abcd", made))
 
 
-def _shape(rng: random.Random, sizes: list[int]) -> list[int]:
-    rank = rng.choices([0, 1, 2, 3, 4], [1, 3, 8, 4, 1])[0]
-    shape = [
-        rng.choice([*sizes[-rank:], *sizes, 1]) if rng.random() < 0.4 else sizes[place % 3] for place in range(rank)
-    ]
-    if rng.random() < 0.02 and shape:
-        shape[rng.randrange(rank)] = 0
-    while torch.Size(shape).numel() > LARGEST_INPUT:
-        shape[shape.index(max(shape))] = 2
-    return shape
+@dataclass(frozen=True)
+class _Shapes:
+    """Shapes made of `sizes`; what is `larger` is so after all has been drawn."""
+
+    rng: random.Random
+    sizes: list[int]
+    larger: Larger | None
+
+    def draw(self) -> list[int]:
+        rng, sizes = self.rng, self.sizes
+        rank = rng.choices([0, 1, 2, 3, 4], [1, 3, 8, 4, 1])[0]
+        shape = [
+            rng.choice([*sizes[-rank:], *sizes, 1]) if rng.random() < 0.4 else sizes[place % 3] for place in range(rank)
+        ]
+        if rng.random() < 0.02 and shape:
+            shape[rng.randrange(rank)] = 0
+        while torch.Size(shape).numel() > LARGEST_INPUT:
+            shape[shape.index(max(shape))] = 2
+        return [self.larger(size) if self.larger and size > 1 else size for size in shape]
 
 
-def _floating(rng: random.Random, sizes: list[int]) -> str:
-    shape = _shape(rng, sizes)
+def _floating(rng: random.Random, shapes: _Shapes) -> str:
+    shape = shapes.draw()
     dtype = rng.choices(["f32", "bf16", "f16", "f64"], [8, 2, 2, 1])[0]
     if rng.random() < 0.7:
         return _strided(rng, shape, lambda shape: f"(torch.randint(-24, 25, {shape}) / 8).to({dtype})")
     return _strided(rng, shape, lambda shape: f"torch.randn({shape}).to({dtype})")
 
 
-def _integral(rng: random.Random, sizes: list[int]) -> str:
+def _integral(rng: random.Random, shapes: _Shapes) -> str:
     dtype = rng.choices(["i64", "i32", "i16", "i8", "u8"], [5, 3, 1, 1, 1])[0]
     low, high = (0, 50) if dtype == "u8" else (-20, 21)
-    return _strided(rng, _shape(rng, sizes), lambda shape: f"torch.randint({low}, {high}, {shape}).to({dtype})")
+    return _strided(rng, shapes.draw(), lambda shape: f"torch.randint({low}, {high}, {shape}).to({dtype})")
 
 
-def _mask(rng: random.Random, sizes: list[int]) -> str:
-    return _strided(rng, _shape(rng, sizes), lambda shape: f"torch.randint(0, 2, {shape}).to(bool_)")
+def _mask(rng: random.Random, shapes: _Shapes) -> str:
+    return _strided(rng, shapes.draw(), lambda shape: f"torch.randint(0, 2, {shape}).to(bool_)")
 
 
 def _strided(rng: random.Random, shape: list[int], make: Callable[[list[int]], str]) -> str:

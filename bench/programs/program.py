@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -37,6 +37,15 @@ class Program:
     inputs: tuple[tuple[str, str], ...]
     statements: tuple[Statement, ...]
     results: tuple[str, ...]
+    #: Whether sizes are left open when it is compiled, and the inputs of a second call, of other sizes, if it has one.
+    is_open: bool = False
+    larger_inputs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def calls(self) -> tuple[Program, ...]:
+        """The program with the inputs of each call. The larger ones come first as often as second."""
+        larger = (replace(self, inputs=self.larger_inputs, larger_inputs=()),) if self.larger_inputs else ()
+        return (self, *larger)[:: -1 if self.seed % 2 else 1]
 
     @property
     def function(self) -> str:
@@ -54,9 +63,12 @@ class Program:
     def script(self, device: str = "cpu") -> str:
         """A Python file that shows what eager and what Fusionscope give, and how far they are apart."""
         dtypes = "\n".join(f"{name} = {dtype}" for name, dtype in DTYPES.items())
+        makers = [one.make_inputs.replace("def inputs", f"def inputs{place}") for place, one in enumerate(self.calls)]
+        names = ", ".join(f"inputs{place}" for place in range(len(makers)))
         return SCRIPT.format(
-            seed=self.seed, dtypes=dtypes, make_inputs=self.make_inputs, function=self.function, device=device
-        )
+            seed=self.seed, dtypes=dtypes, make_inputs="\n\n".join(makers), function=self.function, device=device,
+            names=names, is_open=self.is_open,
+        )  # fmt: skip
 
 
 SCRIPT = """# Random program of seed {seed}.
@@ -70,12 +82,13 @@ import torch.nn.functional as F
 
 {function}
 
-given, expected = [x.to({device!r}) for x in inputs()], inputs()
-ours = torch.compile(program, backend="fusionscope", dynamic=False)(*given)
-eager = program(*expected)
-for place, (a, b) in enumerate(zip([*ours, *given], [*eager, *expected])):
-    difference = (a.cpu().double() - b.double()).abs()
-    print(place, a.dtype, tuple(a.shape), a.stride(), b.stride(), difference.max().item() if difference.numel() else 0)
+compiled = torch.compile(program, backend="fusionscope", dynamic={is_open})
+for inputs in [{names}]:
+    given, expected = [x.to({device!r}) for x in inputs()], inputs()
+    ours, eager = compiled(*given), program(*expected)
+    for place, (a, b) in enumerate(zip([*ours, *given], [*eager, *expected])):
+        error = (a.cpu().double() - b.double()).abs()
+        print(place, a.dtype, tuple(a.shape), a.stride(), b.stride(), error.max().item() if error.numel() else 0)
 """
 
 

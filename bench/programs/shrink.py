@@ -19,8 +19,8 @@ def shrink(program: Program, is_wrong: Callable[[Program], bool], most_tries: in
         if tries > most_tries:
             return False
         try:
-            worlds = run(candidate)
-            if any(name not in worlds.eager for name in candidate.results):
+            worlds = [run(call) for call in candidate.calls]
+            if any(name not in worlds[0].eager for name in candidate.results):
                 return False
         except Rejected:
             return False

@@ -33,7 +33,7 @@ def first_line(samples: int) -> dict[str, Any]:
             found = re.search(r"first line (\d+\.\d+)", report["output"])
             assert found is not None, report
             seconds.append(float(found[1]) - asked)
-    return {"request to first line": in_milliseconds(seconds[1:])}
+        return {"request to first line": in_milliseconds(seconds[1:])} | _spares(service)
 
 
 def snippet(path: Path, samples: int, at_once: int) -> dict[str, Any]:
@@ -59,7 +59,19 @@ def snippet(path: Path, samples: int, at_once: int) -> dict[str, Any]:
             ends = list(threads.map(lambda text: (_explore(client, text)["status"], time.monotonic()), together))
         assert all(status == "ok" for status, _ in ends)
         results[f"{path.stem}, {at_once} at once"] = {"last_s": round(max(end for _, end in ends) - started, 2)}
+        results |= _spares(service)
     return results
+
+
+def _spares(service: Running) -> dict[str, Any]:
+    """How long spares took to be warm, and the steps of the latest. One that a job took meanwhile tells less."""
+    spares = service.said("spare_warm")
+    whole = [spare for spare in spares if not spare["taken"]]
+    if not whole:
+        return {"spares": {"made": len(spares), "taken before they were warm": len(spares)}}
+    times = in_milliseconds([spare["seconds"] for spare in whole])
+    taken = len(spares) - len(whole)
+    return {"spares": {**times, "taken before they were warm": taken, "steps_s": whole[-1]["steps"]}}
 
 
 def stored(requests: int, connections: int) -> dict[str, Any]:

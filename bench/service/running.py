@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -83,6 +84,11 @@ class Running(Program):
     def processes(self) -> dict[int, int]:
         """The living processes below the program, itself included, with their parents."""
         return _tree(self.process)
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """The lines of its log, and of its worker's, that tell of `event`."""
+        lines = (self.folder / "log").read_text(errors="replace").splitlines()
+        return [told for line in lines if event in line and (told := json.loads(line)).get("event") == event]
 
     def web_memory(self) -> int:
         """Resident bytes of the web program alone."""

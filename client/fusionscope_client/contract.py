@@ -120,6 +120,30 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class CallErrors:
+    """One result or gradient of a call, with rounded values, of everybody who gave it, element by element."""
+
+    #: The function that was called.
+    entry: str = ""
+
+    #: Its name: "the result", "result 2", "the gradient of x".
+    output: str = ""
+
+    #: The seed of the inputs. The snippet's own seed is its own inputs; for the others each floating argument has
+    #: values drawn from its own.
+    seed: int = 0
+
+    #: Its dtype by torch's name.
+    dtype: str = ""
+
+    #: How many elements were compared; a complex one is two.
+    elements: int = 0
+
+    #: Everybody's, eager's first.
+    of: list[ContestantErrors] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class CallTimes:
     """One call of a graph, measured: until the host has returned, and between the events before its first launch and
     after its last, in microseconds; the least of the calls that were timed."""
@@ -212,6 +236,24 @@ class Contestant:
 
     #: Seconds of its first call, compiling included; null where it was not taken.
     compile_s: Optional[float] = None
+
+    #: Whether its time differs measurably from eager's; null where that is not known.
+    differs_from_eager: Optional[bool] = None
+
+
+@dataclass(frozen=True)
+class ContestantErrors:
+    """How far one contestant's output is from float64."""
+
+    #: Its name, as among the contestants that were timed.
+    contestant: str = ""
+
+    #: Null where the two cannot be compared.
+    errors: Optional[ElementErrors] = None
+
+    #: Where rounding does not explain it, what is wrong with it, in a clause: an error, another dtype or shape, or NaN
+    #: or an infinity where neither float64 nor eager has it.
+    problem: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -506,6 +548,26 @@ class FxNode:
 
 
 @dataclass(frozen=True)
+class GpuWhileTimed:
+    """Clocks of the GPU while the snippet had it for itself, to be timed. The service looked from outside."""
+
+    #: How often the service looked.
+    looks: int = 0
+
+    #: Lowest clock of its multiprocessors that was seen, in MHz.
+    sm_mhz_least: float = 0.0
+
+    #: Highest clock that it has, in MHz.
+    sm_mhz_possible: Optional[float] = None
+
+    #: Highest temperature that was seen, in degrees Celsius.
+    temperature_c_most: Optional[float] = None
+
+    #: What slowed it at any of these looks, such as "power cap"; empty where nothing did.
+    slowed_by: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class GradientCheck:
     """One result or gradient of a whole trained function: errors of eager and compiled against it in float64. An error
     is null where the two cannot be compared."""
@@ -544,6 +606,9 @@ class Graph:
 
     #: How often the snippet ran it.
     calls: int = 0
+
+    #: Where its kernels run: cpu or cuda. Beside a GPU, a graph of CPU tensors runs on the CPU.
+    device: str = ""
 
     #: The graph as Dynamo captured it.
     fx: list[FxNode] = field(default_factory=list)
@@ -1208,6 +1273,9 @@ class Observed:
     #: Most memory on the GPU at one time.
     peak_gpu_memory_bytes: Optional[int] = None
 
+    #: Clocks of its GPU meanwhile; null on a CPU, or where the driver says nothing.
+    gpu_while_timed: Optional[GpuWhileTimed] = None
+
     #: What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing, by the operator.
     tier: Optional[str] = None
 
@@ -1423,6 +1491,12 @@ class Peer:
 
     #: Times and errors of all that were asked.
     contestants: list[ContestantOutcome] = field(default_factory=list)
+
+    #: Of whole calls, how far everybody is from float64, for several seeds of the inputs.
+    errors: list[CallErrors] = field(default_factory=list)
+
+    #: For which seeds there are errors, and why for no more, in a sentence.
+    seeds: str = ""
 
     #: What it made of the snippet, or why it was not asked, in sentences.
     message: Optional[str] = None

@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 MOST_ROWS = 60
 _MOST_CHARACTERS = 60
+_MOST_CHARACTERS_IN_HTML = 300
 _MOST_REFUSALS = 3
 #: What a table of such rows shows, in this order; of other rows it shows every field that is plain.
 _COLUMNS = {
@@ -24,7 +25,10 @@ _STYLE = (
     "<style>.fusionscope{font-family:system-ui,sans-serif;line-height:1.45}"
     ".fusionscope .bar{border-left:4px solid #0072b2;padding:.3em .8em;margin:.3em 0}"
     ".fusionscope .wrong{border-color:#b00020}.fusionscope table{font-variant-numeric:tabular-nums}"
-    ".fusionscope td{text-align:left}.fusionscope .predicted{font-style:italic}</style>"
+    # Notebooks put every cell to the right, by rules that come later than these.
+    ".fusionscope :is(th,td){text-align:left!important;max-width:34em}.fusionscope .long{min-width:22em}"
+    ".fusionscope .number{text-align:right!important;white-space:nowrap}"
+    ".fusionscope .bar small{display:block;opacity:.8}.fusionscope .predicted{font-style:italic}</style>"
 )
 
 
@@ -102,6 +106,24 @@ def visible(text: str) -> str:
     return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "\ufffd" for c in text)
 
 
+def figures_words(report: Any) -> str:
+    """The figures of the answer: bytes, times and errors, as far as they are known, and the device that they are of."""
+    summary, device = report.contents.summary, report.contents.environment.device_name
+    told = []
+    if summary.eager_bytes is not None and summary.bytes is not None:
+        told.append(f"{bytes_words(summary.eager_bytes)} → {bytes_words(summary.bytes)} moved")
+    if summary.eager_ms is not None and summary.compiled_ms is not None:
+        told.append(f"{_time_words(summary.eager_ms)} → {_time_words(summary.compiled_ms)} on {device}")
+    if summary.compiled_error is not None and summary.eager_error is not None:
+        told.append(f"largest relative error {summary.compiled_error:.1e} (eager {summary.eager_error:.1e})")
+    return ", ".join(told)
+
+
+def _time_words(milliseconds: float) -> str:
+    value, unit = (milliseconds, "ms") if milliseconds >= 1 else (1000 * milliseconds, "µs")
+    return f"{value:.3g}\N{NARROW NO-BREAK SPACE}{unit}"
+
+
 def _kernel_row(kernel: Any) -> dict[str, Any]:
     time = f"{kernel.measured_us:,.1f}\N{NARROW NO-BREAK SPACE}µs" if kernel.measured_us is not None else ""
     predicted = (
@@ -148,9 +170,9 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
-def _cut(text: str) -> str:
+def _cut(text: str, most: int = _MOST_CHARACTERS) -> str:
     text = re.sub(r"[ \t\r\n]+", " ", text).strip()
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 # --- HTML
@@ -161,7 +183,8 @@ def report_html(report: Any) -> str:
     is_wrong = bool(contents.wrong_results) or contents.error is not None
     told = [one.message for one in contents.wrong_results]
     told.append(_error_words(contents.error) if contents.error is not None else report.verdict or contents.status)
-    parts = [f'<div class="bar{" wrong" if is_wrong else ""}">{"<br>".join(map(_safe, told))}</div>']
+    figures = "" if is_wrong else f"<small>{_safe(figures_words(report))}</small>"
+    parts = [f'<div class="bar{" wrong" if is_wrong else ""}">{"<br>".join(map(_safe, told))}{figures}</div>']
     if report.kernels:
         parts.append(report.map.svg())
         parts.append(
@@ -195,17 +218,18 @@ def _rows_html(records: Iterable[Mapping[str, Any]]) -> str:
         return "<p>None.</p>"
     names = [name for name in rows[0] if any(row.get(name) not in (None, "", []) for row in rows)]
     head = "".join(f"<th>{_safe(name)}</th>" for name in names)
-    body = "".join(
-        f"<tr>{''.join(_cell_html(_cell(row.get(name))) for name in names)}</tr>" for row in rows[:MOST_ROWS]
-    )
+    body = "".join(f"<tr>{''.join(_cell_html(row.get(name)) for name in names)}</tr>" for row in rows[:MOST_ROWS])
     more = f"<p>… and {len(rows) - MOST_ROWS} more</p>" if len(rows) > MOST_ROWS else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
-def _cell_html(text: str) -> str:
-    whole = f' title="{_safe(text)}"' if len(text) > _MOST_CHARACTERS else ""
-    predicted = ' class="predicted"' if text.endswith(" predicted") else ""
-    return f"<td{whole}{predicted}>{_safe(_cut(text))}</td>"
+def _cell_html(value: Any) -> str:
+    text = _cell(value)
+    whole = f' title="{_safe(text)}"' if len(text) > _MOST_CHARACTERS_IN_HTML else ""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    kinds = {"long": len(text) > _MOST_CHARACTERS, "number": is_number, "predicted": text.endswith(" predicted")}
+    named = " ".join(kind for kind, holds in kinds.items() if holds)
+    return f"<td{f' class={named!r}' if named else ''}{whole}>{_safe(_cut(text, _MOST_CHARACTERS_IN_HTML))}</td>"
 
 
 def _safe(text: Optional[str]) -> str:

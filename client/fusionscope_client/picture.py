@@ -15,6 +15,8 @@ COLOURS = ("#0072b2", "#c65a00", "#00805c", "#a8458a", "#8a7200", "#2f7fa8", "#6
 MOST_KERNELS = 60
 _MOST_REFUSALS = 10
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _EDGE = 250, 58, 72, 52, 64
+_MARGIN = 8
+_FAINT = ' fill-opacity="0.75"'
 _LANES = 5
 """Curves of refusals beside each other, before they share one."""
 _MOST_CHARACTERS = 30
@@ -42,14 +44,17 @@ class Picture:
         self._contents = contents
 
     def svg(self) -> str:
-        parts, width, y = [], 2 * _EDGE + _WIDTH, float(_EDGE)
+        parts, width, y = [], 2 * _EDGE + _WIDTH, float(_MARGIN)
         for graph in self._contents.graphs:
             if not graph.kernels:
                 continue
             drawn, graph_width, height = _graph(graph, y)
             parts.append(drawn)
             width, y = max(width, int(graph_width)), y + height
-        size = f'width="{width}" height="{int(y + _EDGE)}" viewBox="0 0 {width} {int(y + _EDGE)}"'
+        # Left of the boxes there is room for refusals, where there are any.
+        left = 0 if any("stroke-dasharray" in part for part in parts) else _EDGE - _MARGIN
+        width, height = width - left, int(y - _GAP_Y + _MARGIN)
+        size = f'width="{width}" height="{height}" viewBox="{left} 0 {width} {height}"'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="Kernels and what goes through '
             f'memory between them" font-family="system-ui, sans-serif" font-size="12">{"".join(parts)}</svg>'
@@ -69,7 +74,7 @@ def _graph(graph: Any, top: float) -> tuple[str, float, float]:
         for column, place in enumerate(places)
     }
     cut = f"; the first {MOST_KERNELS} of {len(graph.kernels)} kernels" if len(graph.kernels) > len(kernels) else ""
-    parts = [_text(_EDGE, top + 12, f"{graph.name}{cut}", "#666")]
+    parts = [_text(_EDGE, top + 12, f"{graph.name}{cut}", _FAINT)]
     parts += _edges(graph, kernels, boxes)
     parts += _refused(graph, kernels, boxes)
     parts += [_kernel(kernel, place, boxes[place]) for place, kernel in enumerate(kernels)]
@@ -101,7 +106,7 @@ def _edges(graph: Any, kernels: Sequence[Any], boxes: dict[int, _Box]) -> list[s
                 (x1, y1), (x2, y2) = boxes[writers[name]].bottom(), boxes[place].top()
                 parts.append(f'<path d="M{x1:g} {y1:g}C{x1:g} {y1 + 24:g} {x2:g} {y2 - 24:g} {x2:g} {y2:g}" '
                              f'fill="none" stroke="#888" stroke-width="{thick:.1f}"/>')  # fmt: skip
-                parts.append(_text((x1 + x2) / 2 + 6, (y1 + y2) / 2 + 4, bytes_words(sizes.get(name, 0)), "#666"))
+                parts.append(_text((x1 + x2) / 2 + 6, (y1 + y2) / 2 + 4, bytes_words(sizes.get(name, 0)), _FAINT))
         writers.update(dict.fromkeys(kernel.writes, place))
     return parts
 
@@ -121,7 +126,7 @@ def _refused(graph: Any, kernels: Sequence[Any], boxes: dict[int, _Box]) -> list
         told = _safe(f"{decision.a} and {decision.b} were not fused: {decision.message}")
         curve = f"M{x1:g} {y1:g}C{x1 - bulge:g} {y1:g} {x2 - bulge:g} {y2:g} {x2:g} {y2:g}"
         parts.append(
-            f'<path d="{curve}" fill="none" stroke="#b00020" stroke-width="1.6" stroke-dasharray="5 4">'
+            f'<path d="{curve}" fill="none" stroke="#d03a4a" stroke-width="1.6" stroke-dasharray="5 4">'
             f"<title>{told}</title></path>"
         )
     return parts
@@ -134,9 +139,9 @@ def _kernel(kernel: Any, place: int, box: _Box) -> str:
     return (
         f'<g><title>{title}</title><rect x="{box.x:g}" y="{box.y:g}" width="{_WIDTH}" height="{_HEIGHT}" rx="6" '
         f'fill="{colour}" fill-opacity="0.14" stroke="{colour}"/>'
-        + _text(box.x + 10, box.y + 18, _cut(f"K{place + 1} {kernel.name}"), colour, ' font-weight="600"')
-        + _text(box.x + 10, box.y + 34, _cut(nodes), "currentColor")
-        + _text(box.x + 10, box.y + 50, _figures(kernel), "#666")
+        + _text(box.x + 10, box.y + 18, _cut(f"K{place + 1} {kernel.name}"), ' font-weight="600"')
+        + _text(box.x + 10, box.y + 34, _cut(nodes))
+        + _text(box.x + 10, box.y + 50, _figures(kernel), _FAINT)
         + "</g>"
     )
 
@@ -150,8 +155,9 @@ def _figures(kernel: Any) -> str:
     return f"{bytes_words(kernel.bytes)}{predicted}"
 
 
-def _text(x: float, y: float, text: str, colour: str, more: str = "") -> str:
-    return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{more}>{_safe(text)}</text>'
+def _text(x: float, y: float, text: str, more: str = "") -> str:
+    """In the notebook's own colour, which is a light one where it is dark."""
+    return f'<text x="{x:g}" y="{y:g}" fill="currentColor"{more}>{_safe(text)}</text>'
 
 
 def _cut(text: str) -> str:

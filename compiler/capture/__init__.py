@@ -12,12 +12,12 @@ traced_once, decomposed_once, written_again   what it does but once for calls wh
 while_captured, settings_at_hand              the same of Dynamo, while it captures for us
 formulas_once, kinds_checked_once             and of torch's arithmetic of open sizes
 running_products                              gradients that torch 2.11 makes too long
-saved_places, draws, passed, repeats          what passes from the one to the other, and what its split would lose
+saved_places, draws, repeats                  what passes from the one to the other, and what its split would lose
 regions, repeated_writes, fixed_sizes         what is rewritten first, or compiled for the sizes of one call alone
 shared_memory, unmet_sizes                    calls left to eager mode: of inputs that overlap, of refused sizes
 written_back, thin_calls, short_code          what a call costs before and after its graph (read_outputs)
 guards, comparisons, recompiles               what the code was compiled for, in the snippet's words (sources, symbols)
-breaks, break_kinds, errors, lines            where it ended, on which line, and what to do about it
+breaks, break_kinds, errors                   where it ended, on which line, and what to do about it
 describe, naming, without_effect, artefacts   graphs and torch's own texts in the report's terms
 torch_internals, torch_trace                  what is used of torch beyond its documentation
 """

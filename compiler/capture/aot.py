@@ -14,9 +14,7 @@ from torch.utils._pytree import tree_leaves
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.decomposed_once import decomposed_once
 from compiler.capture.draws import restore_values
-from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
-from compiler.capture.passed import note_passed
 from compiler.capture.read_outputs import note_break
 from compiler.capture.regions import write_out_regions
 from compiler.capture.repeats import note_repeats, repeats_in
@@ -31,7 +29,6 @@ from compiler.capture.torch_internals import (
     is_autocast_on,
     is_made_of_tensors,
     no_states_of_generators,
-    outside_fake_mode,
     runs_as_it_is,
     set_gradients,
     split_at_min_cut,
@@ -44,6 +41,9 @@ from compiler.capture.training import CHEAP, VIEWS
 from compiler.capture.unmet_sizes import asserts_sizes, eager_where_unmet
 from compiler.capture.written_again import is_of_torch
 from compiler.capture.written_back import note_written_back
+from compiler.fx.fake_values import outside_fake_mode
+from compiler.fx.lines import lines_of_text
+from compiler.layout.passed import note_passed
 from compiler.rewrite.gradient_layout import lay_gradients_out
 from compiler.rewrite.one_hot import sum_one_hots
 from compiler.rewrite.picked_numbers import add_along_rows

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from compiler.capture.break_kinds import kind_of_break
-from compiler.capture.lines import SNIPPET_FILE, lines_of_text
+from compiler.fx.lines import SNIPPET_FILE, lines_of_text
 from compiler.report import GraphBreak
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
-from compiler.capture.passed import BACKWARD, Passed
 from compiler.capture.slow_products import SLOW_SECONDS, product_seconds, products_in_float32
+from compiler.layout.passed import BACKWARD, Passed
 from compiler.report import Compilation, Error, GraphBreak, Guard, Note, Recompile, Rewrite, SavedTensor, Symbol
-
-if TYPE_CHECKING:
-    from compiler.rewrite.check import RewriteCheck
 
 Phase = Literal["inference", "forward", "backward"]
 
@@ -95,6 +92,25 @@ class GraphRunner:
         took = perf_counter() - started
         self.eager_seconds = took if self.eager_seconds is None else min(took, self.eager_seconds)
         return outputs
+
+
+@dataclass
+class RewriteCheck:
+    """A graph as Dynamo made it and as it was rewritten, and the inputs of its first call."""
+
+    captured: torch.fx.GraphModule
+    rewritten: torch.fx.GraphModule
+    inputs: tuple[Any, ...] | None = None
+
+    def watching(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        """The compiled function, which keeps a copy of the inputs of its first call."""
+
+        def call(*inputs: Any) -> Any:
+            if self.inputs is None:
+                self.inputs = copy_values(inputs)
+            return compiled(*inputs)
+
+        return call
 
 
 @dataclass

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from compiler.capture.lines import lines_of_node
+from compiler.fx.fake_values import hint_of, shown_size
+from compiler.fx.lines import lines_of_node
 from compiler.report import FxNode
 
 _LONGEST_TEXT = 400
@@ -68,19 +69,6 @@ def _describe(node: torch.fx.Node, dead: bool) -> FxNode:
 def _value_of(node: torch.fx.Node) -> Any:
     """The fake tensor that stands for the node's result: AOTAutograd and Dynamo keep it under different keys."""
     return node.meta.get("val", node.meta.get("example_value"))
-
-
-def shown_size(size: Any) -> int | str:
-    """A number, or the formula of one that differs from call to call."""
-    return size if isinstance(size, int) else str(size)
-
-
-def hint_of(size: Any) -> int:
-    """The int of a size, by its hint where it is symbolic: describing must never add a guard."""
-    if isinstance(size, int):
-        return size
-    hint = getattr(size.node, "hint", None)
-    return int(hint) if hint is not None else -1
 
 
 def _target_name(node: torch.fx.Node) -> str:

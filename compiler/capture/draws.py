@@ -12,11 +12,8 @@ from typing import Any
 
 import torch
 
-from compiler.capture.describe import hint_of
-from compiler.capture.torch_internals import fake_mode_of
-
-KEEPING = torch.ops.higher_order.run_and_save_rng_state
-REPLAYING = torch.ops.higher_order.run_with_rng_state
+from compiler.fx.fake_values import fake_mode_of, hint_of
+from compiler.lowering.replayed import KEEPING, REPLAYING
 
 
 def restore_values(graph: torch.fx.GraphModule) -> None:

@@ -9,8 +9,8 @@ import traceback
 import urllib.error
 from collections.abc import Sequence
 
-from compiler.capture.lines import lines_of_frames, lines_of_text
 from compiler.capture.torch_internals import user_frames
+from compiler.fx.lines import lines_of_frames, lines_of_text
 from compiler.report import Error
 from compiler.wording import SNIPPET_FILE
 

@@ -16,10 +16,10 @@ import torch
 from compiler.capture.captured import EntryCall
 from compiler.capture.inputs import choose_inputs, required_parameters
 from compiler.capture.intercept import Interception
-from compiler.capture.lines import SNIPPET_FILE
 from compiler.capture.recorder import Recorder
 from compiler.capture.snippet import Snippet
 from compiler.capture.top_level_calls import last_top_level_call
+from compiler.fx.lines import SNIPPET_FILE
 from compiler.options import Options
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from compiler.capture.comparisons import fails_comparison
-from compiler.capture.lines import lines_of_frames
 from compiler.capture.sources import words_of
 from compiler.capture.torch_internals import NO_VALUE, GuardFacts, guard_facts
+from compiler.fx.lines import lines_of_frames
 from compiler.report import Guard
 from compiler.wording import SNIPPET_FILE
 

@@ -15,10 +15,10 @@ from typing import Any
 from compiler.capture.artefacts import artefacts_of, bytecode
 from compiler.capture.breaks import distinct_breaks, report_break
 from compiler.capture.guards import CompilationGuards, read_guards
-from compiler.capture.lines import plain_function_name
 from compiler.capture.recompiles import report_recompile
 from compiler.capture.symbols import symbols_of
 from compiler.capture.torch_trace import TraceRecord, current_compile_id
+from compiler.fx.lines import plain_function_name
 from compiler.report import Artefact, Compilation, GraphBreak, Guard, Recompile, Symbol
 from compiler.wording import SNIPPET_FILE
 

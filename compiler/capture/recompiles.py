@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from compiler.capture.comparisons import compared_value
-from compiler.capture.lines import SNIPPET_FILE, lines_of_text
 from compiler.capture.sources import words_of
 from compiler.capture.torch_trace import payload_texts
+from compiler.fx.lines import SNIPPET_FILE, lines_of_text
 from compiler.report import Guard, Recompile
 
 #: `tensor 'x' size mismatch at index 0. expected 8, actual 16`, which is how a tensor guard says that it failed.

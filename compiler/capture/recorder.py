@@ -11,15 +11,23 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from compiler.capture.aot import JointPass, compile_through_aot
-from compiler.capture.captured import Capture, CapturedGraph, EntryCall, GraphRunner, Implementation, Phase
+from compiler.capture.captured import (
+    Capture,
+    CapturedGraph,
+    EntryCall,
+    GraphRunner,
+    Implementation,
+    Phase,
+    RewriteCheck,
+)
 from compiler.capture.errors import line_of_error, name_lines
 from compiler.capture.ledger import Ledger
-from compiler.capture.lines import function_of_text, lines_of_text
 from compiler.capture.repeated_writes import write_to_repeated_memory
 from compiler.capture.shared_memory import OverlappingWrite
 from compiler.capture.torch_internals import is_dynamo_control_flow, recompile_limit
 from compiler.capture.torch_trace import TraceListener, bytecode_seen, current_compile_id
 from compiler.capture.training import recomputed_in_backward, saved_for_backward
+from compiler.fx.lines import function_of_text, lines_of_text
 from compiler.report import Note
 
 if TYPE_CHECKING:
@@ -64,17 +72,21 @@ class Recorder:
             name = f"graph_{self._forward_count}"
             self._forward_count += 1
             compilation = current_compile_id()
-            rewritings: list[Rewriting] = []
+            rewritings: list[tuple[Rewriting, RewriteCheck | None]] = []
+
+            def note_rewriting(found: Rewriting) -> None:
+                rewritings.append((found, RewriteCheck(graph, found.graph) if found.graph is not graph else None))
 
             def record(part: torch.fx.GraphModule, phase: Phase) -> Implementation:
                 runner, made = self._record(name, compilation, graph, part, phase)
                 if phase != "backward":
-                    made.rewrites, made.rewrite_check = rewritings[0].records, rewritings[0].check
+                    rewriting, made.rewrite_check = rewritings[0]
+                    made.rewrites = rewriting.records
                 return runner
 
             try:
-                compiled = compile_through_aot(graph, example_inputs, record, rewritings.append, self._change_joint)
-                check = rewritings[0].check
+                compiled = compile_through_aot(graph, example_inputs, record, note_rewriting, self._change_joint)
+                check = rewritings[0][1]
                 return compiled if check is None else check.watching(compiled)
             except OverlappingWrite as refusal:
                 self.note(str(refusal))

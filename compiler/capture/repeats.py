@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from compiler.capture.lines import lines_of_text
+from compiler.fx.lines import lines_of_text
 from compiler.report import Removed
 
 #: Where a node keeps the calls that repeated it.

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from compiler.capture.torch_internals import fake_mode_of
+from compiler.fx.fake_values import fake_mode_of
 from compiler.rewrite.joint import note_rewrite
 
 aten = torch.ops.aten

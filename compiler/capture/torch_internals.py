@@ -16,7 +16,7 @@ import math
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -134,35 +134,6 @@ def split_at_min_cut(
     )
     with mock.patch.object(partitioners, "get_default_op_list", lambda: wider):
         return partitioners.min_cut_rematerialization_partition(joint, inputs, **settings)
-
-
-def fake_mode_of(values: Iterable[Any]) -> contextlib.AbstractContextManager[Any]:
-    """The mode in which the fake tensors among `values` were traced, in which further ones fit to them; else a new one.
-
-    A graph's values are fake tensors that carry its symbols of sizes, which only their own mode knows."""
-    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-
-    return next((value.fake_mode for value in values if isinstance(value, FakeTensor)), None) or FakeTensorMode()
-
-
-def strides_of_result(target: Any, arguments: Sequence[Any], strides: Mapping[int, Any]) -> tuple[int, ...]:
-    """The strides that ATen gives the result of a call of fake tensors, where the arguments at the places that
-    `strides` names have those."""
-    with fake_mode_of(arguments):
-        given = [
-            torch.empty_strided(value.shape, strides[place], dtype=value.dtype, device=value.device)
-            if place in strides
-            else value
-            for place, value in enumerate(arguments)
-        ]
-        result: torch.Tensor = target(*given)
-        return tuple(result.stride())
-
-
-def outside_fake_mode() -> contextlib.AbstractContextManager[Any]:
-    """Let a graph be compiled with tensors that have values: AOTAutograd calls a compiler while every tensor operation
-    of its own gives fake tensors, and refuses the real ones that a graph holds (the index of `x[[1, 2]]`)."""
-    return torch._subclasses.fake_tensor.unset_fake_temporarily()  # type: ignore[no-any-return]
 
 
 def generators_as_tensors() -> contextlib.AbstractContextManager[Any]:

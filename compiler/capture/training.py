@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from compiler.capture.describe import hint_of, shown_size
-from compiler.capture.lines import lines_of_node
+from compiler.fx.fake_values import hint_of, shown_size
+from compiler.fx.lines import lines_of_node
 from compiler.report import SavedTensor
 
 aten = torch.ops.aten

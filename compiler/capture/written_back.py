@@ -10,13 +10,12 @@ import torch
 from torch.fx import GraphModule, Node
 
 from compiler.capture.torch_internals import changed_inputs
+from compiler.lowering.indexing import UPDATES_INPUT
 
 if TYPE_CHECKING:
     from compiler.ir.nodes import LoopGraph
 
 _NOTE, _VIEWED = "written_back", "given_as_views_of_inputs"
-#: In the `meta` of a node.
-UPDATES_INPUT = "updates_input"
 
 aten = torch.ops.aten
 _OF_SLICES = (aten.slice_scatter.default, aten.select_scatter.default)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import keyword
 import re
 
-from compiler.codegen.program import EFFECTS, Statement
 from compiler.ir.ops import NAMED
 from compiler.schedule.group import Group
+from compiler.schedule.program.program import EFFECTS, Statement
 
 #: Names that a variable in a kernel must not take: those of the generated code itself.
 RESERVED = frozenset(

@@ -18,9 +18,9 @@ from dataclasses import replace
 import torch
 
 from compiler.codegen.operators import COMPARISONS
-from compiler.codegen.program import Statement
 from compiler.ir.ranges import Range, ranges_of
 from compiler.ir.size import Integer
+from compiler.schedule.program.program import Statement
 
 _LIMITS = torch.iinfo(torch.int32)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from compiler import report as rep
 from compiler.ir.size import Atom, Integer
+from compiler.schedule.group import Group
 
 
 @dataclass(frozen=True)
@@ -44,3 +47,21 @@ class RenderedKernel:
     descriptors: tuple[TileDescriptor, ...] = ()
     #: The place among the graph's seeds from which on it is given them.
     first_seed: int = 0
+
+
+def kernel_lines(rendered: RenderedKernel, group: Group) -> list[rep.KernelLine]:
+    """Each line of the kernel with the nodes that it computes for and the user's lines behind them."""
+    lines_of = {member.name: member.node.lines for member in group.members}
+    return [
+        rep.KernelLine(
+            line=line, nodes=list(nodes), user_lines=sorted({n for node in nodes for n in lines_of.get(node, ())})
+        )
+        for line, nodes in rendered.lines
+    ]
+
+
+def lines_through(steps: Iterable[tuple[int, int]], lines: Iterable[rep.KernelLine]) -> list[rep.KernelLine]:
+    """Where lines of a second text come from that was made of a first: `steps` are pairs of lines of the second and of
+    the first, `lines` those of the first. A line whose origin is not known is left out."""
+    known = {line.line: line for line in lines}
+    return [known[first].model_copy(update={"line": second}) for second, first in steps if first in known]

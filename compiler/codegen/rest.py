@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from compiler.codegen.program import Statement
 from compiler.ir.index import Dim, Index
 from compiler.ir.ops import RANDOM
 from compiler.schedule.group import Group
+from compiler.schedule.program.program import Statement
 from compiler.schedule.unroll import JOINED_BY
 
 #: The shortest row; lanes of a row for each element that is written out, and the most of those.

@@ -15,10 +15,10 @@ from math import inf
 
 import torch
 
-from compiler.codegen.program import Statement
 from compiler.ir.index import Dim, Index
 from compiler.ir.ops import RANDOM
 from compiler.schedule.group import Group
+from compiler.schedule.program.program import Statement
 from compiler.schedule.unroll import JOINED_BY
 
 

@@ -16,10 +16,9 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from compiler.capture.describe import hint_of
-from compiler.capture.torch_internals import fake_mode_of
 from compiler.complex_numbers.parts import ENDS, RULES, SOURCES, Call, Parts, view_as_real
 from compiler.folding.writing import copied
+from compiler.fx.fake_values import fake_mode_of, hint_of
 from compiler.lowering.aliases import from_owner, viewed_by
 
 aten = torch.ops.aten

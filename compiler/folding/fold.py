@@ -15,9 +15,9 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from compiler.devices import Device
-from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.folding.chains import Chain, Epilogue, find_epilogue
 from compiler.folding.writing import call_like, copied
+from compiler.ir.library_calls import FUSED_CONVOLUTION
 from compiler.options import Options
 from compiler.schedule.rules.batch import MOST_EARLY
 

@@ -1,6 +1,6 @@
 """The loop IR: a closed set of ops over index expressions, traced once into immutable bodies.
 
-index, atoms, index_text        where in a buffer
+index                           where in a buffer
 size, polynomials               how large, and the arithmetic of what is open (bind: for one call)
 formulas, formula_names         numbers that Python makes of sizes, and what formulas are called
 ops, functions, float8, terms   what is computed; long formulas by name, and how they are written
@@ -9,5 +9,6 @@ interpret                       what all of it means
 ranges, choices, monotone       what is known beforehand and left out
 places, masked_places           values and places that are formulas of the loops
 positions, canonical            points and their places in memory; loops in their simplest form
+library_calls                   calls beside PyTorch's own: what ours become
 lazy                            values that an object computes when they are first asked for
 """

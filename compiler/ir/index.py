@@ -27,11 +27,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from compiler.ir.atoms import Atom, Dim, FloorDiv, Indirect, Mod
-from compiler.ir.index_text import rendered
 from compiler.ir.lazy import lazy
 from compiler.ir.size import (
     Integer,
+    Size,
     Undecided,
     common_factor,
     divide,
@@ -44,7 +43,41 @@ from compiler.ir.size import (
     text_of,
 )
 
-__all__ = ["ZERO", "Atom", "Dim", "FloorDiv", "Index", "Indirect", "Mod", "floor_divide", "modulo"]
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A loop variable: it takes the integers 0, 1, ..., size - 1."""
+
+    name: str
+    size: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class Indirect:
+    """The value of an earlier instruction (its number in the body), known to lie in 0 <= value < size."""
+
+    value: int
+    size: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class FloorDiv:
+    """`numerator // divisor`, rounded down. Built by `floor_divide` alone, which leaves it only where nothing
+    simpler is equal; the divisor is positive."""
+
+    numerator: Index
+    divisor: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class Mod:
+    """`numerator % divisor`, from 0 to `divisor` - 1. Built by `modulo` alone, likewise."""
+
+    numerator: Index
+    divisor: Integer
+
+
+Atom = Dim | Indirect | FloorDiv | Mod
 
 
 @dataclass(frozen=True)
@@ -222,7 +255,7 @@ class Index:
     def render(self, name: Callable[[Dim | Indirect], str], floor_divide_operator: str = "//") -> str:
         """Source text; `name` gives the text of variables. Python and, with "/", C (all values here are >= 0
         wherever a division is taken, which `floor_divide` and `modulo` ensure)."""
-        return rendered(self, name, floor_divide_operator)
+        return _rendered(self, name, floor_divide_operator)
 
     def __str__(self) -> str:
         return self.render(lambda atom: atom.name if isinstance(atom, Dim) else f"v{atom.value}")
@@ -416,3 +449,48 @@ def _split_below(index: Index, divisor: Integer) -> tuple[Integer, Index, Index]
             terms = tuple((atom, divide(c, step)[0]) for atom, c in index.terms if is_multiple(c, step))
             return step, Index(large_offset, terms), small
     return None
+
+
+def _rendered(index: Index, name: Callable[[Dim | Indirect], str], floor_divide_operator: str) -> str:
+    """See `Index.render`."""
+    if not index.terms:
+        return text_of(index.offset)
+    parts: list[str] = []
+    for atom, coefficient in index.terms:
+        if isinstance(atom, Dim | Indirect):
+            text = name(atom)
+        else:
+            inner = _rendered(atom.numerator, name, floor_divide_operator)
+            inner = f"({inner})" if " " in inner and not _is_parenthesised(inner) else inner
+            operator = floor_divide_operator if isinstance(atom, FloorDiv) else "%"
+            text = f"{inner} {operator} {atom.divisor}"
+            text = f"({text})"
+        sign, magnitude = _sign_and_magnitude(coefficient)
+        text = text if magnitude == 1 else f"{_factor(magnitude)} * {text}"
+        parts.append(text if not parts and sign == "+" else f"-{text}" if not parts else f" {sign} {text}")
+    if index.offset != 0:
+        sign, magnitude = _sign_and_magnitude(index.offset)
+        parts.append(f" {sign} {magnitude}")
+    return "".join(parts)
+
+
+def _sign_and_magnitude(value: Integer) -> tuple[str, Integer]:
+    """How to print it after other terms."""
+    is_negative = value < 0 if isinstance(value, int) else all(coefficient < 0 for _, coefficient in value.terms)
+    return ("-", value * -1) if is_negative else ("+", value)
+
+
+def _factor(value: Integer) -> str:
+    return value.factor if isinstance(value, Size) else str(value)
+
+
+def _is_parenthesised(text: str) -> bool:
+    """Whether the first bracket closes only at the end."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return False
+    depth = 0
+    for place, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return place == len(text) - 1
+    return False

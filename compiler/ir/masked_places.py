@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.ir.atoms import FloorDiv, Mod
 from compiler.ir.choices import masks_that_hold
-from compiler.ir.index import Dim, Index
+from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.places import Step, formula_of_step
 
 #: The smallest and the largest value of a loop variable, both inclusive.

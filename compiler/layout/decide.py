@@ -20,19 +20,19 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from compiler.capture.passed import BACKWARD, FORWARD, Passed
-from compiler.capture.torch_internals import strides_of_result
 from compiler.devices import Device
 from compiler.folding.bias import with_bias_apart
-from compiler.folding.call import FUSED_CONVOLUTION
-from compiler.folding.depthwise import with_depthwise_loops
 from compiler.folding.fold import CALLS, Folding, fold
-from compiler.folding.patches import KNOB as PATCHES
-from compiler.folding.patches import with_products
 from compiler.folding.product_bias import with_product_biases_apart
+from compiler.fx.fake_values import strides_of_result
+from compiler.ir.library_calls import FUSED_CONVOLUTION
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
 from compiler.layout.choice import LAID_OUT, ROUNDED, LayoutChoice
+from compiler.layout.depthwise import with_depthwise_loops
+from compiler.layout.passed import BACKWARD, FORWARD, Passed
+from compiler.layout.patches import KNOB as PATCHES
+from compiler.layout.patches import with_products
 from compiler.layout.price import (
     Convolution,
     Price,

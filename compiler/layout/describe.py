@@ -1,14 +1,12 @@
-"""Decisions on convolutions, their layouts and what is folded into them, and on products that are padded."""
+"""Decisions on convolutions as a report shows them: their layouts, and what is folded into them."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 from compiler import report
-from compiler.capture.describe import shown_size
 from compiler.folding.fold import Folding
 from compiler.layout.choice import LAID_OUT, LOOP, PRODUCT, ROUNDED, LayoutChoice
-from compiler.padding.choice import PaddingChoice
 from compiler.schedule.records.reasons import message_of
 
 VERDICTS: dict[str, Literal["channels_last", "loop", "product"]] = {
@@ -57,26 +55,4 @@ def describe_folding(folding: Folding) -> report.FoldingDecision:
         predicted_saved_us=round(folding.saved_us, 3),
         predicted_filter_us=round(folding.filter_us, 3),
         lines=list(folding.lines),
-    )
-
-
-def describe_padding(choice: PaddingChoice) -> report.PaddingDecision:
-    sizes, padded = ([shown_size(size) for size in sizes] for sizes in (choice.sizes, choice.padded))
-    times = (choice.kept_us, choice.padded_us, choice.copies_us)
-    kept_us, padded_us, copies_us = (None if time is None else round(time, 3) for time in times)
-    told: dict[str, Any] = {"sizes": " x ".join(map(str, sizes)), "padded": " x ".join(map(str, padded))}
-    told |= {"knob": "padding", "kept_us": kept_us, "padded_us": padded_us, "copies_us": copies_us}
-    return report.PaddingDecision(
-        verdict="padded" if choice.is_padded else "apart" if choice.is_apart else "kept",
-        reason=choice.reason,
-        message=message_of(choice.reason, told),
-        product=choice.product,
-        sizes=sizes,
-        padded=padded,
-        predicted_kept_us=kept_us,
-        predicted_padded_us=padded_us,
-        predicted_copies_us=copies_us,
-        predicted_saved_us=None if choice.saved_us is None else round(choice.saved_us, 3),
-        copies=[report.PaddingCopy(node=one.node, what=one.what, bytes=one.bytes) for one in choice.copies],
-        lines=list(choice.lines),
     )

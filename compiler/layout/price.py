@@ -15,6 +15,7 @@ from typing import Literal
 import torch
 
 from compiler.devices import Device
+from compiler.lowering.window_product import FEW_CHANNELS
 
 Precision = Literal["half", "tf32", "float32", "float64"]
 Kind = Literal["dense", "transposed", "few channels", "one pixel", "grouped", "depthwise"]
@@ -88,9 +89,9 @@ GRADIENTS: dict[tuple[Precision, Kind], Layouts] = {
     ("half", "grouped"): Layouts(Reached(10.0, 0.004), Reached(18.5, 0.0079)),
     ("half", "depthwise"): Layouts(Reached(25.5, 0.005), Reached(15.5, 0.001)),
 }
-#: The library's half-precision kernels take channels by as many, and fill up fewer in a pass of its own, at this share
-#: of the bandwidth; and they take filters by at least as many. Fitted to 6 calls (torch 2.11), within 20 %.
-FEW_CHANNELS, FILLING_SHARE, LEAST_FILTERS = 8, 0.4, 64
+#: The library's half-precision kernels fill up fewer than `FEW_CHANNELS` in a pass of its own, at this share of the
+#: bandwidth; and they take filters by at least as many. Fitted to 6 calls (torch 2.11), within 20 %.
+FILLING_SHARE, LEAST_FILTERS = 0.4, 64
 FILLED = Reached(11.5, 0.09)
 #: Elements of windows that a product over them reads in a microsecond, for each operation a second of the device; what
 #: it takes at least. Fitted to 5 products on the same H200, within 25 %.

@@ -3,7 +3,7 @@
 Where it may (`torch.backends.cudnn.allow_tf32`), cuDNN picks an algorithm by the layout, the sizes and the device, and
 some algorithms round and others do not. With a filter of 7 x 7 over 64 channels the result is exact for one contiguous
 image and rounded for eight; channels-last it is rounded for both. No simple rule holds for all of the 1,100 calls that
-were measured (docs/performance/layouts_rounding_h200.json).
+were measured (docs/performance/archive/layouts_rounding_h200.json).
 
 So a GPU that is at hand is asked: the very convolution is called on random numbers in both layouts, and the results at
 one corner are compared with float64. The plans that cuDNN makes for that are kept by torch, and used by later calls.
@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
-from compiler.capture.torch_internals import outside_fake_mode
 from compiler.devices import free_bytes
+from compiler.fx.fake_values import outside_fake_mode
 from compiler.layout.price import Convolution
 
 #: Errors relative to float64, by the norm, as they were measured of random numbers: the usual ones, and one between.

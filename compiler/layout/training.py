@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from compiler.capture.passed import Passed
 from compiler.devices import Device
 from compiler.ir.nodes import LoopGraph
 from compiler.layout.choice import LayoutChoice
+from compiler.layout.passed import Passed
 from compiler.layout.price import Convolution, Price, price_of_gradients
 
 

@@ -11,17 +11,30 @@ import torch.fx
 
 from compiler.ir.index import Index
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, Node, TensorArgument
-from compiler.lowering.channels_last import ChannelsLast
+from compiler.ir.size import Integer
+from compiler.lowering.channels_last import ChannelsLast, lies_alike
 from compiler.lowering.eager import EagerTensor
 from compiler.lowering.late_sizes import in_order_of_sizes, told_by
 from compiler.lowering.loop_builder import SEEDS, LoopBuilder
 from compiler.lowering.strides import is_dense, is_whole, overlaps, with_eager_strides
 from compiler.lowering.values import SUPPORTED_DTYPES, TensorValue, of_buffer
 
+aten = torch.ops.aten
+
+#: Library calls that take a matrix whichever way it lies.
+PRODUCTS = frozenset({aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.mv, aten.addmv, aten.dot, aten.vdot})
+
 
 def tf32_is_allowed() -> bool:
     """Whether torch was told to compute products of float32 in TensorFloat-32 on GPUs."""
     return bool(torch.backends.cuda.matmul.fp32_precision == "tf32")
+
+
+def _takes_it(target: Any, layout: Layout, eager: Sequence[Integer]) -> bool:
+    if lies_alike(layout.shape, layout.stride, eager):
+        return True
+    is_product = getattr(target, "overloadpacket", None) in PRODUCTS
+    return is_product and 1 in layout.stride[-2:]
 
 
 class Builder(LoopBuilder):
@@ -96,12 +109,31 @@ class Builder(LoopBuilder):
         self._expanded[id(value)] = value, argument
         return argument
 
+    def _lying_as_eager(self, layouts: ChannelsLast, target: Any, arguments: Any) -> Any:
+        """The arguments of a library call, each tensor with eager's strides; a product takes a matrix as it lies."""
+        if isinstance(arguments, list | tuple):
+            return type(arguments)(self._lying_as_eager(layouts, target, item) for item in arguments)
+        if isinstance(arguments, dict):
+            return {key: self._lying_as_eager(layouts, target, item) for key, item in arguments.items()}
+        if not isinstance(arguments, TensorValue) or arguments.buffer not in layouts.moved:
+            return arguments
+        known, layout = self.eager_of.get(id(arguments)), arguments.layout()
+        if known is None or 0 in known.stride() or (layout is not None and _takes_it(target, layout, known.stride())):
+            return arguments
+        stored = self.materialise(
+            arguments, Layout(arguments.shape, known.stride(), arguments.dtype), label="contiguous"
+        )
+        self.eager_of.setdefault(id(stored), known)
+        layouts.moved.pop(stored.buffer or "", None)
+        layouts.converted_back(arguments, stored, "argument", self.origin)
+        return stored
+
     def extern(
         self, target: Any, args: Any, kwargs: dict[str, Any], *, is_fallback: bool, reason: str, result: Any = ...
     ) -> Any:
         """A library call for the current node; the value has the structure of `result`, by default the node's `val`."""
         if self.channels_last is not None:
-            args, kwargs = self.channels_last.as_eager(self, target, (args, kwargs))
+            args, kwargs = self._lying_as_eager(self.channels_last, target, (args, kwargs))
         arguments = tuple(self._argument_tree(value) for value in args)
         keywords = {key: self._argument_tree(value) for key, value in kwargs.items()}
         if result is ...:

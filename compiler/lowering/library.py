@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
-from compiler.folding.call import FUSED_CONVOLUTION
+from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
+from compiler.lowering.channels_last_calls import convolution, image_of, joined, layout_of_result
 from compiler.lowering.depthwise import MARK, depthwise_convolution
 from compiler.lowering.registry import LOWERINGS, overloads
 from compiler.lowering.window_product import window_product
-from compiler.padding.apart import BY_ROWS_APART
 
 aten = torch.ops.aten
 
@@ -89,15 +89,15 @@ def _call(target: Any, reason: str) -> Any:
 
 def _channels_last(build: Builder, layouts: ChannelsLast, target: Any, args: tuple[Any, ...], reason: str) -> Any:
     if build.node is not None and MARK in build.node.meta:
-        image, layout = layouts.image_of(build, args[0]), layouts.layout_of_result(build)
+        image, layout = image_of(build, layouts, args[0]), layout_of_result(build)
         value = depthwise_convolution(build, image, *args[1:], layout=layout)
-        layouts.joined(build, value, image)
+        joined(build, layouts, value, image)
         return value
     if build.node not in layouts.windows:
-        return layouts.convolution(build, target, args, reason)
+        return convolution(build, layouts, target, args, reason)
     image, weight, bias, stride, padding, *_ = args
     value = window_product(build, image, weight, bias, stride, padding)
-    layouts.joined(build, value, image)
+    joined(build, layouts, value, image)
     return value
 
 

@@ -107,7 +107,7 @@ class LoopBuilder:
         if strides is None:
             return Layout.contiguous(shape, dtype)
         if self.channels_last is not None:
-            strides = self.channels_last.layout_for(shape, strides, self)
+            strides = self.channels_last.layout_for(shape, strides, self.arguments, self.eager_of)
         return Layout(shape, strides, dtype)
 
     def _eager_strides(self, shape: tuple[Integer, ...]) -> tuple[Integer, ...] | None:

@@ -21,8 +21,8 @@ import torch.fx
 from torch._ops import OpOverload
 
 from compiler.devices import Device
-from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.ir.formulas import Real
+from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, Undecided, hint
 from compiler.lowering import (  # noqa: F401
@@ -86,7 +86,6 @@ from compiler.lowering.unsupported import (
     unsupported_at,
 )
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant, of_buffer
-from compiler.padding.apart import BY_ROWS_APART
 
 #: From this capability on, NVIDIA's GPUs add both half types in memory, up to 16 bytes by one operation.
 ADDS_HALF_TYPES = 90

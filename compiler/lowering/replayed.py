@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from compiler.capture.draws import KEEPING, REPLAYING
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import operator_name
 
+KEEPING = torch.ops.higher_order.run_and_save_rng_state
+REPLAYING = torch.ops.higher_order.run_with_rng_state
 DRAWS = frozenset({KEEPING, REPLAYING})
 
 

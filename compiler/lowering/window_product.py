@@ -20,7 +20,6 @@ import torch
 from compiler.ir.index import Index
 from compiler.ir.nodes import Layout, TensorArgument
 from compiler.ir.positions import unflatten
-from compiler.layout.price import FEW_CHANNELS
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import channels_last_strides
 from compiler.lowering.eager import EagerTensor
@@ -30,6 +29,8 @@ from compiler.lowering.values import Position, TensorValue, fixed, of_buffer
 
 aten = torch.ops.aten
 
+#: The library's half-precision kernels take channels by as many.
+FEW_CHANNELS = 8
 #: A stride of more elements leaves gaps between what lanes read that go along windows.
 FAR_APART = 2
 REASON = (

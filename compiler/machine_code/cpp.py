@@ -14,10 +14,10 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from compiler.machine_code import texts
-from compiler.machine_code.texts import SourceFile
 from compiler.options import KernelToCompile
 from compiler.report import CodeLevel, MachineCode, VectorLoop, VectorRemark
+from compiler.runtime import code_texts as texts
+from compiler.runtime.code_texts import SourceFile
 from compiler.runtime.cpp_compiler import INCLUDE, CompilationFailed, compiler, flags, is_gcc
 from compiler.runtime.instruction_sets import architecture
 

@@ -11,27 +11,11 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from compiler.options import KernelArgument, KernelToCompile
+from compiler.options import ELEMENTS, KernelArgument, KernelToCompile
 from compiler.report import Kernel, KernelArtifact, Report
 
 Language = Literal["triton", "cpp"]
 
-#: Triton's names of the elements of each dtype of torch. It takes those of eight bits that round for bytes.
-ELEMENTS = {
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float32": "fp32",
-    "float64": "fp64",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "uint8": "u8",
-    "uint16": "u16",
-    "uint32": "u32",
-    "uint64": "u64",
-    "bool": "i1",
-}
 _LAUNCH = ("num_warps", "num_stages", "maxnreg")
 
 

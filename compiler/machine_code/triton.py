@@ -14,43 +14,26 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from compiler.machine_code import texts
 from compiler.machine_code.instructions import of_level
 from compiler.machine_code.occupancy import occupancy
-from compiler.machine_code.texts import SourceFile
 from compiler.options import KernelToCompile
 from compiler.report import MachineCode, Pass
+from compiler.runtime import code_texts as texts
 from compiler.runtime.assembler import without_limit
+from compiler.runtime.code_texts import SourceFile
 from compiler.runtime.triton_offline import as_launched
+from compiler.runtime.triton_text import TritonKernel, WrongKernel
 
 #: Lines of one pass's difference that are shown, and characters of all of them together.
 MOST_DIFFERENT, MOST_OF_PASSES = 400, 400_000
 #: Bytes of what the passes write that are read: each writes the whole kernel.
 MOST_DUMPED = 48 * 2**20
 _AMD_WARP = 64
-
-
-class WrongKernel(ValueError):
-    """The text has no such kernel, or not with such arguments; the message says what is wrong."""
-
-
-@dataclass(frozen=True)
-class TritonKernel:
-    """A function with what Triton is to know of its arguments: types by name, values of constants, what is known of
-    places; and with Triton's options."""
-
-    function: Any
-    signature: dict[str, str]
-    constants: dict[str, Any]
-    attributes: Any
-    options: dict[str, Any]
-    notes: list[str] = field(default_factory=list)
 
 
 def triton_levels(source: str, wanted: KernelToCompile) -> MachineCode:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from compiler import report
+from compiler.fx.fake_values import shown_size
+from compiler.schedule.records.reasons import message_of
+
 #: The reason of a product that is padded.
 PADDED = "padding.padded"
 #: The reason of one that is computed by rows that lie apart.
@@ -59,3 +63,25 @@ class PaddingChoice:
     def is_apart(self) -> bool:
         """Whether several calls compute it, each of rows so far apart that they start in the same place of a piece."""
         return self.reason == APART
+
+
+def describe_padding(choice: PaddingChoice) -> report.PaddingDecision:
+    sizes, padded = ([shown_size(size) for size in sizes] for sizes in (choice.sizes, choice.padded))
+    times = (choice.kept_us, choice.padded_us, choice.copies_us)
+    kept_us, padded_us, copies_us = (None if time is None else round(time, 3) for time in times)
+    told: dict[str, Any] = {"sizes": " x ".join(map(str, sizes)), "padded": " x ".join(map(str, padded))}
+    told |= {"knob": "padding", "kept_us": kept_us, "padded_us": padded_us, "copies_us": copies_us}
+    return report.PaddingDecision(
+        verdict="padded" if choice.is_padded else "apart" if choice.is_apart else "kept",
+        reason=choice.reason,
+        message=message_of(choice.reason, told),
+        product=choice.product,
+        sizes=sizes,
+        padded=padded,
+        predicted_kept_us=kept_us,
+        predicted_padded_us=padded_us,
+        predicted_copies_us=copies_us,
+        predicted_saved_us=None if choice.saved_us is None else round(choice.saved_us, 3),
+        copies=[report.PaddingCopy(node=one.node, what=one.what, bytes=one.bytes) for one in choice.copies],
+        lines=list(choice.lines),
+    )

@@ -13,16 +13,14 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from compiler.backend import device_of
-from compiler.capture.describe import hint_of
-from compiler.capture.passed import BACKWARD, FORWARD
 from compiler.devices import Device, device_for
 from compiler.folding.writing import copied
+from compiler.fx.fake_values import device_of, hint_of
+from compiler.layout.passed import BACKWARD, FORWARD
 from compiler.options import Options
-from compiler.padding.apart import may_be_apart
 from compiler.padding.choice import APART, CHOICE, PADDED, PaddingChoice
 from compiler.padding.price import LINE, WORTH, alignment, apart_us, copy_us, counting, padded, product_us
-from compiler.padding.write import PLACES, PRODUCTS, Product, Writer, copied_for, copy_of
+from compiler.padding.write import PLACES, PRODUCTS, Product, Writer, copied_for, copy_of, may_be_apart
 
 #: The name of this pass in the knob `disable`.
 KNOB = "padding"

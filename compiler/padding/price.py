@@ -11,15 +11,13 @@ help: a product into 30,522 columns of rows of 30,528 takes as long as into rows
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import gcd
 
 import torch
 
 from compiler.devices import Device
+from compiler.ir.library_calls import PIECE, rows_apart
 from compiler.padding.choice import Sizes
 
-#: Elements of two bytes that tensor cores' fast kernels load at a time.
-PIECE = 8
 #: The share of the peak that cuBLAS reaches where sizes are multiples of 8, 4, 2 or of nothing. By 46 large products
 #: on one H200 (torch 2.11), 1024 rows or more: 0.58 to 0.82; 0.24 to 0.28, whether 4 or only 2 divides; and 0.095 where
 #: the columns alone are odd, 0.13 to 0.15 where the inner size or the rows are. Assumed of other devices.
@@ -69,11 +67,6 @@ def apart_us(sizes: Sizes, itemsize: int, device: Device) -> float:
     calls = rows_apart(columns)
     edges = 2 * (start_us(device) + 1e6 * EDGE * itemsize * rows * inner / device.bandwidth)
     return product_us(sizes, PIECE, itemsize, device) + (calls - 1) * start_us(device) + edges
-
-
-def rows_apart(columns: int) -> int:
-    """How many rows of so many numbers of two bytes further on one starts in the same place of a piece."""
-    return PIECE // gcd(PIECE, columns)
 
 
 def copy_us(moved: int, device: Device) -> float:

@@ -19,9 +19,9 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from compiler.capture.torch_internals import fake_mode_of
+from compiler.fx.fake_values import fake_mode_of
+from compiler.ir.library_calls import BY_ROWS_APART, PIECE
 from compiler.lowering.aliases import is_view
-from compiler.padding.apart import BY_ROWS_APART
 from compiler.padding.choice import CHOICE, Copied, Part, Sizes
 from compiler.padding.price import LINE
 from compiler.padding.wider import SAME, VIEWS, Wider
@@ -69,6 +69,16 @@ class Product:
     def is_returned(self) -> bool:
         """Whether a caller gets the result, or a view of it."""
         return any(map(_leads_out, self.node.users))
+
+
+def may_be_apart(product: Product) -> bool:
+    """Whether both matrices are contiguous along the sum, in whole pieces, so that rows and columns may be left out as
+    one likes, and a bias has one number for each column."""
+    left, right = (operand.meta["val"] for operand in (product.left, product.right))
+    inner, columns = right.shape
+    lies_so = left.stride() == (inner, 1) and right.stride() == (1, inner) and inner % PIECE == 0
+    is_plain = product.bias is None or (not product.node.kwargs and product.bias.meta["val"].shape == (columns,))
+    return lies_so and is_plain and columns % PIECE != 0 and columns > 2 * PIECE
 
 
 class Writer:

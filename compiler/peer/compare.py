@@ -2,6 +2,9 @@
 
 All are made alike: compiled by a first call of each entry, and checked as ours are. Who fails says why, and costs the
 others nothing. Those whose results are right are then timed against each other, ours and eager among them.
+
+Somebody else's code may also end the process, or never return. Where it can be found out in a copy of the process, it
+is. Where not, the report as it was before names who was asked last.
 """
 
 from __future__ import annotations
@@ -20,11 +23,13 @@ from compiler.compile_phases import added_up
 from compiler.lease import TimingTurns
 from compiler.options import Options
 from compiler.peer.aligned import aligned
-from compiler.peer.contestants import ALWAYS, UnknownContestant, maker_of
+from compiler.peer.apart import ends_a_process
+from compiler.peer.contestants import ALWAYS, UnknownContestant, is_foreign, maker_of
+from compiler.peer.errors import References, errors_of_calls
 from compiler.peer.inductor import ExploredPeer, Recording, compiling_quickly, explore_peer
 from compiler.peer.our_terms import Translation
 from compiler.report import CompilePhaseName, ContestantOutcome, Graph, Peer, TimingResult, WrongResult
-from compiler.runtime.gradients import check_call, graphs_of
+from compiler.runtime.gradients import graphs_of
 from compiler.runtime.measure import measure
 from compiler.runtime.trial import call_of_all
 from compiler.runtime.wrong_results import checked_call, finite, largest
@@ -77,6 +82,7 @@ class _Calls:
     captured: Capture
     options: Options
     changes: SnippetChanges
+    references: References
 
     @property
     def entries(self) -> list[EntryCall]:
@@ -103,7 +109,7 @@ def compare_with_peer(
     the budget, and no more than `options.peer_seconds`: who has not compiled by then is stopped. Times are taken in one
     of `turns`. `publish` gets what is known before others are asked.
     """
-    calls = _Calls(captured, options, changes)
+    calls = _Calls(captured, options, changes, References(captured, changes))
     others = [name for name in dict.fromkeys(options.contestants) if name not in ALWAYS]
     asked = ["peer"] * options.peer + others
     peer = Peer(mode=options.peer_mode or options.mode)
@@ -111,6 +117,11 @@ def compare_with_peer(
     for place, name in enumerate(asked):
         part = budget.share(1 / (len(asked) - place)) if place + 1 < len(asked) else budget
         one = _Contestant(name)
+        asking = f"{one.title} was asked, and has not answered."
+        # Of whoever ends the process, this is the last that a report has.
+        row = ContestantOutcome(name=name, failure=asking)
+        so_far = {"contestants": [*_outcomes(entered, timing), row], "message": peer.message or asking}
+        publish(peer.model_copy(update=so_far))
         entered.append(one)
         if name == "peer":
             one.on_generated = lambda one=one, so_far=peer: publish(_told(so_far, one, calls, graphs))  # type: ignore[misc]
@@ -118,6 +129,11 @@ def compare_with_peer(
         if name == "peer":
             peer = _told(peer, one, calls, graphs)
             publish(peer)
+    functions = {one.name: one.functions for one in entered if len(one.functions) == len(calls.entries)}
+    if functions:
+        errors, seeds = errors_of_calls(calls.references, functions, options.seed, budget)
+        peer = peer.model_copy(update={"errors": errors, "seeds": seeds})
+    calls.references.forget()
     racing = [one for one in entered if one.has_times]
     wrong = [found for one in entered if one.name == "peer" for found in one.wrong]
     if timing is not None and racing and calls.entries and options.timing.enabled:
@@ -135,7 +151,12 @@ def compare_with_peer(
 def _enter(one: _Contestant, calls: _Calls, budget: Budget) -> None:
     """Compile every entry, and check the results. What the peer generated is kept where it is not built in time."""
     limit = budget.left
-    for entry in calls.entries:
+    if is_foreign(one.name) and calls.captured.device.type == "cpu":
+        ended = ends_a_process(lambda: _twice(one, calls), limit)
+        if ended is not None:
+            one.failure = f"{one.title} {ended}. It was not asked again, and cost the others nothing."
+            return
+    for place, entry in enumerate(calls.entries):
         heard = ExploredPeer()
         one.explored.append(heard)
         try:
@@ -145,14 +166,23 @@ def _enter(one: _Contestant, calls: _Calls, budget: Budget) -> None:
             message = f"{one.title} had not compiled {entry.name} after the {in_seconds(limit)} that were left for it"
             one.failure = f"{message}: allow more time (`max_seconds`, `peer_seconds`)."
             return
-        except Exception as error:  # its failure is a finding, not a failure of ours
+        except (Exception, SystemExit) as error:  # its failure is a finding, not a failure of ours
             one.failure = _failure(one, entry, error)
             return
         one.functions.append(function)
         one.explored[-1] = found
-        unchecked = _check(one, entry, calls, budget)
+        unchecked = _check(one, place, calls, budget)
         told = " ".join(sentence for sentence in (found.message, unchecked) if sentence)
         one.messages.append(f"{entry.name}: {told}" if len(calls.entries) > 1 else told)
+
+
+def _twice(one: _Contestant, calls: _Calls) -> None:
+    """What somebody does to the process shows in the first calls."""
+    for entry in calls.entries:
+        with calls.changes.in_force():
+            function, _ = _make(one, entry, calls, Recording())
+            args, kwargs = entry.copy_arguments()
+            function(*args, **kwargs)
 
 
 def _make(one: _Contestant, entry: EntryCall, calls: _Calls, recording: Recording) -> Made:
@@ -171,7 +201,7 @@ def _make(one: _Contestant, entry: EntryCall, calls: _Calls, recording: Recordin
         return function, ExploredPeer(compile_s=perf_counter() - started)
 
 
-def _failure(one: _Contestant, entry: EntryCall, error: Exception) -> str:
+def _failure(one: _Contestant, entry: EntryCall, error: BaseException) -> str:
     """The error's own words, without the advice of Dynamo that follows them."""
     if isinstance(error, UnknownContestant):
         return str(error)
@@ -179,14 +209,13 @@ def _failure(one: _Contestant, entry: EntryCall, error: Exception) -> str:
     return f"{one.title} failed on {entry.name}: {type(inner).__name__}: {str(inner).strip().splitlines()[0]}"
 
 
-def _check(one: _Contestant, entry: EntryCall, calls: _Calls, budget: Budget) -> str:
+def _check(one: _Contestant, place: int, calls: _Calls, budget: Budget) -> str:
     """Note what is wrong with the results and gradients; gives why they were not checked, if they were not."""
-    graphs = graphs_of(entry, calls.captured)
-    if any(map(is_random, graphs)):
+    if any(map(is_random, graphs_of(calls.entries[place], calls.captured))):
         return "Its results were not checked: random numbers are drawn, and eager draws others."
     try:
         with budget.stopping():
-            call = check_call(entry, graphs, one.functions[-1], calls.changes)
+            call = calls.references.of(place).judged(one.functions[-1])
     except OutOfTime:
         return "Its results were not checked: that takes longer than there was time left."
     except Exception as error:  # of the run in float64, not of the contestant

@@ -20,6 +20,7 @@ Maker = Callable[[Function], Function]
 
 #: Always there, and not made here: eager, ours, and the peer in the mode that was asked for.
 ALWAYS = ("eager", "compiled", "peer")
+_OF_INDUCTOR = "inductor-"
 _MODES: tuple[Mode, ...] = ("default", "reduce-overhead", "max-autotune")
 
 #: Those that Dynamo keeps for debugging, and that tell what its share of a call is.
@@ -38,7 +39,7 @@ def contestants() -> dict[str, Maker]:
     from torch._dynamo import list_backends
 
     backends = {*list_backends(), *_MORE_BACKENDS} - {"fusionscope", "inductor"}
-    modes: dict[str, Maker] = {f"inductor-{mode}": partial(compile_with_inductor, mode=mode) for mode in _MODES}
+    modes: dict[str, Maker] = {f"{_OF_INDUCTOR}{mode}": partial(compile_with_inductor, mode=mode) for mode in _MODES}
     return modes | {name: partial(_with_backend, name) for name in sorted(backends)}
 
 
@@ -48,6 +49,11 @@ def maker_of(name: str) -> Maker:
     if name not in known:
         raise UnknownContestant(name, known)
     return known[name]
+
+
+def is_foreign(name: str) -> bool:
+    """Whether it is a backend that Dynamo found: code that neither torch's compiler nor ours answers for."""
+    return name not in ALWAYS and not name.startswith(_OF_INDUCTOR)
 
 
 def _with_backend(name: str, function: Function) -> Function:

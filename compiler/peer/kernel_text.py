@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 from unittest import mock
 
-from compiler.machine_code.triton import TritonKernel, WrongKernel
-from compiler.runtime.triton_text import execute
+from compiler.runtime.triton_text import TritonKernel, WrongKernel, execute
 
 
 def read_kernel(source: str, name: str, file: str) -> TritonKernel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compiler.replay.reasons import REPLAYED, REPLAYS
+from compiler.schedule.records.replay_reasons import REPLAYED, REPLAYS
 
 Number = float | int | str
 

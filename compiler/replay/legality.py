@@ -12,11 +12,10 @@ from typing import Any
 
 import torch
 
-from compiler.folding.call import FUSED_CONVOLUTION
+from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.library import ATTENTION, CONVOLUTIONS, PRODUCTS
 from compiler.lowering.registry import operator_name
-from compiler.padding.apart import BY_ROWS_APART
 from compiler.replay.by_sizes import places_of_sizes
 from compiler.replay.decision import ReplayDecision
 from compiler.schedule.products.library_epilogues import ADDMM_GELU

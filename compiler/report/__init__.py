@@ -59,9 +59,11 @@ from compiler.report.machine_code import (
 )
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
-from compiler.report.observed import Observed
+from compiler.report.observed import GpuWhileTimed, Observed
 from compiler.report.peers import (
     AlignedKernels,
+    CallErrors,
+    ContestantErrors,
     ContestantOutcome,
     Peer,
     PeerBuffer,
@@ -103,12 +105,14 @@ __all__ = [
     "AlignedKernels",
     "Artefact",
     "Buffer",
+    "CallErrors",
     "CallTimes",
     "CodeLevel",
     "Compilation",
     "CompilePhase",
     "CompilePhaseName",
     "Contestant",
+    "ContestantErrors",
     "ContestantOutcome",
     "Decision",
     "EdgeFate",
@@ -120,6 +124,7 @@ __all__ = [
     "Flip",
     "FoldingDecision",
     "FxNode",
+    "GpuWhileTimed",
     "GradientCheck",
     "Graph",
     "GraphBreak",

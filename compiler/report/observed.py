@@ -8,6 +8,20 @@ from pydantic import Field
 from compiler.report.model import ReportModel
 
 
+class GpuWhileTimed(ReportModel):
+    """Clocks of the GPU while the snippet had it for itself, to be timed. The service looked from outside."""
+
+    looks: int = Field(description="How often the service looked.")
+    sm_mhz_least: float = Field(description="Lowest clock of its multiprocessors that was seen, in MHz.")
+    sm_mhz_possible: float | None = Field(default=None, description="Highest clock that it has, in MHz.")
+    temperature_c_most: float | None = Field(
+        default=None, description="Highest temperature that was seen, in degrees Celsius."
+    )
+    slowed_by: list[str] = Field(
+        default=[], description='What slowed it at any of these looks, such as "power cap"; empty where nothing did.'
+    )
+
+
 class Observed(ReportModel):
     """How the process of the snippet ran and ended, as the service saw it. The snippet cannot change any of this."""
 
@@ -30,6 +44,10 @@ class Observed(ReportModel):
     processor_seconds: float | None = Field(default=None, description="Processor time of all its processes.")
     peak_memory_bytes: int | None = Field(default=None, description="Most memory of all its processes at one time.")
     peak_gpu_memory_bytes: int | None = Field(default=None, description="Most memory on the GPU at one time.")
+    gpu_while_timed: GpuWhileTimed | None = Field(
+        default=None,
+        description="Clocks of its GPU meanwhile; null on a CPU, or where the driver says nothing.",
+    )
     tier: str | None = Field(
         default=None,
         description='What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing, by the operator.',

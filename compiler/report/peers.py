@@ -8,6 +8,7 @@ from pydantic import Field
 
 from compiler.report.kernels import Kernel
 from compiler.report.model import ReportModel
+from compiler.report.timings import ElementErrors
 
 KernelForm = Literal[
     "pointwise", "reduction", "persistent reduction", "scan", "template", "foreach", "library call", "loops"
@@ -83,6 +84,32 @@ class AlignedKernels(ReportModel):
     )
 
 
+class ContestantErrors(ReportModel):
+    """How far one contestant's output is from float64."""
+
+    contestant: str = Field(description="Its name, as among the contestants that were timed.")
+    errors: ElementErrors | None = Field(default=None, description="Null where the two cannot be compared.")
+    problem: str | None = Field(
+        default=None,
+        description="Where rounding does not explain it, what is wrong with it, in a clause: an error, another dtype "
+        "or shape, or NaN or an infinity where neither float64 nor eager has it.",
+    )
+
+
+class CallErrors(ReportModel):
+    """One result or gradient of a call, with rounded values, of everybody who gave it, element by element."""
+
+    entry: str = Field(description="The function that was called.")
+    output: str = Field(description='Its name: "the result", "result 2", "the gradient of x".')
+    seed: int = Field(
+        description="The seed of the inputs. The snippet's own seed is its own inputs; for the others each floating "
+        "argument has values drawn from its own."
+    )
+    dtype: str = Field(description="Its dtype by torch's name.")
+    elements: int = Field(description="How many elements were compared; a complex one is two.")
+    of: list[ContestantErrors] = Field(default=[], description="Everybody's, eager's first.")
+
+
 class ContestantOutcome(ReportModel):
     """One way to run the same calls: its time and its error, or why it has none."""
 
@@ -103,6 +130,10 @@ class Peer(ReportModel):
     alignment: list[AlignedKernels] = Field(default=[], description="Its kernels beside ours, the differences first.")
     refusals: list[PeerRefusal] = Field(default=[], description="What it did not fuse, in its own words.")
     contestants: list[ContestantOutcome] = Field(default=[], description="Times and errors of all that were asked.")
+    errors: list[CallErrors] = Field(
+        default=[], description="Of whole calls, how far everybody is from float64, for several seeds of the inputs."
+    )
+    seeds: str = Field(default="", description="For which seeds there are errors, and why for no more, in a sentence.")
     message: str | None = Field(
         default=None, description="What it made of the snippet, or why it was not asked, in sentences."
     )

@@ -21,6 +21,9 @@ class Contestant(ReportModel):
     compile_s: float | None = Field(
         default=None, description="Seconds of its first call, compiling included; null where it was not taken."
     )
+    differs_from_eager: bool | None = Field(
+        default=None, description="Whether its time differs measurably from eager's; null where that is not known."
+    )
 
 
 CompilePhaseName = Literal["capture", "lowering", "scheduling", "code generation", "build"]

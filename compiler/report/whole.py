@@ -127,6 +127,10 @@ class Graph(ReportModel):
     )
     partner: str | None = Field(default=None, description="The backward graph of a forward graph, and the other way.")
     calls: int = Field(default=0, description="How often the snippet ran it.")
+    device: str = Field(
+        default="",
+        description="Where its kernels run: cpu or cuda. Beside a GPU, a graph of CPU tensors runs on the CPU.",
+    )
     fx: list[FxNode] = Field(default=[], description="The graph as Dynamo captured it.")
     aten: list[FxNode] = Field(
         default=[], description="The same after AOTAutograd: functional, decomposed, forward or backward alone."

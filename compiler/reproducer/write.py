@@ -101,7 +101,8 @@ class _File:
         return "\n\n\n".join(whole) + "\n"
 
     def _device(self, launch: Launch | None) -> str:
-        is_for_gpu = self.report.environment.device == "cuda" or (launch is not None and launch.is_for_gpu)
+        """A library call is run where its graph was; of a kernel its language says where it can be."""
+        is_for_gpu = self.graph.device == "cuda" if launch is None else launch.is_for_gpu
         return '"cuda" if torch.cuda.is_available() else "cpu"' if is_for_gpu else '"cpu"'
 
     def _head(self, launch: Launch | None) -> str:
@@ -197,10 +198,22 @@ class _File:
         lines = [
             f"def library({names}):",
             '    """The call, on what the kernel reads."""',
+            *_refused_float64(call, names),
             *sizes,
             f"    return {call}",
         ]
         return [self._inputs(), "\n".join(lines), HELPERS["view"]]
+
+
+def _refused_float64(call: str, names: str) -> list[str]:
+    """cuDNN's attention is for half types. Given float64 it raises nothing and gives other numbers (torch 2.11)."""
+    if "_scaled_dot_product_cudnn_attention" not in call:
+        return []
+    first = names.partition(", ")[0]
+    return [
+        f"    if {first}.dtype == torch.float64:",
+        '        raise RuntimeError("cuDNN has no attention in float64")',
+    ]
 
 
 def _plain(text: str) -> str:

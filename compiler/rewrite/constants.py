@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from compiler.capture.torch_internals import outside_fake_mode
+from compiler.fx.fake_values import outside_fake_mode
 from compiler.rewrite.calls import argument, changes_memory, is_same_size, operation, shape_of, tensor_of
 from compiler.rewrite.repeated import distinct, elements_of_pointwise, is_one_number, run_pointwise, told_once
 

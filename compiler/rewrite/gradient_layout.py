@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from compiler.capture.torch_internals import fake_mode_of
+from compiler.fx.fake_values import fake_mode_of
 
 aten = torch.ops.aten
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch.fx import Node
 
-from compiler.capture.torch_internals import outside_fake_mode
+from compiler.fx.fake_values import outside_fake_mode
 from compiler.rewrite.attention import Attention, BooleanMask
 from compiler.rewrite.calls import is_same_shape, shape_of, tensor_of
 from compiler.rewrite.constants import constant_of, keeps_lower_triangle

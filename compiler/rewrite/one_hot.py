@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from compiler.capture.torch_internals import fake_mode_of
+from compiler.fx.fake_values import fake_mode_of
 from compiler.rewrite.joint import note_rewrite, replace_each
 
 aten = torch.ops.aten

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from compiler.capture.torch_internals import outside_fake_mode
+from compiler.fx.fake_values import outside_fake_mode
 from compiler.rewrite.repeated import distinct
 
 

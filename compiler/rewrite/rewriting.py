@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 import torch
 from torch.fx._lazy_graph_module import _make_graph_module
 
-from compiler.capture.lines import lines_of_text
+from compiler.fx.lines import lines_of_text
 from compiler.report import Rewrite, Subject
 from compiler.rewrite.attention import looks_like_attention, match_attention
 from compiler.rewrite.called import is_masked_call, simplify_mask
 from compiler.rewrite.calls import Called, is_in_place, operation, tensor_of
-from compiler.rewrite.check import RewriteCheck
 from compiler.rewrite.heads import read_heads_where_they_are, repeats_heads
 from compiler.rewrite.reasons import REASONS, NotLegalError
 from compiler.rewrite.replacement import replace_attention
@@ -28,9 +27,6 @@ class Rewriting:
 
     graph: torch.fx.GraphModule
     records: list[Rewrite] = field(default_factory=list)
-
-    #: How to check the graph against the captured one, where something was replaced.
-    check: RewriteCheck | None = None
 
 
 def rewrite(captured: torch.fx.GraphModule) -> Rewriting:
@@ -44,7 +40,7 @@ def rewrite(captured: torch.fx.GraphModule) -> Rewriting:
     if all(record.verdict == "kept" for record in records):
         return Rewriting(captured, records)
     copy.recompile()
-    return Rewriting(copy, records, RewriteCheck(captured, copy))
+    return Rewriting(copy, records)
 
 
 def copied(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from compiler.capture.unmet_sizes import UnmetSize
 from compiler.codegen.library_products import library_products
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import variable
 from compiler.ir.formulas import FUNCTIONS
 from compiler.ir.nodes import ExternNode, LoopGraph
@@ -53,6 +54,17 @@ class Executable:
     @property
     def quickest(self) -> Call:
         return self.call if self.flat is None else self.flat.boxed
+
+
+class CompiledGraph(Protocol):
+    """What trying and timing a graph need of its compilation."""
+
+    schedule: Schedule | None
+    executable: Executable | None
+    runs_on: torch.device
+
+    @property
+    def primary(self) -> dict[str, RenderedKernel]: ...
 
 
 def build_executable(

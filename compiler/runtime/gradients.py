@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from compiler.capture.reference import is_random
 from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
 from compiler.runtime.double_precision import InDoublePrecision
 from compiler.runtime.judge import Judgement, judge
-from compiler.runtime.verify import plain, scale_of
+from compiler.runtime.verify import is_rounded, plain, scale_of
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
 #: Draws of noise that say how much rounding may change a result.
@@ -43,7 +44,10 @@ def check_training(captured: Capture, changes: SnippetChanges = NO_CHANGES) -> l
         graphs = graphs_of(entry, captured)
         is_trained = any(graph.phase == "backward" and graph.runner.calls for graph in graphs)
         if is_trained and not any(map(is_random, graphs)):
-            checked += _check_entry(entry, graphs, changes)
+            call = reference_of(entry, graphs, changes)
+            # One that compiled anew, or gives nothing that could be differentiated, has nothing of ours to check.
+            if call.is_ours and call.compiled.gradients:
+                checked.append(call.ours())
     return checked
 
 
@@ -51,47 +55,78 @@ def graphs_of(entry: EntryCall, captured: Capture) -> list[CapturedGraph]:
     return [graph for graph in captured.graphs if graph.name in entry.graphs]
 
 
-def check_call(
+@dataclass
+class CallReference:
+    """One call of an entry, run by our kernels, as eager and float64 have it: what all others are held against. Each is
+    run when it is first asked for; a function that cannot be run in float64 raises NotImplementedError."""
+
+    entry: EntryCall
+    graphs: Sequence[CapturedGraph]
+    state: _State
+    compiled: _Outcome
+    is_ours: bool
+
+    @cached_property
+    def eager(self) -> _Outcome:
+        return _run(self.entry, self.entry.eager, self.state)
+
+    @cached_property
+    def exact(self) -> _Outcome:
+        return _run_in_double(self.entry, self.state)
+
+    def judged(self, function: Callable[..., Any]) -> CheckedCall:
+        """What `function`, made of the entry's by another compiler, gives for the entry's arguments."""
+        return self._judged(_run(self.entry, function, self.state))
+
+    def ours(self) -> CheckedCall:
+        return self._judged(self.compiled)
+
+    def _judged(self, found: _Outcome) -> CheckedCall:
+        eager, exact = self.eager, self.exact
+        inner = [node.meta.get("val") for graph in self.graphs for node in graph.aten.graph.nodes]
+        draws = [RoundingNoise(epsilon_of([list(eager.values), inner]), seed) for seed in range(DRAWS)]
+        names = list(eager.by_name)
+        judgements = judge(
+            found.values_of(names),
+            exact.values_of(names),
+            eager.values,
+            scale_of(exact.values),
+            (_run_in_double(self.entry, self.state, noise).values_of(names) for noise in draws),
+        )
+        return CheckedCall(self.entry.name, list(zip(names, judgements, strict=True)))
+
+
+def reference_of(
     entry: EntryCall,
     graphs: Sequence[CapturedGraph],
-    function: Callable[..., Any],
     changes: SnippetChanges = NO_CHANGES,
-) -> CheckedCall:
-    """What `function`, made of the entry's by another compiler, gives for the entry's arguments. Raises
-    NotImplementedError where the function cannot be run in float64."""
-    state = _State(changes)
-    forward = [graph for graph in graphs if graph.phase != "backward"]
-    with state.recorded(forward):
-        _run(entry, entry.compiled, state)
-    return _judged(entry, graphs, _run(entry, function, state), state)
-
-
-def _check_entry(entry: EntryCall, graphs: Sequence[CapturedGraph], changes: SnippetChanges) -> list[CheckedCall]:
+    seed: int | None = None,
+) -> CallReference:
+    """The call on the entry's own arguments; with a seed, on others of the same kind."""
+    entry = entry if seed is None else _drawn_anew(entry, seed)
     state = _State(changes)
     forward = [graph for graph in graphs if graph.phase != "backward"]
     with state.recorded(forward):
         compiled = _run(entry, entry.compiled, state)
-    if not state.were_used(forward) or not compiled.gradients:
-        # The call compiled anew, or gives nothing that could be differentiated: there is nothing of ours to check.
-        return []
-    return [_judged(entry, graphs, compiled, state)]
+    return CallReference(entry, graphs, state, compiled, state.were_used(forward))
 
 
-def _judged(entry: EntryCall, graphs: Sequence[CapturedGraph], found: _Outcome, state: _State) -> CheckedCall:
-    eager = _run(entry, entry.eager, state)
-    exact = _run_in_double(entry, state)
-    epsilon = epsilon_of([list(eager.values), [node.meta.get("val") for g in graphs for node in g.aten.graph.nodes]])
-
-    draws = [RoundingNoise(epsilon, seed) for seed in range(DRAWS)]
-    names = list(eager.by_name)
-    judgements = judge(
-        found.values_of(names),
-        exact.values_of(names),
-        eager.values,
-        scale_of(exact.values),
-        (_run_in_double(entry, state, noise).values_of(names) for noise in draws),
-    )
-    return CheckedCall(entry.name, list(zip(names, judgements, strict=True)))
+def _drawn_anew(entry: EntryCall, seed: int) -> EntryCall:
+    """Each floating argument with values drawn from its own, so that they are as large and of the same signs: what is
+    positive or a probability stays one. Whole numbers, and parameters of modules, stay as they are."""
+    args, kwargs = entry.copy_arguments()
+    generators: dict[torch.device, torch.Generator] = {}
+    for leaf in tree_leaves((args, kwargs)):
+        if not isinstance(leaf, torch.Tensor) or isinstance(leaf, torch.nn.Parameter) or not is_rounded(leaf):
+            continue
+        if leaf.layout != torch.strided or not leaf.numel() or 0 in leaf.stride():
+            continue
+        device = leaf.device
+        generator = generators.setdefault(device, torch.Generator(device).manual_seed(seed))
+        with torch.no_grad():
+            places = torch.randint(leaf.numel(), leaf.shape, generator=generator, device=device)
+            leaf.copy_(leaf.detach().reshape(-1)[places])
+    return replace(entry, args=args, kwargs=kwargs)
 
 
 def _run_in_double(entry: EntryCall, state: _State, noise: RoundingNoise | None = None) -> _Outcome:

@@ -170,12 +170,12 @@ def _judge_one(path: str, values: tuple[Any, Any, Any], scale: float, noise: Ite
     plain = _between(eager, ref, eager, scale) if _is_comparable(eager, ref) else _Distance()
     problem = _other_form(out, ref, eager)
     if problem is not None:
-        return Judgement(path, math.inf, plain.whole, allowed, problem)
+        return Judgement(path, math.inf, plain.whole, allowed, problem, eager_elements=plain.elements)
     if not _is_comparable(out, ref):
         ref, plain = eager, _Distance()
     ours = _between(out, ref, eager if _is_comparable(out, eager) else ref, scale)
     if ours.strays:
-        return Judgement(path, math.inf, plain.whole, allowed, ours.strays)
+        return Judgement(path, math.inf, plain.whole, allowed, ours.strays, eager_elements=plain.elements)
     bounds = plain.widening(_Distance(allowed, allowed), TIMES_EAGER)
     while not ours.is_within(bounds) and (drawn := next(noise, None)) is not None:
         if _is_comparable(drawn, ref):

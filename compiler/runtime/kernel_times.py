@@ -10,9 +10,9 @@ import torch
 from compiler import report as rep
 from compiler.budget import UNLIMITED, Budget
 from compiler.capture.captured import CapturedGraph, copy_values
-from compiler.compile import GraphCompilation
 from compiler.devices import Device
 from compiler.options import Timing
+from compiler.runtime.executable import CompiledGraph
 from compiler.runtime.measure import Samples, measure_each
 from compiler.runtime.reconcile import disturbance
 from compiler.runtime.trial import record_arguments
@@ -23,29 +23,26 @@ TRIES_AGAIN = 2
 
 @dataclass(frozen=True)
 class KernelTimes:
-    """What was measured of one graph: each kernel alone, by name, and one call of all of them."""
+    """What was measured of one graph: each kernel alone, by name, and one call of all of them; and why these do not add
+    up, if they do not."""
 
     kernels: Mapping[str, Samples]
     call: Samples
+    disturbed: str | None = None
 
 
 def measure_kernels(
-    graph: CapturedGraph,
-    compilation: GraphCompilation,
-    report: rep.Graph,
-    model: Device,
-    timing: Timing,
-    budget: Budget = UNLIMITED,
+    graph: CapturedGraph, compilation: CompiledGraph, timing: Timing, budget: Budget = UNLIMITED
 ) -> KernelTimes | None:
-    """Time each kernel alone on the tensors that the graph gives it, and a call of the whole graph beside them; fills
-    measured_us, gb_per_s and call_us. A scatter updates its tensor at every run: its values are no result then, its
-    accesses stay the same.
+    """Time each kernel alone on the tensors that the graph gives it, and a call of the whole graph beside them. A
+    scatter updates its tensor at every run: its values are no result then, its accesses stay the same.
 
-    Times that do not add up to the call's are taken again; if they still do not, `disturbed` says so, and nothing is
-    derived from them. Kernels for which there is no time have no figures. None where nothing was measured."""
+    Times that do not add up to the call's are taken again; if they still do not, `disturbed` says so. Kernels for which
+    there was no time are not in it. None where nothing was measured."""
     executable, inputs = compilation.executable, graph.inputs
     if inputs is None or executable is None or not executable.kernels or not budget.fits(graph.least_seconds):
         return None
+    assert compilation.schedule is not None
     arguments = record_arguments(compilation, inputs)
     launch = executable.kernels
 
@@ -68,14 +65,11 @@ def measure_kernels(
         if call is None:
             break
         times = measure_each(calls, compilation.runs_on, half, part)
-        found = KernelTimes(times, call)
-        is_whole = len(times) == len(report.kernels)
-        report.disturbed = disturbance(list(times.values()), call, is_whole, compilation.runs_on.type)
-        if report.disturbed is None or not budget.fits(budget.clock() - began):
+        is_whole = len(times) == len(compilation.schedule.units)
+        told = disturbance(list(times.values()), call, is_whole, compilation.runs_on.type)
+        found = KernelTimes(times, call, told)
+        if told is None or not budget.fits(budget.clock() - began):
             break
-    if found is not None:
-        report.call_us = round(1e3 * found.call.median_ms, 3)
-        _note_times(report, found.kernels, model if compilation.runs_on.type == "cuda" else None)
     return found
 
 
@@ -93,18 +87,15 @@ def beside_calls(measured: Mapping[str, KernelTimes], timing: rep.TimingResult |
     return told or disturbance(calls, compiled, is_whole=False, device_type=device_type)
 
 
-def mark_disturbed(report: rep.Graph, why: str) -> None:
-    """Nobody is to rely on the times of this graph's kernels, and nothing is derived from them."""
-    report.disturbed = why
+def note_times(report: rep.Graph, found: KernelTimes, beside: str | None, peak_of: Device | None) -> None:
+    """Fill measured_us, gb_per_s, percent_of_peak, call_us and `disturbed`. `beside` is why the times are none of the
+    calls that were raced last. Nothing is derived from times that nobody is to rely on."""
+    report.call_us = round(1e3 * found.call.median_ms, 3)
+    report.disturbed = found.disturbed or beside
     for kernel in report.kernels:
-        kernel.gb_per_s = kernel.percent_of_peak = None
-
-
-def _note_times(report: rep.Graph, times: Mapping[str, Samples], peak_of: Device | None) -> None:
-    for kernel in report.kernels:
-        if kernel.name not in times:
+        if kernel.name not in found.kernels:
             continue
-        kernel.measured_us = round(1e3 * times[kernel.name].median_ms, 3)
+        kernel.measured_us = round(1e3 * found.kernels[kernel.name].median_ms, 3)
         kernel.gb_per_s = kernel.percent_of_peak = None
         if report.disturbed is None:
             kernel.gb_per_s = round(kernel.bytes / max(kernel.measured_us, 1e-6) / 1e3, 3)

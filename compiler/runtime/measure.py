@@ -21,7 +21,7 @@ from compiler.garbage import garbage_kept
 from compiler.options import Timing
 from compiler.report import Contestant, TimingResult
 from compiler.runtime import clocks
-from compiler.runtime.noise import FEWEST_SAMPLES, Spread, are_apart
+from compiler.runtime.noise import FEWEST_SAMPLES, RULE, Spread, are_apart
 from compiler.runtime.stopwatch import Call, Stopwatch, stopwatch
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
@@ -72,6 +72,7 @@ def measure(
     before = clocks.device_state(device)
     samples = take_samples(contestants, watch, device, timing, budget, changes)
     after = clocks.device_state(device)
+    eager = samples.get("eager")
     return TimingResult(
         method=_method(watch, samples, [clocks.sentence(after), _throttled_before(before)]),
         device=device_name(device),
@@ -83,6 +84,9 @@ def measure(
                 median_ms=samples[name].median_ms,
                 low_ms=samples[name].quartiles_ms[0],
                 high_ms=samples[name].quartiles_ms[1],
+                differs_from_eager=(
+                    is_measurable_difference(samples[name], eager) if eager and name != "eager" else None
+                ),
             )
             for name in contestants
         ],
@@ -198,6 +202,7 @@ def _method(watch: Stopwatch, samples: Mapping[str, Samples], more: list[str]) -
     rounds = max((len(kept.samples_ms) for kept in samples.values()), default=0)
     counted = f"{rounds} interleaved rounds" if rounds > 1 else "1 round"
     sentences = [
+        RULE,
         watch.method,
         f"{counted} after {WARMUP_CALLS} warm-up calls, fewer of what is long on a CPU; medians and quartiles.",
     ]

@@ -12,6 +12,12 @@ FEWEST_SAMPLES = 4
 #: They are taken to be wrong by up to this factor.
 UNKNOWN_SPREAD = 1.5
 
+RULE = (
+    f"A difference counts where the ranges between the quartiles do not overlap and the medians differ by more than "
+    f"{REPEATABILITY:.0%}. Fewer than {FEWEST_SAMPLES} samples are taken to be wrong by up to a factor of "
+    f"{UNKNOWN_SPREAD}."
+)
+
 
 class Spread(NamedTuple):
     """How many samples there are, their 25th percentile, their median and their 75th percentile."""

@@ -15,8 +15,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from compiler import report as rep
 from compiler.capture.captured import CapturedGraph, copy_values
-from compiler.compile import GraphCompilation
-from compiler.runtime.executable import build_executable
+from compiler.runtime.executable import CompiledGraph, build_executable
 
 #: Events that a report keeps of each; the longest ones, where there are more.
 MOST_EVENTS = 2000
@@ -55,9 +54,7 @@ def _track(event: Any) -> str:
     return f"thread {event.thread}" if is_on_host else f"stream {event.device_resource_id}"
 
 
-def call_of_graph(
-    graph: CapturedGraph, compilation: GraphCompilation, report: rep.Graph
-) -> Callable[[], object] | None:
+def call_of_graph(graph: CapturedGraph, compilation: CompiledGraph, report: rep.Graph) -> Callable[[], object] | None:
     """A call of the graph's kernels on the inputs of the snippet, each in a range that is named as on the page; None
     where it was never called or has no kernels."""
     executable, schedule, inputs = compilation.executable, compilation.schedule, graph.inputs

@@ -17,13 +17,13 @@ from compiler.capture.captured import CapturedGraph, EntryCall, copy_values
 from compiler.capture.reference import is_random, reference_run
 from compiler.capture.rounding_noise import RoundingNoise
 from compiler.capture.slow_products import products_in_float32
-from compiler.compile import GraphCompilation
+from compiler.codegen.rendered import lines_through
 from compiler.options import Timing
-from compiler.present import lines_through
-from compiler.runtime.executable import Executable, build_executable
+from compiler.runtime.executable import CompiledGraph, Executable, build_executable
 from compiler.runtime.gradients import DRAWS
 from compiler.runtime.judge import TOLERANCE, judge, judge_forms
 from compiler.runtime.measure import measure
+from compiler.runtime.rewrite_check import error_of_rewrite
 from compiler.runtime.triton_offline import ptx_lines, source_file
 from compiler.runtime.wrong_results import Checked, checked_graph, largest
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
@@ -124,7 +124,7 @@ def _perturbed(graph: CapturedGraph, inputs: list[Any]) -> Iterator[object]:
 
 def _error_of_rewrite(graph: CapturedGraph, notes: list[rep.Note]) -> rep.WrongResult | None:
     """What a rewrite of the captured graph changed: beyond rounding in float64, that is an error of the result."""
-    error = graph.rewrite_check.error() if graph.rewrite_check is not None else None
+    error = error_of_rewrite(graph.rewrite_check) if graph.rewrite_check is not None else None
     allowed = TOLERANCE[torch.float64]
     if error is None or error <= allowed:
         return None
@@ -198,7 +198,7 @@ class _Recorder:
         self._run(*arguments)
 
 
-def record_arguments(compilation: GraphCompilation, inputs: list[Any]) -> dict[str, tuple[Any, ...]]:
+def record_arguments(compilation: CompiledGraph, inputs: list[Any]) -> dict[str, tuple[Any, ...]]:
     """The tensors and sizes that each kernel is launched with in one call of the graph."""
     executable, schedule = compilation.executable, compilation.schedule
     assert executable is not None and schedule is not None
@@ -218,7 +218,7 @@ class Launch:
     sizes: tuple[int, ...] = ()
 
 
-def record_launches(compilation: GraphCompilation, inputs: list[Any], names: set[str]) -> dict[str, Launch]:
+def record_launches(compilation: CompiledGraph, inputs: list[Any], names: set[str]) -> dict[str, Launch]:
     """The launches of the kernels `names` in one call of the graph. Later kernels may work in the same memory, so what
     is not an input of the graph is copied."""
     executable, schedule = compilation.executable, compilation.schedule

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.machine_code.texts import SourceFile, located_by_directives
 from compiler.runtime.assembler import taken, without_limit
+from compiler.runtime.code_texts import SourceFile, located_by_directives
 from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import (
     LIMIT,

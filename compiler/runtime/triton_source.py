@@ -16,7 +16,7 @@ from compiler.codegen.rendered import RenderedKernel, TileDescriptor
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.formulas import FUNCTIONS
 from compiler.ir.size import spelt_out
-from compiler.machine_code.of_report import ELEMENTS
+from compiler.options import ELEMENTS
 from compiler.runtime.triton_text import code_of, execute
 
 #: Triton's names of the pointers to elements of each dtype.

@@ -19,9 +19,28 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType
 from typing import Any
+
+
+class WrongKernel(ValueError):
+    """The text has no such kernel, or not with such arguments; the message says what is wrong."""
+
+
+@dataclass(frozen=True)
+class TritonKernel:
+    """A function with what Triton is to know of its arguments: types by name, values of constants, what is known of
+    places; and with Triton's options."""
+
+    function: Any
+    signature: dict[str, str]
+    constants: dict[str, Any]
+    attributes: Any
+    options: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+
 
 _lock = threading.RLock()
 #: The name in a module's namespace by which it is known as one that is executed here.

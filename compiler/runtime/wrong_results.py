@@ -47,8 +47,8 @@ def checked_graph(graph: str, entry: str | None, names: Sequence[str], judgement
                 output=name,
                 dtype=str(judgement.elements.dtype).removeprefix("torch."),
                 elements=judgement.elements.elements,
-                eager=_told(judgement.eager_elements),
-                compiled=_told(judgement.elements),
+                eager=element_errors(judgement.eager_elements) if judgement.eager_elements is not None else None,
+                compiled=element_errors(judgement.elements),
             )
             for (name, _), judgement in zip(subjects, judgements, strict=True)
             if judgement.elements is not None
@@ -56,9 +56,8 @@ def checked_graph(graph: str, entry: str | None, names: Sequence[str], judgement
     )
 
 
-def _told(found: ElementErrors | None) -> rep.ElementErrors | None:
-    if found is None:
-        return None
+def element_errors(found: ElementErrors) -> rep.ElementErrors:
+    """As a report has them."""
     return rep.ElementErrors(
         largest=found.largest, mean=found.mean, largest_ulp=found.largest_ulp, mean_ulp=found.mean_ulp
     )

@@ -215,6 +215,7 @@ class _Worker:
             isolation=hello.isolation if hello is not None else (),
             facts=hello.devices if hello is not None else (),
             restarts=self._losses + (state.restarts if state is not None else 0),
+            gpu=state.gpu if state is not None else None,
         )
 
     def fits(self, profile: WorkerIdentity) -> bool:

@@ -12,7 +12,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from compiler.options import Options
-from server.wire.messages import Changed, DeviceFacts, Ended, JobName, Limits, Log, Started, Tier, WorkerIdentity
+from server.wire.messages import (
+    Changed,
+    DeviceFacts,
+    Ended,
+    GpuHealth,
+    JobName,
+    Limits,
+    Log,
+    Started,
+    Tier,
+    WorkerIdentity,
+)
 
 Event = tuple[Started | Changed | Log | Ended, bytes]
 """A message about one job, with the payload that `Changed` has and the others lack."""
@@ -49,6 +60,7 @@ class WorkerDevice:
     isolation: tuple[str, ...]
     facts: tuple[DeviceFacts, ...]
     restarts: int
+    gpu: GpuHealth | None = None
 
 
 class Handle(Protocol):

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from server.metrics import CONTENT_TYPE
 from server.problems import Problem, problem_answers
 from server.state import WebState
+from server.wire.messages import GpuHealth
 
 router = APIRouter(tags=["health"])
 
@@ -28,6 +29,7 @@ class WorkerHealth(BaseModel):
     )
     isolation: list[str] = Field(description="The layers of that in force, as a trial job found them.")
     restarts: int = Field(description="Times that it, or what runs snippets in it, had to be started again.")
+    gpu: GpuHealth | None = Field(default=None, description="How its GPU does; null where that is not known.")
 
 
 class TaskHealth(BaseModel):
@@ -110,6 +112,7 @@ async def health(web: Web) -> Health:
                 tier=device.tier,
                 isolation=list(device.isolation),
                 restarts=device.restarts,
+                gpu=device.gpu,
             )
             for device in devices
         ],

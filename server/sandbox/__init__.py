@@ -8,6 +8,7 @@ zygote enters the sandbox and forks jobs (`sandbox`). Each job is confined befor
     keeper, guard      the processes above the zygote and above each job that let nothing survive
     processes          finding and ending all that a job has started; leftovers: deleting all that it has written
     measures           what processes and folders use
+    control_group      a job's group of version 2, where the worker may make one
     descriptors        which descriptors a process keeps
     landlock, syscalls    what a process may do to files, and which system calls it may make
     users, code_access    a user for each job, and what of root's folders it must be able to read
@@ -15,6 +16,7 @@ zygote enters the sandbox and forks jobs (`sandbox`). Each job is confined befor
 """
 
 from server.sandbox.config import NoSandbox, SandboxConfig, code_folders
+from server.sandbox.control_group import ControlGroup, ControlGroups
 from server.sandbox.limits import GIB, MIB, JobLimits, begin
 from server.sandbox.sandbox import Exit, Job, Sandbox
 from server.sandbox.tiers import choose_tier
@@ -23,6 +25,8 @@ from server.sandbox.watch import Usage, Watch
 __all__ = [
     "GIB",
     "MIB",
+    "ControlGroup",
+    "ControlGroups",
     "Exit",
     "Job",
     "JobLimits",

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from server.sandbox import kernel, processes
+from server.sandbox import control_group, kernel, processes
 from server.sandbox.config import SandboxConfig
 from server.sandbox.guard import guard
 from server.sandbox.isolation import Isolation, Place, Trusted
@@ -127,14 +127,20 @@ class Sandbox:
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         self.job_folder = self._isolation.settle()
 
-    def fork(self, limits: JobLimits, descriptors: Mapping[int, int], main: Callable[[Path], NoReturn]) -> Job:
+    def fork(
+        self,
+        limits: JobLimits,
+        descriptors: Mapping[int, int],
+        main: Callable[[Path], NoReturn],
+        group: int | None = None,
+    ) -> Job:
         """Forks a job that runs `main`, confined, with the folder that it may write to.
 
         `descriptors` are all that the job has, from the number that it shall have there to the one that it has here;
-        they stay open here. 0, 1 and 2 are /dev/null unless they are named. `main` is called in the job's process and
-        must leave it with `os._exit`. A spare's `main` waits for its job on a descriptor, and then calls
-        `limits.begin`: until then no limit on processor time holds. Raises OSError where the machine has no process
-        or no space left.
+        they stay open here. 0, 1 and 2 are /dev/null unless they are named. `group` are the processes of its control
+        group, opened. `main` is called in the job's process and must leave it with `os._exit`. A spare's `main` waits
+        for its job on a descriptor, and then calls `limits.begin`: until then no limit on processor time holds. Raises
+        OSError where the machine has no process or no space left.
         """
         place = self._isolation.make_place()
         told, status = os.pipe()
@@ -148,6 +154,8 @@ class Sandbox:
             raise
         if guard_process == 0:
             try:
+                if group is not None:
+                    control_group.enter(group)
                 self._become_guard(limits, descriptors, main, place, status, zygote)
             except BaseException as failure:  # noqa: BLE001 - a guard must never return into the zygote's code
                 tell_failure(status, failure)

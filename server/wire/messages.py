@@ -123,6 +123,30 @@ class Hello(Message):
     devices: tuple[DeviceFacts, ...] = ()
 
 
+class GpuHealth(Message):
+    """How a GPU does, as NVIDIA's management library tells it; None where this GPU has no answer."""
+
+    problem: str | None = Field(default=None, description="Why it cannot be used, as a clause without a full stop.")
+    memory_used_bytes: int | None = Field(default=None, description="Memory that all its processes have.")
+    memory_total_bytes: int | None = Field(default=None, description="Memory that it has.")
+    temperature_c: float | None = Field(default=None, description="Its temperature, in degrees Celsius.")
+    power_w: float | None = Field(default=None, description="What it draws, in watts.")
+    busy_share: float | None = Field(default=None, description="Share of the last moments in which a kernel ran.")
+    uncorrected_errors: int | None = Field(
+        default=None, description="Errors of its memory that could not be corrected, since the driver was loaded."
+    )
+
+
+class GpuWhileTimed(Message):
+    """Clocks of the GPU while a job had the timing lease."""
+
+    looks: int = Field(description="How often the worker looked.")
+    sm_mhz_least: float = Field(description="Lowest clock of its multiprocessors that was seen.")
+    sm_mhz_possible: float | None = Field(default=None, description="Highest clock that it has.")
+    temperature_c_most: float | None = Field(default=None, description="Highest temperature that was seen.")
+    slowed_by: tuple[str, ...] = Field(default=(), description="What slowed it, at any of these looks.")
+
+
 class State(Message):
     """How the worker does. `running` names the jobs that it knows of: web takes a job that is missing for lost."""
 
@@ -131,6 +155,7 @@ class State(Message):
     problem: str | None = Field(default=None, description="Why it is not ready, as a clause without a full stop.")
     running: tuple[JobName, ...] = ()
     restarts: int = Field(default=0, ge=0, description="Times that what runs snippets had to be started again.")
+    gpu: GpuHealth | None = Field(default=None, description="How its GPU does, as of some seconds ago.")
 
 
 class Started(Message):
@@ -171,6 +196,7 @@ class Ended(Message):
     processor_seconds: float | None = None
     peak_memory_bytes: int | None = Field(default=None, description="Of all its processes at one time.")
     peak_gpu_memory_bytes: int | None = None
+    gpu_while_timed: GpuWhileTimed | None = None
     tier: Tier | None = None
     isolation: tuple[str, ...] = ()
     device: str = Field(default="", description='"cpu" or "cuda": what the job was given.')

@@ -11,6 +11,7 @@ In the worker:
     forker         one zygote and the processes that it forked, seen from the worker
     running        one job: its time, its output, its reports, its memory, and its end
     lease          who may time on the device
+    gpu            how the GPU does, and what slows it while a job is timed
     changes        how tasks wait for each other
 
 In the zygote and below:
@@ -18,6 +19,7 @@ In the zygote and below:
     zygote         the process that forks
     snippet        the process that runs one snippet
     warming        what a spare does while it waits
+    cuda_trial     which imports leave CUDA to the processes that are forked
 
 Between them:
 

@@ -46,8 +46,8 @@ class Program(ChannelMessage):
     """What runs in a job. `explore` names the function that explores, as `module:function`. `imports` are the modules
     that the zygote loads before it is ready, `later` those that it loads when nothing is asked of it then: a job that
     comes before them loads them itself. Of those, `start_cuda` may start CUDA where there is a GPU, which must not
-    happen in a process that forks: a spare loads them there. `warm_source` is the snippet that a spare tries. Jobs can
-    read the compiler, and what is `readable` besides."""
+    happen in a process that forks: where a trial finds that they do, a spare loads them. `warm_source` is the snippet
+    that a spare tries. Jobs can read the compiler, and what is `readable` besides."""
 
     explore: str = "compiler.pipeline:explore"
     imports: tuple[str, ...] = (
@@ -71,7 +71,8 @@ class ZygoteConfig(ChannelMessage):
 
 
 class Fork(ChannelMessage):
-    """Make a process. Beside it come the ends of its pipes: reports, output, and what it is told."""
+    """Make a process. Beside it come the ends of its pipes: reports, output, and what it is told; and the opened
+    processes of its control group, where it has one."""
 
     kind: Literal["fork"] = "fork"
     number: int

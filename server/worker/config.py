@@ -9,14 +9,29 @@ from dataclasses import dataclass, replace
 from importlib import util
 from pathlib import Path
 
-from server.sandbox import GIB, MIB, JobLimits, NoSandbox, Sandbox, SandboxConfig, choose_tier, code_folders
+import structlog
+
+from server.sandbox import (
+    GIB,
+    MIB,
+    ControlGroups,
+    JobLimits,
+    NoSandbox,
+    Sandbox,
+    SandboxConfig,
+    choose_tier,
+    code_folders,
+)
 from server.settings import TRUST, WorkerSettings
 from server.wire.messages import Limits, Tier, WorkerIdentity
 from server.wire.profile import detected_profile
 from server.worker.channel import Program
 
+log = structlog.get_logger(__name__)
+
 _FOLDER_PREFIX = "fusionscope-worker-"
 _SLOTS_ON_CPU, _SLOTS_ON_GPU = 1, 4
+_SPARES_ON_CPU = 2
 _FIRST_USER = 61000
 _DISK_FILES = 16384
 
@@ -41,9 +56,11 @@ class WorkerConfig:
     isolation: tuple[str, ...]
     slots: int
     spares: int
+    spares_at_once: int
     threads: int
     allowance: Allowance
     sandbox: SandboxConfig
+    groups: ControlGroups | None
     program: Program
 
 
@@ -57,6 +74,8 @@ def worker_config(settings: WorkerSettings, program: Program) -> WorkerConfig:
     # Jobs may run as another user: they must be able to pass through this folder, not to list it.
     folder.chmod(0o711)
     threads = settings.threads or len(os.sched_getaffinity(0))
+    slots = settings.slots or (_SLOTS_ON_GPU if uses_gpu else _SLOTS_ON_CPU)
+    spares = (slots if uses_gpu else _SPARES_ON_CPU) if settings.spares is None else settings.spares
     sandbox = SandboxConfig(
         tier=tier,
         uses_gpu=uses_gpu,
@@ -64,16 +83,20 @@ def worker_config(settings: WorkerSettings, program: Program) -> WorkerConfig:
         readable=(*code_folders(), *_folders_of_compiler(), *program.readable),
         first_uid=_FIRST_USER if os.geteuid() == 0 else None,
     )
+    groups = _control_groups(tier, threads)
     return WorkerConfig(
         socket=settings.socket_path(),
         profile=profile,
         tier=tier,
-        isolation=Sandbox(sandbox).layers,
-        slots=settings.slots or (_SLOTS_ON_GPU if uses_gpu else _SLOTS_ON_CPU),
-        spares=settings.spares,
+        isolation=(*Sandbox(sandbox).layers, *(() if groups is None else (groups.layer,))),
+        slots=slots,
+        spares=spares,
+        # To warm up takes a core for seconds; on a GPU's machine the others are idle then.
+        spares_at_once=max(1, min(spares, len(os.sched_getaffinity(0)) // 2)) if uses_gpu else 1,
         threads=threads,
         allowance=_allowance(settings, uses_gpu, threads),
         sandbox=sandbox,
+        groups=groups,
         program=program,
     )
 
@@ -116,6 +139,15 @@ def _tier(settings: WorkerSettings, uses_gpu: bool) -> Tier:
         if is_trusted and settings.tier is None:
             return choose_tier("trusted", uses_gpu)
         raise
+
+
+def _control_groups(tier: Tier, threads: int) -> ControlGroups | None:
+    """None where this worker may make none: limits and the watch over each job do without."""
+    try:
+        return ControlGroups(tier == "A", threads, len(os.sched_getaffinity(0)))
+    except OSError as refusal:
+        log.info("no_control_groups", because=refusal.strerror or str(refusal))
+        return None
 
 
 def _allowance(settings: WorkerSettings, uses_gpu: bool, threads: int) -> Allowance:

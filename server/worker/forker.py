@@ -14,13 +14,13 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
 
 from server.passed_on import passed_on
-from server.sandbox import JobLimits, Watch
+from server.sandbox import ControlGroup, ControlGroups, JobLimits, Watch
 from server.wire.messages import Tier
 from server.worker.channel import (
     Fork,
@@ -60,6 +60,8 @@ class Exit:
     processor_seconds: float | None = None
     failure: str | None = None
     """Why it never ran."""
+    out_of_memory: bool = False
+    """Whether the kernel ended it since its control group had no memory left."""
 
     def in_words(self, output: str) -> str:
         """Why it never ran, or how it ended and what it said last: for whoever looks for a defect."""
@@ -81,6 +83,7 @@ class Process:
         """Known once the zygote has forked it."""
         self.gone: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         """Done when nothing of the process is left."""
+        self.group: ControlGroup | None = None
         self._guard: int | None = None
         self._over = asyncio.Event()
         self._transports: list[asyncio.BaseTransport] = []
@@ -162,6 +165,10 @@ class Process:
         if self.watch is not None:
             self.watch.close()
             self.watch = None
+        if self.group is not None:
+            by_kernel = found.signal == signal.SIGKILL and self.group.ran_out_of_memory()
+            found = replace(found, out_of_memory=by_kernel)
+            self.group.remove()
         self.gone.set_result(found)
 
     def _see_end(self) -> None:
@@ -187,6 +194,7 @@ class Zygote:
         channel: socket.socket,
         tier: Tier,
         on_settled: Callable[[], None],
+        groups: ControlGroups | None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[Ready] = loop.create_future()
@@ -195,6 +203,7 @@ class Zygote:
         self.problem: str | None = None
         self._process = process
         self._on_settled = on_settled
+        self._groups = groups
         self._channel = channel
         self._processes: dict[int, Process] = {}
         self._tier: Tier = tier
@@ -204,7 +213,9 @@ class Zygote:
         loop.add_reader(channel, self._receive)
 
     @classmethod
-    async def start(cls, config: ZygoteConfig, folder: Path, on_settled: Callable[[], None]) -> Zygote:
+    async def start(
+        cls, config: ZygoteConfig, folder: Path, on_settled: Callable[[], None], groups: ControlGroups | None
+    ) -> Zygote:
         """Starts one; it imports for seconds. Raises `OSError`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -220,7 +231,7 @@ class Zygote:
             )
         ours.setblocking(False)
         send_packet(ours, config)
-        return cls(process, ours, config.sandbox.tier, on_settled)
+        return cls(process, ours, config.sandbox.tier, on_settled, groups)
 
     @property
     def pid(self) -> int:
@@ -236,6 +247,9 @@ class Zygote:
         ends: tuple[int, ...] = ()
         try:
             ends = await made.open()
+            if self._groups is not None:
+                made.group = self._groups.make(limits)
+                ends = (*ends, made.group.open_processes())
             if self.lost.is_set():
                 raise ZygoteLost(self.problem or "it is gone")
             self._processes[made.number] = made
@@ -245,6 +259,8 @@ class Zygote:
         except BaseException:
             self._processes.pop(made.number, None)
             made.close()
+            if made.group is not None:
+                made.group.remove()
             raise
         finally:
             for end in ends:

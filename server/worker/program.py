@@ -10,6 +10,7 @@ import asyncio
 import shutil
 import signal
 import sys
+from functools import partial
 
 import structlog
 
@@ -17,13 +18,14 @@ from server import logs
 from server.sandbox import NoSandbox
 from server.settings import WorkerSettings
 from server.supervised import Supervised
-from server.wire.messages import NO_SLOT, Ended, Hello, Run, State
+from server.wire.messages import NO_SLOT, Ended, GpuHealth, Hello, Run, State
 from server.wire.profile import build_id, processor_name
 from server.worker.changes import Changes
 from server.worker.channel import Program, ZygoteConfig
 from server.worker.config import Allowance, WorkerConfig, smaller, worker_config
 from server.worker.connections import Link
 from server.worker.forker import ZygoteLost
+from server.worker.gpu import Gpu
 from server.worker.lease import TimingLease
 from server.worker.listening import CannotListen, listen
 from server.worker.records import Request
@@ -38,6 +40,9 @@ _TRIES_TO_BEGIN = 2
 been, so the last try has a process of its own."""
 _SHARE_FOR_JOB = 0.9
 """The part of its time in which a job is to end by itself, with all that it found, before it is stopped."""
+
+_HEALTH_SECONDS = 10.0
+"""Between two looks at how the GPU does."""
 
 CANNOT_START = 3
 """The program's exit code where it never listened: no tier works, or the socket cannot be made."""
@@ -86,6 +91,8 @@ class Worker:
         self._config = config
         self._moved = Changes()
         self._lease = TimingLease()
+        self._gpu = Gpu.found() if config.profile.device == "cuda" else None
+        self._health: GpuHealth | None = None
         self._running = 0
         self._links: set[asyncio.Task[None]] = set()
         self._tasks = Supervised()
@@ -98,13 +105,22 @@ class Worker:
             warms_beside_jobs=config.profile.device == "cuda",
             lease=self._lease,
             changed=self._moved.notify,
+            groups=config.groups,
         )
 
     async def start(self) -> None:
         """Listens, and returns at once; a connection hears when the worker is ready. Raises `CannotListen`."""
         self._server = await listen(self._config.socket, self._connect)
         self._tasks.forever("zygote", self._supply.keep_zygote)
-        self._tasks.forever("spares", self._supply.make_spare)
+        if self._gpu is not None:
+            self._tasks.forever("GPU", partial(self._look_after, self._gpu))
+        for number in range(self._config.spares_at_once):
+            self._tasks.forever(f"spares {number + 1}", self._supply.make_spare)
+
+    async def _look_after(self, gpu: Gpu) -> None:
+        self._health = await asyncio.to_thread(gpu.health)
+        self._moved.notify()
+        await asyncio.sleep(_HEALTH_SECONDS)
 
     async def stop(self) -> None:
         """Ends all jobs and everything below this process."""
@@ -128,7 +144,9 @@ class Worker:
 
     def state(self, running: tuple[str, ...]) -> State:
         supply = self._supply
-        return State(ready=supply.ready, problem=supply.problem, running=running, restarts=supply.restarts)
+        problem = (self._health and self._health.problem) or supply.problem
+        is_ready = supply.ready and problem is None
+        return State(ready=is_ready, problem=problem, running=running, restarts=supply.restarts, gpu=self._health)
 
     async def run(self, run: Run, link: Link) -> Ended:
         """See `connections.Jobs`."""
@@ -155,7 +173,7 @@ class Worker:
         except (ZygoteLost, OSError) as failure:
             return Ended(job=run.job, ending="worker_lost", problem=str(failure))
         try:
-            job = RunningJob(run, process, allowance, self._lease, link.send)
+            job = RunningJob(run, process, allowance, self._lease, link.send, self._gpu)
             with link.cancelling(run.job, lambda: job.end("cancelled")):
                 return await job.watch(self._place(run))
         finally:

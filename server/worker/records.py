@@ -21,7 +21,7 @@ from compiler.options import Options
 from server.sandbox import JobLimits
 
 WARM: Final = b"w"
-"""The process has imported, tried and confined all that it can without a job."""
+"""The process has imported, tried and confined all that it can without a job. The content is `Warm`."""
 BEGUN: Final = b"b"
 """The request was read and the snippet runs next. The content is `Begun`; all before it was written by our own code."""
 REPORT: Final = b"r"
@@ -34,8 +34,8 @@ GRANTED: Final = b"g"
 
 _HEAD = struct.Struct(">cI")
 _LENGTH = struct.Struct(">I")
-_EMPTY_KINDS = frozenset({WARM, WANTS_LEASE, RETURNS_LEASE})
-_MOST_BEGUN_BYTES = 256
+_EMPTY_KINDS = frozenset({WANTS_LEASE, RETURNS_LEASE})
+_MOST_BYTES = {WARM: 1024, BEGUN: 256}
 
 
 class RecordRefused(Exception):
@@ -51,6 +51,14 @@ class Request(BaseModel):
     options: Options
     threads: int
     limits: JobLimits
+
+
+class Warm(BaseModel):
+    """How many seconds each step of a spare's preparation took."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seconds: dict[str, float] = {}
 
 
 class Begun(BaseModel):
@@ -75,8 +83,8 @@ async def read_record(reader: asyncio.StreamReader, most_bytes: int) -> tuple[by
         kind, length = _HEAD.unpack(await reader.readexactly(_HEAD.size))
         if kind == REPORT:
             allowed = most_bytes
-        elif kind == BEGUN:
-            allowed = _MOST_BEGUN_BYTES
+        elif kind in _MOST_BYTES:
+            allowed = _MOST_BYTES[kind]
         elif kind in _EMPTY_KINDS:
             allowed = 0
         else:

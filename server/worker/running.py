@@ -17,10 +17,11 @@ from typing import Any
 import structlog
 
 from server.sandbox import Watch
-from server.wire.messages import Changed, Ended, Ending, Log, Message, Run, Started, Tier
+from server.wire.messages import Changed, Ended, Ending, GpuWhileTimed, Log, Message, Run, Started, Tier
 from server.worker import records
 from server.worker.config import Allowance
 from server.worker.forker import Exit, Process
+from server.worker.gpu import Gpu
 from server.worker.lease import TimingLease
 from server.worker.records import Begun, RecordRefused
 
@@ -58,11 +59,21 @@ class NeverBegun(Exception):
 class RunningJob:
     """One attempt in one process. `send` relays to web and raises `ConnectionError` where that is gone."""
 
-    def __init__(self, run: Run, process: Process, allowance: Allowance, lease: TimingLease, send: Send) -> None:
+    def __init__(
+        self,
+        run: Run,
+        process: Process,
+        allowance: Allowance,
+        lease: TimingLease,
+        send: Send,
+        gpu: Gpu | None = None,
+    ) -> None:
         self._job = run.job
         self._process = process
         self._allowance = allowance
         self._send = send
+        self._gpu = gpu
+        self._gpu_while_timed: GpuWhileTimed | None = None
         self._lease = lease.holder(lambda: process.tell(records.GRANTED))
         self._over: asyncio.Future[tuple[Ending, str | None]] = asyncio.get_running_loop().create_future()
         self._begun_at: float | None = None
@@ -106,6 +117,8 @@ class RunningJob:
         if found.exit_code is None and found.signal is None:
             # Its guard has always seen how it ended, unless it was killed itself: that is no doing of the snippet's.
             self.end("worker_lost", "the process that watches over it was killed")
+        if found.out_of_memory:
+            self.end("memory_limit")
         self.end("exited")
         wall = 0.0 if self._begun_at is None else ran_seconds - self._begun_at
         return self._ended(found, place, wall, waited)
@@ -127,6 +140,7 @@ class RunningJob:
             waited_seconds=waited_seconds,
             processor_seconds=None if used is None else max(0.0, used - self._begun.processor_seconds),
             peak_memory_bytes=self._peak_bytes or None,
+            gpu_while_timed=self._gpu_while_timed,
             tier=place.tier,
             isolation=place.isolation,
             device=place.device,
@@ -197,6 +211,8 @@ class RunningJob:
     async def _watch_limits(self) -> None:
         while not self._over.done():
             self._end_if_late()
+            if self._gpu is not None and self._lease.holds:
+                self._gpu_while_timed = self._gpu.look(self._gpu_while_timed)
             watch = self._process.watch
             if watch is not None and (over := self._overstepped(watch)) is not None:
                 self.end(over)

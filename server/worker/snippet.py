@@ -32,7 +32,7 @@ from compiler.report import Error, Report
 from server.sandbox import begin
 from server.wire.parts import Sent
 from server.worker import records
-from server.worker.records import Begun, Request
+from server.worker.records import Begun, Request, Warm
 
 REPORTS = 3
 """The pipe to the worker: records."""
@@ -85,10 +85,9 @@ def main(folder: Path, explore: Explore, preparation: Preparation) -> NoReturn:
         _set_threads(preparation.threads)
         for name in preparation.imports:
             importlib.import_module(name)
-        if not _has_request():
-            _warm(folder, explore, preparation)
+        took = {} if _has_request() else _warm(folder, explore, preparation)
         prepared = _prepared(explore)
-        records.write_record(REPORTS, records.WARM)
+        records.write_record(REPORTS, records.WARM, Warm(seconds=took).model_dump_json().encode())
         request = records.read_request(REQUESTS)
         begin(request.limits)
         begun = Begun(processor_seconds=time.process_time())
@@ -104,13 +103,21 @@ def main(folder: Path, explore: Explore, preparation: Preparation) -> NoReturn:
     _leave(0)
 
 
-def _warm(folder: Path, explore: Explore, preparation: Preparation) -> None:
+def _warm(folder: Path, explore: Explore, preparation: Preparation) -> dict[str, float]:
+    """Seconds of each step. What most jobs need comes first: a job may be there before the last."""
     from server.worker.warming import warm_up
 
-    for name in preparation.imports_of_spares:
-        importlib.import_module(name)
+    started = time.monotonic()
+    took: dict[str, float] = {}
     if preparation.warm_source is not None:
-        warm_up(explore, preparation.warm_source, folder, _has_request)
+        took = warm_up(explore, preparation.warm_source, folder, _has_request)
+        took["exploration"] = round(time.monotonic() - started, 3)
+    for name in preparation.imports_of_spares:
+        if not _has_request():
+            before = time.monotonic()
+            importlib.import_module(name)
+            took[name] = round(time.monotonic() - before, 3)
+    return took
 
 
 def _prepared(explore: Explore) -> Explore:

@@ -1,28 +1,30 @@
 """The supply of processes: it keeps a zygote alive and spares warm, and hands out what a job runs in.
 
-A spare is made when it disturbs nobody: on a CPU while no job runs, since it would take a core from what is timed; and
-always under the timing lease there. A spare that is not warm yet when a job comes is given that job: it stops warming
-up after the step that it is at. Where there is none, a process is forked that does its first steps within the job.
+A spare is made when it disturbs nobody: on a CPU one at a time while no job runs, since it would take a core from what
+is timed; and always under the timing lease there. On a GPU several warm up beside each other. A spare that is not warm
+yet when a job comes is given that job: it stops warming up after the step that it is at. Where there is none, a process
+is forked that does its first steps within the job.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 
-from server.sandbox import JobLimits
+from server.sandbox import ControlGroups, JobLimits
 from server.wire.messages import DeviceFacts
 from server.worker import records
 from server.worker.changes import Changes
 from server.worker.channel import ZygoteConfig
 from server.worker.forker import Process, Zygote, ZygoteLost
 from server.worker.lease import TimingLease
-from server.worker.records import Request
+from server.worker.records import Request, Warm
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +56,7 @@ class Supply:
         warms_beside_jobs: bool,
         lease: TimingLease,
         changed: Callable[[], None],
+        groups: ControlGroups | None,
     ) -> None:
         self.problem: str | None = "it is starting"
         self.restarts = 0
@@ -65,9 +68,11 @@ class Supply:
         self._warms_beside_jobs = warms_beside_jobs
         self._lease = lease
         self._changed = changed
+        self._groups = groups
         self._zygote: Zygote | None = None
         self._warm: list[Process] = []
-        self._warming: _Warming | None = None
+        self._warming: list[_Warming] = []
+        self._being_made = 0
         self._in_use = 0
         self._moved = Changes()
 
@@ -78,7 +83,7 @@ class Supply:
     async def keep_zygote(self) -> None:
         """Starts a zygote, and returns when one that was ready is gone. Raises `ZygoteLost` for one that never was."""
         try:
-            zygote = await Zygote.start(self._config, self._folder, self._moved.notify)
+            zygote = await Zygote.start(self._config, self._folder, self._moved.notify, self._groups)
         except OSError as failure:
             self._become(None, f"what runs snippets cannot be started: {failure.strerror}")
             raise
@@ -100,19 +105,28 @@ class Supply:
         """Waits until a spare is wanted and makes it. Raises what kept it from being made."""
         await self._moved.wait_for(self._wants_spare)
         quiet = contextlib.nullcontext() if self._warms_beside_jobs else self._lease.held()
-        async with quiet:
-            if self._zygote is None:
-                return
-            warming = self._warming = _Warming(await self._zygote.fork(self._limits))
-            try:
-                await self._until_warm(warming.process)
-                warming.is_warm = True
-                if not warming.is_claimed:
-                    self._warm.append(warming.process)
-                    warming.process.gone.add_done_callback(lambda _: self._moved.notify())
-            finally:
-                self._warming = None
-                warming.over.set()
+        self._being_made += 1
+        try:
+            async with quiet:
+                if self._zygote is not None:
+                    await self._warm_one(self._zygote)
+        finally:
+            self._being_made -= 1
+
+    async def _warm_one(self, zygote: Zygote) -> None:
+        warming = _Warming(await zygote.fork(self._limits))
+        self._warming.append(warming)
+        forked = time.monotonic()
+        try:
+            took = await self._until_warm(warming.process)
+            warming.is_warm = True
+            log.info("spare_warm", seconds=round(time.monotonic() - forked, 3), steps=took, taken=warming.is_claimed)
+            if not warming.is_claimed:
+                self._warm.append(warming.process)
+                warming.process.gone.add_done_callback(lambda _: self._moved.notify())
+        finally:
+            self._warming.remove(warming)
+            warming.over.set()
 
     async def take(self, request: Request, in_spare: bool = True) -> Process:
         """A process that was given `request`, a spare where there is one and `in_spare` allows it; its end is told to
@@ -133,9 +147,8 @@ class Supply:
             spare = self._warm.pop(0)
             spare.give(request)
             return spare
-        if self._warming is not None and not self._warming.is_claimed:
-            return await self._claim(self._warming, request)
-        return None
+        free = (warming for warming in self._warming if not warming.is_claimed)
+        return await self._claim(first, request) if (first := next(free, None)) is not None else None
 
     def give_back(self) -> None:
         """A job is over."""
@@ -162,7 +175,7 @@ class Supply:
         self._usable()
         is_free = self._warms_beside_jobs or not self._in_use
         is_settled = self._zygote is not None and self._zygote.settled.is_set()
-        return is_settled and is_free and len(self._warm) < self._wanted
+        return is_settled and is_free and len(self._warm) + self._being_made < self._wanted
 
     async def _claim(self, warming: _Warming, request: Request) -> Process | None:
         """The spare that warms up, once it has stopped that; None where it did not come through it."""
@@ -176,8 +189,9 @@ class Supply:
             raise
         return warming.process if warming.is_warm else None
 
-    async def _until_warm(self, spare: Process) -> None:
-        """Raises `ZygoteLost` and `TimeoutError`; then nothing of the spare is left."""
+    async def _until_warm(self, spare: Process) -> dict[str, float]:
+        """The seconds that each of its steps took. Raises `ZygoteLost` and `TimeoutError`; then nothing of the spare is
+        left."""
         try:
             async with asyncio.timeout(WARM_SECONDS):
                 record = await records.read_record(spare.reports, 0)
@@ -185,6 +199,7 @@ class Supply:
                 ended = await spare.end()
                 said = (await spare.output.read(8192)).decode(errors="replace")[-2000:]
                 raise ZygoteLost(f"a spare ended while it warmed up: {ended.in_words(said)}")
+            return Warm.model_validate_json(record[1]).seconds
         except BaseException:
             await asyncio.shield(spare.end())
             spare.close()

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 from server.sandbox import Job, Sandbox
 from server.wire.messages import DeviceFacts
-from server.worker import snippet
+from server.worker import cuda_trial, snippet
 from server.worker.channel import (
     Failed,
     Fork,
@@ -43,6 +43,8 @@ from server.worker.channel import (
 
 CHANNEL = 3
 """The descriptor of the socket to the worker."""
+
+_TRIAL = "trial"
 
 
 def main() -> int:
@@ -119,6 +121,8 @@ class _Forker:
         kept_out = config.program.start_cuda if config.sandbox.uses_gpu else frozenset[str]()
         self._later = [name for name in config.program.later if name not in kept_out]
         self._in_spares = tuple(name for name in config.program.later if name in kept_out)
+        self._trial: int | None = None
+        self._is_tried = not self._in_spares
         self._is_settled = False
         self._selector = selectors.DefaultSelector()
 
@@ -126,11 +130,14 @@ class _Forker:
         """Returns when the worker is gone."""
         self._selector.register(self._channel, selectors.EVENT_READ)
         while True:
-            ready = self._selector.select(None if self._is_settled else 0)
+            waits = self._is_settled or self._trial is not None
+            ready = self._selector.select(None if waits else 0)
             if not ready:
                 self._settle_further()
             for key, _ in ready:
-                if key.data is not None:
+                if key.data is _TRIAL:
+                    self._end_trial(key.fd)
+                elif key.data is not None:
                     self._tell_gone(key.data)
                 elif not self._answer():
                     return
@@ -144,12 +151,26 @@ class _Forker:
                 traceback.print_exc()
             del self._later[0]
             return
+        if not self._is_tried:
+            self._trial, ended = cuda_trial.begin_trial(self._in_spares)
+            self._selector.register(ended, selectors.EVENT_READ, _TRIAL)
+            return
         gc.unfreeze()
         gc.collect()
         gc.freeze()
         _check_threads()
         self._is_settled = True
         send_packet(self._channel, Settled())
+
+    def _end_trial(self, ended: int) -> None:
+        """What may be imported here is no spare's work."""
+        assert self._trial is not None
+        self._selector.unregister(ended)
+        os.close(ended)
+        if cuda_trial.has_passed(self._trial):
+            self._later += self._in_spares
+            self._in_spares = ()
+        self._trial, self._is_tried = None, True
 
     def _answer(self) -> bool:
         """Takes one packet. False when the worker is gone."""
@@ -169,7 +190,7 @@ class _Forker:
         return True
 
     def _fork(self, message: Fork, descriptors: list[int]) -> None:
-        reports, output, requests = descriptors
+        reports, output, requests, *group = descriptors
         given = {
             1: output,
             2: output,
@@ -177,7 +198,7 @@ class _Forker:
             snippet.CRASHES: output,
             snippet.REQUESTS: requests,
         }
-        job = self._sandbox.fork(message.limits, given, self._main())
+        job = self._sandbox.fork(message.limits, given, self._main(), *group)
         self._jobs[message.number] = job
         self._selector.register(job.ended, selectors.EVENT_READ, message.number)
         send_packet(self._channel, Forked(number=message.number, folder=job.folder), (job.ended,))

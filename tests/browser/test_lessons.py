@@ -26,6 +26,8 @@ def test_a_lesson_asks_before_it_tells_and_remembers(page: Page, server_url: str
     expect(page.locator(".figures")).to_be_hidden()
     expect(page.locator(".map-svg .node").first).to_be_visible()
     expect(page.locator(".map-svg .kernel-box")).to_have_count(0)
+    page.get_by_role("toolbar", name="Details").get_by_role("button", name="Loops").click()
+    expect(page.locator("#drawer")).to_have_text("This shows when you have answered the question.")
     assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
     assert faults_known_to_axe(page) == []
     panel.get_by_label("Your guess").fill("7")
@@ -35,6 +37,7 @@ def test_a_lesson_asks_before_it_tells_and_remembers(page: Page, server_url: str
     expect(panel.get_by_text("It launches 1 kernel.")).to_be_visible()
     expect(panel.get_by_text("“1 kernel” is 3 here")).to_be_visible()
     expect(page.locator(".figures")).to_be_visible()
+    expect(page.locator("#drawer")).to_have_count(0)
     expect(page.locator(".map-svg .kernel-box")).not_to_have_count(0)
     assert "at=kernel:graph_0/0" in page.url and "step=2" in page.url
     assert faults_known_to_axe(page) == []

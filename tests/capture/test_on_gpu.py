@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compiler.backend import device_of
 from compiler.capture import capture
+from compiler.fx.fake_values import device_of
 from compiler.options import Options
 from tests.capture.programs import source_of
 from tests.capture.test_snippets import RUNNING

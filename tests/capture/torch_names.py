@@ -89,7 +89,7 @@ TABLE = (
         _names("torch._functorch.partitioners", "min_cut_rematerialization_partition get_default_op_list"),
     ),
     Taken(
-        INTERNALS,
+        (*INTERNALS, "compiler/fx/fake_values.py"),
         "compile with values inside of AOTAutograd, and complete a graph's fake values",
         _names("torch._subclasses.fake_tensor", "unset_fake_temporarily FakeTensor FakeTensorMode"),
     ),
@@ -284,7 +284,11 @@ TABLE = (
         "ask whether products of float32 may round their operands",
         ("torch._C._get_fp32_precision_getter",),
     ),
-    Taken(("compiler/runtime/stopwatch.py",), "hold the stream while calls are queued", ("torch.cuda._sleep",)),
+    Taken(
+        ("compiler/runtime/stopwatch.py", "bench/agreement.py"),
+        "hold the stream while calls are queued",
+        ("torch.cuda._sleep",),
+    ),
     # Triton.
     Taken(
         ("compiler/runtime/device_functions.py",),

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from compiler.compile import GraphCompilation
 from compiler.devices import H200
-from compiler.folding.call import FUSED_CONVOLUTION
+from compiler.ir.library_calls import FUSED_CONVOLUTION
 from compiler.layout.decide import lower_in_layout
 from compiler.options import Options
 from compiler.runtime.judge import is_correct
@@ -177,7 +177,7 @@ def test_what_is_no_chain_is_left_alone(function: Callable[..., Any]) -> None:
 
 def test_the_call_asks_the_library_once_for_what_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a CPU cuDNN has no kernel at all; the call then is ATen's operators, and does not ask again."""
-    from compiler.folding import call
+    from compiler.ir import library_calls
 
     asked: list[int] = []
 
@@ -188,9 +188,9 @@ def test_the_call_asks_the_library_once_for_what_it_refuses(monkeypatch: pytest.
     class OnGpu(Tensor):
         is_cuda = True
 
-    monkeypatch.setattr(call, "_fused", refuse)
+    monkeypatch.setattr(library_calls, "_fused", refuse)
     x, a, _, v = inputs_of(torch.float32)
-    fused, geometry = call.FusedConvolution(), ([1, 1], [1, 1], [1, 1])
+    fused, geometry = library_calls.FusedConvolution(), ([1, 1], [1, 1], [1, 1])
     image = x.as_subclass(OnGpu)
     for _ in range(2):
         found = fused(image, a, v, x, *geometry)

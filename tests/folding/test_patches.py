@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from compiler.backend import fusionscope
 from compiler.devices import H200
-from compiler.folding.patches import with_products
 from compiler.layout.choice import PRODUCT
+from compiler.layout.patches import with_products
 from compiler.options import Options
 from compiler.runtime.judge import is_correct
 from compiler.runtime.verify import leaves, to_double

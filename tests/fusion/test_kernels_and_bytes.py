@@ -1,7 +1,7 @@
 """Kernels, library calls and bytes of every program of the suite `fusion`, exact, and never more than TorchInductor's.
 
 The peer's figures are those that `python -m bench --suite fusion` recorded. When ours change for a good reason, run it
-again with `--out docs/performance/fusion.json`, and put the new figures into `expected.py`.
+again with `--out docs/performance/archive/fusion.json`, and put the new figures into `expected.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.fusion.table import PROGRAMS
 from tests.fusion.expected import EXPECTED, IN_ANOTHER_RELEASE
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(
-    (Path(__file__).resolve().parents[2] / "docs" / "performance" / "fusion.json").read_text()
+    (Path(__file__).resolve().parents[2] / "docs" / "performance" / "archive" / "fusion.json").read_text()
 )["cases"]
 
 

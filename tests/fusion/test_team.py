@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
 from math import inf, nan
 from typing import Any
 
 import pytest
 import torch
-import triton
 
 from compiler.compile import GraphCompilation
 from compiler.devices import GPUS, device_for
@@ -20,6 +20,14 @@ from tests.compile_program import bytes_moved, call_interpreted, compile_program
 
 Tensor = torch.Tensor
 H200 = device_for("sm_90")
+
+
+#: Bytes, of the release of Triton and the program: its assembler finds no better way.
+SPILLED_BY_AN_OLDER_ASSEMBLER = {("3.6", "softmax"): 24}
+
+
+def triton_release() -> str:
+    return ".".join(version("triton").split(".")[:2])
 
 
 def rnd(*shape: int) -> Tensor:
@@ -175,8 +183,7 @@ def test_programs_that_start_together_leave_each_other_what_they_reduce(
     bound = 3 * relative_error([function(*inputs)], [exact]) + 64 * torch.finfo(torch.float32).eps
     assert relative_error(call_interpreted(compilation, inputs), [exact]) <= bound
     (result,) = compiled_for_gpus(compilation)
-    # Triton 3.6 computes more addresses than later releases do.
-    assert result.spills <= (24 if name == "softmax" and triton.__version__.startswith("3.6.") else 0)
+    assert result.spills <= SPILLED_BY_AN_OLDER_ASSEMBLER.get((triton_release(), name), 0)
     assert "barrier.cluster.wait" in result.ptx and "st.async.shared::cluster" in result.ptx
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from compiler.machine_code.cpp import cpp_levels
 from compiler.machine_code.of_report import NotCompilable, kernel_to_compile
-from compiler.machine_code.texts import MOST_CHARACTERS, SourceFile, of_sass
-from compiler.machine_code.texts import level as cut_level
 from compiler.machine_code.triton import compiled_by_triton, disassembled, read_kernel, triton_levels
 from compiler.options import KernelToCompile, Options
 from compiler.pipeline import explore
 from compiler.report import CodeLevel, Kernel, KernelLine, MachineCode, Report
+from compiler.runtime.code_texts import MOST_CHARACTERS, SourceFile, of_sass
+from compiler.runtime.code_texts import level as cut_level
 
 ROWS = """import torch
 def f(x):

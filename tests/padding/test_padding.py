@@ -16,11 +16,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.devices import H200
+from compiler.ir.library_calls import PIECE
 from compiler.ir.nodes import ExternNode
 from compiler.options import Options
 from compiler.padding import decide
 from compiler.padding.choice import PaddingChoice
-from compiler.padding.price import PIECE, WORTH
+from compiler.padding.price import WORTH
 from compiler.pipeline import explore
 from compiler.runtime.judge import is_correct
 

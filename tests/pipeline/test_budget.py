@@ -10,11 +10,15 @@ import torch
 
 from compiler import pipeline
 from compiler.budget import UNLIMITED, Budget, OutOfTime, in_seconds, unstopped
+from compiler.capture.captured import CapturedGraph
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.report import Report
 from compiler.runtime.measure import is_measurable_difference, measure, measure_each, take_samples
 from compiler.runtime.stopwatch import Call, HostStopwatch
+from compiler.stages.compiling import codegen
+from compiler.stages.exploration import Exploration
+from compiler.stages.graphs import Graphs
 
 CPU = torch.device("cpu")
 
@@ -139,7 +143,7 @@ def notes(report: Report) -> str:
 
 
 def test_a_call_that_takes_long_loses_its_checks_and_times_but_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline.CapturedGraph, "seconds_for_values", 1000.0)
+    monkeypatch.setattr(CapturedGraph, "seconds_for_values", 1000.0)
     report = explore(SNIPPET, Options(max_seconds=600))
     (graph,) = report.graphs
     assert report.status == "ok"
@@ -152,7 +156,7 @@ def test_a_call_that_takes_long_loses_its_checks_and_times_but_no_kernel(monkeyp
 
 
 def test_the_comparison_with_float64_is_left_out_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline.CapturedGraph, "seconds_for_values", 100.0)
+    monkeypatch.setattr(CapturedGraph, "seconds_for_values", 100.0)
     report = explore(SNIPPET, Options(max_seconds=600, timing=Timing(enabled=False)))
     assert report.summary.compiled_error is None
     assert "was not compared with float64" in notes(report)
@@ -160,13 +164,12 @@ def test_the_comparison_with_float64_is_left_out_before_the_run(monkeypatch: pyt
 
 
 def test_when_the_time_is_up_the_stages_that_are_left_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    generate = pipeline.Exploration.codegen
+    def slow(exploration: Exploration, graphs: Graphs) -> Graphs:
+        codegen(exploration, graphs)
+        exploration.budget = exploration.budget.within(0)
+        return graphs
 
-    def slow(self: pipeline.Exploration) -> None:
-        generate(self)
-        self.budget = self.budget.within(0)
-
-    monkeypatch.setattr(pipeline.Exploration, "codegen", slow)
+    monkeypatch.setattr(pipeline, "codegen", slow)
     report = explore(SNIPPET, Options(max_seconds=600, peer=True))
     stages = {stage.name: stage for stage in report.stages}
     assert report.graphs[0].kernels

@@ -44,7 +44,7 @@ def test_a_defect_tells_no_line_of_the_snippet_and_no_folder(monkeypatch: pytest
     assert "deliver_from_here(x) * 2" not in told and "SECRET" not in told
     assert 'File "snippet.py", line 4' in told
     assert "torch/nowhere.py broke" in told
-    assert 'File "compiler/pipeline.py", line ' in error.traceback
+    assert 'File "compiler/stages/compiling.py", line ' in error.traceback
     folders = [str(Path(pipeline.__file__).parents[1]), sys.prefix, str(Path(torch.__file__).parents[1])]
     assert [folder for folder in folders if f"{folder}/" in told] == []
 

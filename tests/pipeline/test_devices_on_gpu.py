@@ -11,6 +11,9 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from compiler.backend import fusionscope
+from compiler.options import Options, Timing
+from compiler.pipeline import explore
+from compiler.reproducer import reproducer
 from tests.pipeline.two_devices import CASES
 
 pytestmark = pytest.mark.gpu
@@ -72,3 +75,10 @@ def test_compiled_steps_of_an_optimiser(kind: str, settings: dict[str, bool]) ->
             step()
         results.append([parameter.detach() for parameter in parameters])
     assert_alike(*results)
+
+
+def test_a_graph_of_cpu_tensors_is_told_as_one() -> None:
+    source = "import torch\ntorch.compile(lambda x: x.sin() + 1)(torch.ones(64, device=torch.device('cpu')))"
+    report = explore(source, Options(timing=Timing(enabled=False)))
+    assert report.environment.device == "cuda" and [graph.device for graph in report.graphs] == ["cpu"]
+    assert 'DEVICE = "cpu"' in reproducer(report, report.graphs[0].kernels[0].name)

@@ -34,7 +34,7 @@ compiled(torch.linspace(-2, 2, 8192).reshape(64, 128))
 """
 
 #: Files that check, time and sum up, by a part of their path.
-CHECKERS = ("/compiler/runtime/", "/compiler/pipeline.py", "/compiler/summary.py", "/compiler/garbage.py",
+CHECKERS = ("/compiler/runtime/", "/compiler/stages/", "/compiler/summary.py", "/compiler/garbage.py",
             "/compiler/capture/reference.py", "/compiler/capture/rounding_noise.py", "/statistics.py")  # fmt: skip
 
 #: What a checker or a timer could call, or calls.

@@ -48,6 +48,13 @@ def test_cpp_kernels_of_short_programs(first: int) -> None:
     assert not outcome.failures, explain(outcome)
 
 
+def test_programs_of_open_sizes_give_what_eager_gives_at_two_sizes() -> None:
+    outcome = check(range(300000, 300000 + BATCH // 4), most_statements=6, is_open=True)
+    assert not outcome.failures, explain(outcome)
+    assert outcome.counts["of two sizes"] > BATCH // 8
+    assert outcome.counts["graphs"] < outcome.counts["programs"] + outcome.counts["of two sizes"], "sizes stay open"
+
+
 @pytest.mark.parametrize("seed", range(200000, 200015))
 def test_triton_kernels_give_what_eager_gives(seed: int) -> None:
     program = generate(seed, most_statements=10)

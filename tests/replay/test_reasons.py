@@ -23,8 +23,8 @@ from compiler.replay.by_sizes import CallBySizes
 from compiler.replay.choose import Compiled, replayed_or_not
 from compiler.replay.decision import ReplayDecision
 from compiler.replay.price import Copies, Times, weigh
-from compiler.replay.reasons import REPLAYED, REPLAYS
 from compiler.replay.replayed import ReplayedCall
+from compiler.schedule.records.replay_reasons import REPLAYED, REPLAYS
 from tests.compile_program import compile_program
 from tests.replay.pretended import HOST_BOUND, PretendedRecorder, pretended
 

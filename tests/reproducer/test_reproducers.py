@@ -91,6 +91,14 @@ def test_files_of_cpp_kernels_and_library_calls_run_alone_and_are_right(tmp_path
     assert endings(files, tmp_path) == dict.fromkeys(files, "RIGHT")
 
 
+def test_a_graph_of_the_cpu_stays_there_beside_a_gpu() -> None:
+    report = explored()
+    beside = report.environment.model_copy(update={"device": "cuda"})
+    told = report.model_copy(update={"environment": beside})
+    for graph, name in names_of(report):
+        assert 'DEVICE = "cpu"' in reproducer(told, name, graph)
+
+
 def test_a_file_of_a_wrong_kernel_says_so(tmp_path: Path) -> None:
     report = explored()
     kernel = report.graphs[-1].kernels[0]

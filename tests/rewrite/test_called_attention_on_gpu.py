@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+from bench.reproducers import patterns, run_all
 from compiler.backend import fusionscope
 from compiler.runtime.judge import is_correct
 from compiler.runtime.verify import to_double
@@ -72,3 +74,9 @@ def test_gradients_are_right_after_eager_has_run(is_causal: bool) -> None:
     reference = with_gradients(attend(*exact), exact)
     result = torch.compile(attend, backend=fusionscope)(*arguments)
     assert is_correct(with_gradients(result, arguments), reference, eager)
+
+
+def test_the_file_of_cudnns_attention_is_not_held_against_what_that_has_not(tmp_path: Path) -> None:
+    (program,) = patterns("attention_by_hand", "small", "cuda")
+    (call,) = run_all(program, tmp_path, "cuda", None)
+    assert call["status"] == "not compared", call

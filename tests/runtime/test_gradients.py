@@ -11,13 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from compiler import pipeline
 from compiler.options import Options
 from compiler.pipeline import explore
 from compiler.report import Report
 from compiler.runtime.double_precision import InDoublePrecision
 from compiler.runtime.executable import Executable
 from compiler.runtime.gradients import check_training
+from compiler.stages import running
 from tests.capture.programs import captured_source
 
 _GATED = """import torch
@@ -55,7 +55,7 @@ def test_every_result_and_gradient_is_checked_by_its_name() -> None:
 
 def test_a_wrong_gradient_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels of every backward graph are replaced by ones that are one part in a thousand off."""
-    verify = pipeline.verify_graph
+    verify = running.verify_graph
 
     def spoil(graph: Any, executable: Executable, *more: Any) -> Any:
         if graph.phase == "backward":
@@ -65,7 +65,7 @@ def test_a_wrong_gradient_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
             ]
         return verify(graph, executable, *more)
 
-    monkeypatch.setattr(pipeline, "verify_graph", spoil)
+    monkeypatch.setattr(running, "verify_graph", spoil)
     report = explored(_GATED.replace("norm(layer(x))", "layer(x)"))
     wrong = [check for check in report.gradients if not check.is_correct]
     assert {check.name for check in wrong} == {"the gradient of x", "the gradient of weight", "the gradient of bias"}

@@ -9,9 +9,9 @@ import torch
 
 from compiler import pipeline
 from compiler.options import Options, Timing
-from compiler.runtime import offline
 from compiler.runtime.interpreted_work import TooMuchWork
 from compiler.runtime.triton_interpreter import interpret, programs
+from compiler.stages import offline, running
 from tests.compile_program import compile_program
 
 
@@ -70,8 +70,8 @@ def test_a_report_says_what_was_too_much_to_check(monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_time_for_it_a_kernel_is_not_emulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    check = pipeline.check_by_emulation
-    monkeypatch.setattr(pipeline, "check_by_emulation", lambda *given: check(*given[:-1], given[-1].within(0)))
+    check = running.check_by_emulation
+    monkeypatch.setattr(running, "check_by_emulation", lambda *given: check(*given[:-1], given[-1].within(0)))
     report = pipeline.explore(SOURCE, Options(timing=Timing(enabled=False)))
     (twin,) = [one for kernel in report.graphs[0].kernels for one in kernel.also if one.language == "triton"]
     assert twin.check == f"not run: {offline.NO_TIME}"

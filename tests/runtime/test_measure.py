@@ -88,6 +88,7 @@ def test_every_sample_is_kept_with_its_median_and_quartiles() -> None:
         assert 0 < one.low_ms <= one.median_ms <= one.high_ms
     assert not result.cold_l2
     assert "interleaved" in result.method
+    assert [type(one.differs_from_eager) for one in result.contestants] == [type(None), bool]
     assert "mallopt" in result.method
 
 

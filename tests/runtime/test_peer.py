@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import shutil
+import time
 from collections.abc import Callable
 
 import pytest
 import torch
 
+from compiler.budget import UNLIMITED
 from compiler.capture.captured import Capture, EntryCall
 from compiler.options import Options, Timing
 from compiler.peer import compare
+from compiler.peer.apart import ends_a_process
+from compiler.peer.errors import References, errors_of_calls
 from compiler.peer.generated import generated_sources, library_calls, nodes_of_lines
 from compiler.peer.inductor import ExploredPeer, Module, explore_peer
 from compiler.peer.launches import Launch
 from compiler.peer.our_terms import Translation
-from compiler.report import Contestant, TimingResult
+from compiler.report import Contestant, Peer, TimingResult
+from compiler.snippet_changes import NO_CHANGES
 
 SNIPPET = """
 def gate(x, w):
@@ -160,3 +167,47 @@ def test_others_are_timed_by_name_and_who_fails_says_why() -> None:
     assert rows["aot_eager"].median_ms and rows["aot_eager"].max_error is not None and not rows["aot_eager"].failure
     assert (rows["nobody"].failure or "").startswith("There is no contestant nobody; there are aot_eager, cudagraphs")
     assert (rows["tvm"].failure or "").startswith("tvm failed on relu: ") and rows["tvm"].median_ms is None
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [(lambda _: os.abort(), "ends the process: Aborted"), (lambda _: os._exit(7), "with exit code 7")],
+)
+def test_who_would_end_the_process_costs_only_itself(
+    monkeypatch: pytest.MonkeyPatch, does: Callable[[torch.Tensor], object], told: str
+) -> None:
+    monkeypatch.setattr(compare, "maker_of", lambda name: lambda function: does if name == "tvm" else function)
+    options = OPTIONS.model_copy(update={"peer": False, "contestants": ("tvm", "aot_eager")})
+    published: list[Peer] = []
+    compared = compare.compare_with_peer(captured(), options, WITHOUT_PEER, publish=published.append)
+    rows = {row.name: row for row in compared.peer.contestants}
+    assert told in (rows["tvm"].failure or "")
+    assert rows["aot_eager"].median_ms and not rows["aot_eager"].failure
+    assert published[0].contestants[-1].failure == "tvm was asked, and has not answered."
+
+
+def test_who_never_returns_is_left() -> None:
+    def never() -> None:
+        while True:
+            with contextlib.suppress(BaseException):  # as native code, which nothing of Python's interrupts
+                time.sleep(1)
+
+    assert (ends_a_process(never, 0.2) or "").startswith("did not return within 0.2 s")
+
+
+def test_errors_are_of_several_seeds_and_what_strays_for_one_is_told() -> None:
+    x = torch.linspace(-1, 1, 8)
+
+    def strays(given: torch.Tensor) -> torch.Tensor:
+        return 1.0000001 * torch.relu(given) if torch.equal(given, x) else torch.relu(given) + math.inf
+
+    references = References(captured(), NO_CHANGES)
+    functions: dict[str, list[Callable[..., object]]] = {"peer": [torch.relu], "other": [strays]}
+    rows, told = errors_of_calls(references, functions, seed=5, budget=UNLIMITED)
+    assert [row.seed for row in rows] == [5, 6, 7] and "3 seeds: 5, the snippet's own inputs, and 6 and 7" in told
+    own, drawn, _ = ({one.contestant: one for one in row.of} for row in rows)
+    assert list(own) == list(drawn) == ["eager", "compiled", "peer", "other"]
+    ulps = [one.errors.largest_ulp for one in own.values() if one.errors and not one.problem]
+    assert ulps[:3] == [0, 0, 0] and 0 < ulps[3] <= 2
+    assert drawn["other"].errors is None
+    assert "infinite where eager's and float64's are not" in (drawn["other"].problem or "")

@@ -6,10 +6,14 @@ import pytest
 
 from compiler import pipeline
 from compiler.options import Options, Timing
-from compiler.report import Contestant, Report, TimingResult
+from compiler.peer import compare
+from compiler.peer.compare import Compared
+from compiler.report import Contestant, Peer, Report, TimingResult
 from compiler.runtime import kernel_times as measuring
 from compiler.runtime.measure import Samples
 from compiler.runtime.reconcile import disturbance
+from compiler.stages import compiling
+from compiler.stages import measuring as stage_of_times
 from server.launches import launch_sentences
 from server.summary import kernel_times, markdown
 
@@ -61,32 +65,39 @@ def test_a_cold_cache_makes_kernels_alone_longer_on_a_gpu() -> None:
     assert disturbance([samples(30.0, 30.0, 30.0)], CALL, True, "cuda") is not None
 
 
+def raced(milliseconds: float) -> TimingResult:
+    values = {"median_ms": milliseconds, "low_ms": milliseconds, "high_ms": milliseconds}
+    contestants = [Contestant(name=name, samples_ms=[milliseconds] * 3, **values) for name in ("eager", "compiled")]
+    return TimingResult(method="by hand", device="cpu", cold_l2=False, contestants=contestants)
+
+
 def explored(
-    monkeypatch: pytest.MonkeyPatch, tries: list[float], compiled_ms: float | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    tries: list[float],
+    compiled_ms: float | None = None,
+    compiled_beside_peer_ms: float | None = None,
 ) -> tuple[Report, list[float]]:
     """An exploration whose only kernel takes those milliseconds, one for each time that it is measured; its call 6.
-    Where the compiled call is raced against eager, it takes `compiled_ms`."""
+    Where the compiled call is raced against eager, it takes `compiled_ms`, and where it is raced against the peer too,
+    `compiled_beside_peer_ms`."""
     left = list(tries)
 
     def measure_each(calls: dict[str, object], *_: object) -> dict[str, Samples]:
         return {name: samples(6.0) if name == "call" else samples(left.pop(0)) for name in calls}
 
     def race(*_: object) -> TimingResult | None:
-        if compiled_ms is None:
-            return None
-        values = {
-            "samples_ms": [compiled_ms] * 3,
-            "median_ms": compiled_ms,
-            "low_ms": compiled_ms,
-            "high_ms": compiled_ms,
-        }
-        contestants = [Contestant(name="eager", **values), Contestant(name="compiled", **values)]
-        return TimingResult(method="by hand", device="cpu", cold_l2=False, contestants=contestants)
+        return raced(compiled_ms) if compiled_ms is not None else None
+
+    def race_with_peer(*_: object) -> Compared:
+        assert compiled_beside_peer_ms is not None
+        return Compared(Peer(), raced(compiled_beside_peer_ms))
 
     monkeypatch.setattr(measuring, "measure_each", measure_each)
-    monkeypatch.setattr(pipeline, "measure_entries", race)
-    monkeypatch.setattr(pipeline, "attach_triton", lambda *_: None)
-    return pipeline.explore(SNIPPET, Options(timing=Timing(min_runs=3))), left
+    monkeypatch.setattr(stage_of_times, "measure_entries", race)
+    monkeypatch.setattr(compiling, "attach_triton", lambda *_: None)
+    monkeypatch.setattr(compare, "compare_with_peer", race_with_peer)
+    options = Options(timing=Timing(min_runs=3), peer=compiled_beside_peer_ms is not None)
+    return pipeline.explore(SNIPPET, options), left
 
 
 def test_times_that_do_not_add_up_are_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +130,7 @@ def test_times_that_never_add_up_are_marked_everywhere_and_give_no_figure(monkey
         ([6.0], 5.5, False),
         ([6.0], 60.0, False),  # a call does more than to launch kernels
         ([7.0, 6.0], 5.2, False),  # the second time they are no longer than the call
-        ([8.0, 8.0], 5.5, True),
+        ([7.5, 7.5], 5.5, True),
         ([1.9, 1.9], 2.0, True),  # the kernel fits, but not the call of its graph
     ],
 )
@@ -132,3 +143,18 @@ def test_kernels_are_no_longer_than_the_call_that_was_raced(
     assert left == []
     assert (graph.disturbed is not None) == is_disturbed
     assert (kernel.gb_per_s is None) == is_disturbed
+
+
+@pytest.mark.parametrize(
+    ("tries", "before_ms", "after_ms", "told"),
+    [([7.5, 7.5], 5.5, 8.2, None), ([7.5], 8.2, 5.5, "that launches them 5.5 ms")],
+)
+def test_what_is_said_is_of_the_race_that_is_shown(
+    monkeypatch: pytest.MonkeyPatch, tries: list[float], before_ms: float, after_ms: float, told: str | None
+) -> None:
+    report, _ = explored(monkeypatch, tries, before_ms, after_ms)
+    (graph,) = report.graphs
+    assert (graph.disturbed is not None) == (told is not None)
+    assert told is None or told in str(graph.disturbed)
+    assert report.error is None
+    assert (graph.kernels[0].gb_per_s is None) == (told is not None)

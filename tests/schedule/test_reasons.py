@@ -24,8 +24,8 @@ from compiler.devices import device_for
 from compiler.options import Options
 from compiler.pipeline import explore
 from compiler.present import present_lowered, present_schedule
-from compiler.replay.reasons import REPLAYS
 from compiler.schedule.records.reasons import REASONS
+from compiler.schedule.records.replay_reasons import REPLAYS
 from compiler.why import why
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reasons"

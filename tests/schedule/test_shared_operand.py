@@ -70,7 +70,7 @@ def test_large_products_stay_with_the_library_and_say_by_how_much() -> None:
 
 @pytest.mark.parametrize(("rows", "is_taken"), [(197, True), (512, True), (1024, True), (6304, False), (16384, False)])
 def test_few_rows_are_one_kernel_and_many_are_not(rows: int, is_taken: bool) -> None:
-    """As measured on an H200; docs/performance/README.md has the table."""
+    """As measured on an H200; docs/performance/archive/README.md has the table."""
     compilation = scheduled(three, (rows, 768), *THREE, dtype=torch.bfloat16)
     assert bool(products(compilation)) == is_taken
 

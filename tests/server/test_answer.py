@@ -17,9 +17,10 @@ from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.refusals import costliest
 from compiler.report import Error, GraphBreak, Report, WrongResult
+from compiler.wording import byte_count
 from server.answer import print_answer
 from server.cli import app
-from server.figures import byte_count, milliseconds
+from server.figures import milliseconds
 
 SOFTMAX = """import torch
 

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from server import tokens
 from server.app import create_app
 from server.settings import Settings
+from tools import api_reference
 
 DESCRIPTION: dict[str, Any] = create_app(Settings(log_format="json")).openapi()
 SCHEMAS: dict[str, Any] = DESCRIPTION["components"]["schemas"]
@@ -49,6 +50,10 @@ def is_described(schema: dict[str, Any]) -> bool:
     if schema.get("description", "").strip():
         return True
     return "$ref" in schema and is_described(SCHEMAS[schema["$ref"].rpartition("/")[2]])
+
+
+def test_the_page_about_it_is_written_from_it() -> None:
+    assert api_reference.DOCUMENT.read_text() == api_reference.page(DESCRIPTION), "run: python -m tools.api_reference"
 
 
 def test_whatever_it_refers_to_is_defined() -> None:

@@ -9,7 +9,11 @@ from rich.console import Console
 
 from compiler.report import (
     Buffer,
+    CallErrors,
     CallTimes,
+    ContestantErrors,
+    ContestantOutcome,
+    ElementErrors,
     Environment,
     ExecutionTraffic,
     Flip,
@@ -22,6 +26,7 @@ from compiler.report import (
     KernelLevels,
     LaunchTraffic,
     Memory,
+    Peer,
     Recompile,
     Replay,
     Report,
@@ -226,6 +231,25 @@ def test_both_texts_have_traffic_and_memory() -> None:
     for text in (stream.getvalue(), markdown(report)):
         for sentence in (*traffic_sentences(MOVING), *memory_sentences(MOVING), *level_sentences(SOFTMAX)):
             assert sentence in text
+
+
+def test_both_texts_say_how_everybody_fared() -> None:
+    errors = ElementErrors(largest=2.4e-7, mean=1.9e-8, largest_ulp=1.6, mean_ulp=0.31)
+    of = [ContestantErrors(contestant="peer", errors=errors), ContestantErrors(contestant="tvm", problem="is all NaN")]
+    call = CallErrors(entry="f", output="the result", seed=1, dtype="float32", elements=8, of=of)
+    row = ContestantOutcome(name="onnxrt", failure="onnxrt ends the process: Aborted.")
+    report = Report(source="", peer=Peer(contestants=[row], errors=[call], seeds="Errors are of 1 seed."))
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=400))
+    for text in (stream.getvalue(), markdown(report)):
+        for words in (
+            "the result of f, seed 1",
+            "2.4e-07",
+            "by tvm is all NaN.",
+            "1 seed",
+            "ends the process: Aborted",
+        ):
+            assert words in text
 
 
 SWEEP = SweepResult(

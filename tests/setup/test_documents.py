@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = ("node_modules", ".venv")
 DOCUMENTS = [path for path in ROOT.rglob("*.md") if not any(part in FOREIGN for part in path.parts)]
 #: Without reports of runs, which name files and commands of the commit that they are of.
-TIMELESS = [path for path in DOCUMENTS if "performance" not in path.parts]
+TIMELESS = [path for path in DOCUMENTS if "archive" not in path.parts]
+#: What `make page` and `make docs` make.
+BUILT = ("server/static", "server/documentation")
 ROOMS = "compiler|server|web|tests|bench|docs|tools"
 
 
@@ -59,17 +61,11 @@ def test_every_module_is_told_of_by_its_package() -> None:
     assert len(read) > 20 and untold == []
 
 
-def test_every_document_is_found_from_the_first() -> None:
-    readme = (ROOT / "README.md").read_text()
-    documents = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")]
-    assert [name for name in documents if f"]({name})" not in readme] == []
-
-
 def test_paths_are_those_of_files() -> None:
     pattern = re.compile(rf"(?<![\w/.-])((?:{ROOMS})/[\w./-]*\w)")
     named = [(path, name) for path in TIMELESS for name in pattern.findall(path.read_text())]
     assert len(named) > 50
-    assert [(path, name) for path, name in named if not (ROOT / name).exists() and name != "server/static"] == []
+    assert [(path, name) for path, name in named if not (ROOT / name).exists() and name not in BUILT] == []
 
 
 def test_the_code_of_the_guide_is_code_of_the_sources() -> None:
@@ -110,11 +106,20 @@ def test_commands_know_their_options() -> None:
 
 
 def test_the_command_of_the_published_models_runs_those_models() -> None:
-    figures = ROOT / "docs" / "performance"
+    figures = ROOT / "docs" / "performance" / "archive"
     (command,) = re.findall(r"\(models_h200\.md\).*`fusionscope bench ([^`]+)`", (figures / "README.md").read_text())
     asked = bench._parser().parse_args(shlex.split(command))
     published = {case.partition(":")[0] for case in json.loads((figures / "models_h200.json").read_text())["cases"]}
     assert set(bench.chosen_cases(asked.suite, asked.cases or "")) == published
+
+
+def test_the_page_of_figures_has_those_of_the_runs() -> None:
+    figures = ROOT / "docs" / "performance"
+    page = (figures / "README.md").read_text()
+    for run in ("patterns_h200", "models_h200", "train_h200", "patterns_cpu"):
+        found = (figures / "archive" / f"{run}.md").read_text()
+        means = re.findall(r"^- Our time over (?:Inductor's|the best).*?: ([\d.]+) ", found, re.MULTILINE)
+        assert f"| {means[0]} | {means[1]} |" in page, run
 
 
 def test_every_environment_variable_of_ours_is_told_of() -> None:

@@ -14,6 +14,7 @@ import chromium
 import page
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from tests.capture.torch_names import RELEASES
 
@@ -126,6 +127,13 @@ def test_what_is_installed_is_what_the_locks_name() -> None:
     if not expected["torch"].startswith(f"{release}.") and RELEASES.get(release) == triton:
         expected |= {name: installed[name] for name in ("torch", "triton")}
     assert installed == expected
+
+
+def test_what_is_locked_runs_on_the_oldest_python() -> None:
+    """Also where this Python is a later one: pip would refuse the whole lock on the oldest."""
+    oldest = "3.11.0"
+    stated = {name: distribution(name).metadata.get("Requires-Python") or "" for name in locked()}
+    assert {name: text for name, text in stated.items() if not SpecifierSet(text).contains(oldest)} == {}
 
 
 def test_no_lock_names_a_registry() -> None:

@@ -18,6 +18,8 @@ export interface ExplorationRequest {
   device?: string;
   target?: string;
   peer?: boolean;
+  peer_mode?: string;
+  contestants?: string[];
   training?: boolean;
   trace?: boolean;
   dynamic?: boolean;

@@ -44,6 +44,11 @@ export function milliseconds(value: Figure): string {
   return `${significant(value / 1000)} s`;
 }
 
+/** A sentence of the report, which is ASCII, as the page writes units. */
+export function sentence(text: string): string {
+  return text.replace(/(\d) us\b/g, "$1 µs");
+}
+
 export function microseconds(value: Figure): string {
   return value == null ? "" : milliseconds(value / 1000);
 }
@@ -98,7 +103,15 @@ export function middle(name: string, most: number): string {
   return `${name.slice(0, most - 1 - tail)}…${name.slice(name.length - tail)}`;
 }
 
-const CONTESTANTS: Record<string, string> = { peer: "TorchInductor" };
+/** Ways to run the calls that may be asked for, by the names that the options have for them. */
+export const CONTESTANTS: Record<string, string> = {
+  peer: "TorchInductor",
+  "inductor-default": "TorchInductor, default",
+  "inductor-reduce-overhead": "TorchInductor, reduce-overhead",
+  "inductor-max-autotune": "TorchInductor, max-autotune",
+  aot_eager: "captured, not compiled (aot_eager)",
+  cudagraphs: "CUDA graphs alone (cudagraphs)",
+};
 
 /** One way to run the calls, as the page calls it. */
 export function contestant(name: string): string {

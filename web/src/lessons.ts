@@ -72,15 +72,21 @@ export const isStepShown = computed(() => {
 /** The key of a question that a link asks about the exploration on screen. */
 export const keyAskedHere = (question: api.Question): string => `${state.report.value?.id ?? ""}?${question.answer}`;
 
-/** What of the page stays hidden until the open question has an answer. */
-export const hiddenNow = computed<ReturnType<typeof givenAwayBy>>(() => {
+/** The question that waits for an answer, where what it is about is on screen. */
+const openQuestion = computed<api.Question | null>(() => {
   const open = lesson.value;
   const question = step.value ? step.value.question : askedHere.value;
   const isOther = step.value !== null && state.report.value !== null && state.report.value.source !== step.value.source;
-  if (!question || isOther) return "nothing";
+  if (!question || isOther) return null;
   const key = step.value && open ? answerKey(open.name, Math.min(stepNumber.value, open.steps.length)) : keyAskedHere(question);
-  return answers.value[key] === undefined ? givenAwayBy(question.answer) : "nothing";
+  return answers.value[key] === undefined ? question : null;
 });
+
+/** A prediction comes first: until it is made, no figure, detail or card tells what the compiler did. */
+export const isAsking = computed(() => openQuestion.value !== null);
+
+/** What of the map and of the marks in the editor stays hidden meanwhile. */
+export const hiddenNow = computed<ReturnType<typeof givenAwayBy>>(() => (openQuestion.value ? givenAwayBy(openQuestion.value.answer) : "nothing"));
 
 /** Look at what a query names, and stay at the step. */
 export function lookAtStep(view: string): void {

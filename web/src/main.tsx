@@ -59,8 +59,11 @@ async function load(): Promise<void> {
 const root = document.getElementById("app");
 if (!root) throw new Error("index.html has no #app");
 followTheme();
-render(<App />, root);
-installLighting(root);
+// What is asked for is on its way while the page is built, in a task of its own.
+setTimeout(() => {
+  render(<App />, root);
+  installLighting(root);
+});
 installComparison();
 followDecisions();
 followLessonInAddress();

@@ -14,6 +14,9 @@ export interface OptionFields {
   training: string;
   trace: string;
   peer: boolean;
+  peer_mode: string;
+  /** Names with commas between. */
+  contestants: string;
   timing: boolean;
   seed: string;
   refresh: boolean;
@@ -23,13 +26,19 @@ export interface OptionFields {
 /** An empty field is left to the server: its defaults are not written down twice. */
 export const NO_OPTIONS: OptionFields = {
   entry: "", inputs: "", device: "", target: "", mode: "", cuda_graphs: "", dynamic: "", training: "", trace: "",
-  peer: false, timing: true, seed: "", refresh: false, sweep: "",
+  peer: false, peer_mode: "", contestants: "", timing: true, seed: "", refresh: false, sweep: "",
 };
 
 export const options = signal<OptionFields>(NO_OPTIONS);
 
 export function setOption<Name extends keyof OptionFields>(name: Name, value: OptionFields[Name]): void {
   options.value = { ...options.value, [name]: value };
+}
+
+/** The contestants of the options, with one more or one less of them. */
+export function withContestant(contestants: string, name: string, isAsked: boolean): string {
+  const others = contestants.split(",").filter((one) => one && one !== name);
+  return (isAsked ? [...others, name] : others).join(",");
 }
 
 const LONG_DTYPES: Record<string, string> = {
@@ -56,6 +65,8 @@ export function fieldsFrom(stored: Record<string, unknown>): OptionFields {
     training: yesOrNo(stored.training),
     trace: stored.trace === true ? "yes" : "",
     peer: stored.peer === true,
+    peer_mode: text("peer_mode"),
+    contestants: ((stored.contestants ?? []) as string[]).join(","),
     timing: timing?.enabled !== false,
     seed: stored.seed === 0 ? "" : text("seed"),
     sweep: sweepText(stored.sweep as SweepRequest | null | undefined),
@@ -89,6 +100,8 @@ export function requestFrom(source: string, fields: OptionFields = options.value
   if (fields.training) request.training = fields.training === "yes";
   if (fields.trace) request.trace = true;
   if (fields.peer) request.peer = true;
+  if (fields.peer && fields.peer_mode) request.peer_mode = fields.peer_mode;
+  if (fields.contestants) request.contestants = fields.contestants.split(",");
   if (!fields.timing) request.timing = { enabled: false };
   if (fields.seed.trim()) request.seed = Number.parseInt(fields.seed, 10);
   const sweep = parseSweep(fields.sweep);

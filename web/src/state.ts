@@ -150,7 +150,10 @@ export const kernelShown = computed<number>(() => {
 
 /** What predictions speak of: without a GPU they are for the target that kernels are generated for. */
 export const predictedFor = computed(() => {
-  const environment = (report.value ?? previous.value)?.environment;
+  const now = report.value;
+  // While it runs, what decides is known once the scheduler has begun.
+  const isKnown = now !== null && (now.status !== "running" || now.environment.decides_for);
+  const environment = (isKnown ? now : (previous.value ?? now))?.environment;
   if (!environment) return "";
   if (environment.decides_for) return environment.decides_for;
   return environment.device === "cpu" ? environment.target : environment.device_name || environment.device;

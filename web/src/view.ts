@@ -33,24 +33,26 @@ interface Field {
   fromText(value: string | null): void;
 }
 
-const fields: Field[] = [];
+/** A signal, since a view that is fetched later adds its own while the address is followed. */
+const fields = signal<readonly Field[]>([]);
+/** Of the query that was read last, what no field has asked for: the address keeps it until one does. */
+const unclaimed = new Map<string, string>();
 
 /** A signal that the address keeps under `name`, which no other may have. */
 export function inAddress<Value>(name: string, initial: Value, codec: Codec<Value>): Signal<Value> {
-  if (fields.some((field) => field.name === name)) throw new Error(`two views want the name ${name} in the address`);
-  const value = signal(initial);
-  fields.push({
-    name,
-    toText: () => (value.value === initial ? null : codec.write(value.value)),
-    fromText: (found) => (value.value = found === null ? initial : (codec.read(found) ?? initial)),
-  });
+  if (fields.peek().some((field) => field.name === name)) throw new Error(`two views want the name ${name} in the address`);
+  const read = (found: string | null): Value => (found === null ? initial : (codec.read(found) ?? initial));
+  const value = signal(read(unclaimed.get(name) ?? null));
+  unclaimed.delete(name);
+  const toText = (): string | null => (value.value === initial ? null : codec.write(value.value));
+  fields.value = [...fields.peek(), { name, toText, fromText: (found) => (value.value = read(found)) }];
   return value;
 }
 
 /** The query that says what is looked at now, with its question mark; empty where all is at its default. */
 export function viewQuery(): string {
-  const parts = fields.flatMap(({ name, toText }) => {
-    const value = toText();
+  const known = fields.value.map(({ name, toText }) => [name, toText()] as const);
+  const parts = [...known, ...unclaimed].flatMap(([name, value]) => {
     return value === null ? [] : [`${name}=${encodeURIComponent(value).replace(/%(3A|2F|2C|20)/g, (code) => (code === "%20" ? "+" : decodeURIComponent(code)))}`];
   });
   return parts.length > 0 ? `?${parts.join("&")}` : "";
@@ -58,9 +60,16 @@ export function viewQuery(): string {
 
 /** Look at what a query says; what it does not name goes back to its default. */
 export function lookAt(query: string): void {
-  const found = new URLSearchParams(query);
+  const found = new Map(new URLSearchParams(query));
   batch(() => {
-    for (const field of fields) field.fromText(found.get(field.name));
+    unclaimed.clear();
+    for (const [name, value] of found) unclaimed.set(name, value);
+    for (const field of fields.value) {
+      field.fromText(found.get(field.name) ?? null);
+      unclaimed.delete(field.name);
+    }
+    // What is unclaimed is no signal: whoever follows the address looks again.
+    fields.value = [...fields.value];
   });
 }
 

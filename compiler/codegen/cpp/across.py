@@ -16,8 +16,8 @@ from compiler.codegen.cpp.lanes import variables_of
 from compiler.codegen.cpp.passes import PassPrinter
 from compiler.codegen.cpp.reductions import Accumulator
 from compiler.codegen.cpp.statements import over
-from compiler.codegen.program import EFFECTS, Statement
 from compiler.ir.size import known
+from compiler.schedule.program.program import EFFECTS, Statement
 
 
 class AcrossPrinter(PassPrinter):

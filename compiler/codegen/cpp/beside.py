@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.codegen.program import Statement
 from compiler.ir.index import Dim, Index, Indirect
+from compiler.schedule.program.program import Statement
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compiler.codegen.program import Statement
 from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.size import Undecided, is_multiple
+from compiler.schedule.program.program import Statement
 
 
 def keeps_apart(dim: Dim, stores: Iterable[Statement]) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.codegen.program import Statement
 from compiler.ir.index import Index
+from compiler.schedule.program.program import Statement
 
 #: Each comparison with a whole number, as one of an index that is at least, or is below, `number + step`.
 _COMPARISONS: Mapping[str, tuple[str, int]] = {"ge": (">=", 0), "lt": ("<", 0), "gt": (">=", 1), "le": ("<", 1)}

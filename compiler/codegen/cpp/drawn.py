@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.codegen.cpp.beside import BesideLoop
-from compiler.codegen.program import Program, Statement
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer
+from compiler.schedule.program.program import Program, Statement
 
 #: What draws the numbers of each kind of statement, and for how many numbers besides the array has room.
 DRAWS = {"rand": ("draw", 6), "rand_compared": ("draw_compared", 14)}

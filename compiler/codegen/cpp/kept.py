@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compiler.codegen.program import Program, Section, Statement, closure
 from compiler.ir.functions import cost_of
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM
+from compiler.schedule.program.program import Program, Section, Statement, closure
 
 #: Cost of what is worth keeping; see `OpInfo.cost`.
 KEPT_COST = 8

@@ -21,8 +21,8 @@ from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.reductions import Accumulator
 from compiler.codegen.cpp.running import ScanPrinter
-from compiler.codegen.program import Statement
 from compiler.ir.index import Dim
+from compiler.schedule.program.program import Statement
 
 #: Bytes of the lanes of a long row: two registers of the widest vectors there are.
 BYTES_OF_LANES = 128

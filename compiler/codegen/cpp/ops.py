@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 import torch
 
 from compiler.codegen.operators import ARITHMETIC, COMPARISONS
-from compiler.codegen.program import Statement
 from compiler.ir.body import Instruction
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED
+from compiler.schedule.program.program import Statement
 
 #: What a value of a dtype is called inside a kernel; half types and float8 live in float there.
 VALUE_TYPES: Mapping[torch.dtype, str] = {

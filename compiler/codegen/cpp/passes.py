@@ -17,10 +17,10 @@ from compiler.codegen.cpp.second_loop import RelativeSumPrinter
 from compiler.codegen.cpp.statements import between, bounds_between, over_blocks, within
 from compiler.codegen.cpp.turned import Tile
 from compiler.codegen.cpp.wide import MOST_CACHED, ROW_BLOCK, wide_accesses
-from compiler.codegen.program import Section, Statement
-from compiler.codegen.single_pass import FIELDS
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, is_multiple, text_of
+from compiler.schedule.program.program import Section, Statement
+from compiler.schedule.program.single_pass import FIELDS
 
 
 class PassPrinter(RelativeSumPrinter):

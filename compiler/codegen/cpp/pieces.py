@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compiler.codegen.building import without_known_conditions
-from compiler.codegen.program import EFFECTS, Statement, closure
-from compiler.ir.atoms import FloorDiv, Mod
 from compiler.ir.choices import known_values
-from compiler.ir.index import Dim, Index
+from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.ops import RANDOM
 from compiler.ir.places import formula_of_step
+from compiler.schedule.program.program import EFFECTS, Statement, closure
+from compiler.schedule.program.statements import without_known_conditions
 
 #: More pieces than this are more text than they are worth.
 MOST_PIECES = 5

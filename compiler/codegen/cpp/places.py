@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import torch
 
-from compiler.codegen.program import Program, Statement
+from compiler.schedule.program.program import Program, Statement
 
 MASK = "every_bit"
 DECLARATION = f"const int64_t {MASK} = fs::unknown(-1);"

@@ -33,10 +33,10 @@ from compiler.codegen.cpp.kept import KEPT_COST, cost, kept_values
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.turned import can_be_turned
 from compiler.codegen.cpp.wide import WIDE_BLOCK, wide_accesses
-from compiler.codegen.program import Program, Section, Statement
-from compiler.codegen.single_pass import FIELDS
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, hint, text_of
+from compiler.schedule.program.program import Program, Section, Statement
+from compiler.schedule.program.single_pass import FIELDS
 
 Shape = Literal["pointwise", "rows", "columns", "scatter"]
 

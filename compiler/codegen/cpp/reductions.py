@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from compiler.codegen.cpp.ops import literal, value_type
-from compiler.codegen.program import Statement
+from compiler.schedule.program.program import Statement
 
 
 @dataclass(frozen=True)

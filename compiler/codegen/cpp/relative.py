@@ -1,4 +1,4 @@
-"""Sums relative to another result of the row (see `codegen/single_pass.py`), chunk by chunk.
+"""Sums relative to another result of the row (see `schedule/program/single_pass.py`), chunk by chunk.
 
     for each chunk:  base = max x;  sum = sum of exp(x - base)      x is in the first-level cache
                      largest, total = join_exponentials(largest, total, base, sum)
@@ -17,7 +17,7 @@ import torch
 
 from compiler.codegen.cpp.ops import literal, value_type
 from compiler.codegen.cpp.reductions import Accumulator, Field
-from compiler.codegen.program import Statement
+from compiler.schedule.program.program import Statement
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,14 @@ from compiler.codegen.cpp.turned import Tile
 from compiler.codegen.loops import simplify_loops
 from compiler.codegen.naming import identifier
 from compiler.codegen.narrow import in_32_bits
-from compiler.codegen.program import Program, Statement
 from compiler.codegen.rendered import RenderedKernel
-from compiler.codegen.single_pass import in_single_pass
 from compiler.ir.functions import with_calls
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
 from compiler.ir.size import hint, is_multiple, known, text_of
 from compiler.schedule.group import Group, parts_of
+from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.program.single_pass import in_single_pass
 from compiler.schedule.windows import over_windows
 
 #: Elements of a window that are written out: compiling more takes longer than they are worth.

@@ -10,7 +10,7 @@ from compiler.codegen.cpp.ops import columns_text, value_type
 from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.scans import RunningValue
 from compiler.codegen.cpp.statements import StatementPrinter, within
-from compiler.codegen.program import EFFECTS, Section, Statement, closure
+from compiler.schedule.program.program import EFFECTS, Section, Statement, closure
 
 
 class ScanPrinter(StatementPrinter):

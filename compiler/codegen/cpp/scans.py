@@ -23,7 +23,7 @@ import torch
 
 from compiler.codegen.cpp.ops import literal, value_type
 from compiler.codegen.cpp.reductions import Field, highest, lowest, zero_or_one
-from compiler.codegen.program import Statement
+from compiler.schedule.program.program import Statement
 
 
 @dataclass(frozen=True)

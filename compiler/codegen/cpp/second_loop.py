@@ -9,9 +9,9 @@ from compiler.codegen.cpp.lanes import LanePrinter, Lanes, Variable, lanes_of
 from compiler.codegen.cpp.ops import literal
 from compiler.codegen.cpp.relative import RelativeSum
 from compiler.codegen.cpp.statements import over, within
-from compiler.codegen.program import Section, Statement
 from compiler.ir.index import Dim
 from compiler.ir.size import text_of
+from compiler.schedule.program.program import Section, Statement
 
 
 class RelativeSumPrinter(LanePrinter):

@@ -28,10 +28,10 @@ from compiler.codegen.cpp.turned import Tile, Turned, turned_accesses
 from compiler.codegen.cpp.wide import MOST_WIDE, Wide, wide_accesses
 from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.naming import identifier
-from compiler.codegen.program import EFFECTS, Section, Statement, closure
 from compiler.ir.index import Dim
 from compiler.ir.ops import RANDOM
 from compiler.ir.size import Integer, text_of
+from compiler.schedule.program.program import EFFECTS, Section, Statement, closure
 
 
 class StatementPrinter:

@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from compiler.codegen.cpp.ops import storage_type
-from compiler.codegen.program import Program, Statement
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.size import text_of
+from compiler.schedule.program.program import Program, Statement
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ tile_columns, tile_across, tile_shared  columns, both ways, rows that programs s
 tile_windows, tile_row_parts            and long windows, and short rows in parts
 programs, tile_registers                what plans go by: how many programs, registers,
 walk, vectors, lengths                  how memory is walked, and instructions
-printer, statements, ops, functions     the text: lines, expressions, special functions
+printer, frame, statements, ops         the text: lines, expressions; functions: special ones
 helpers, module, writer                 what stands above it, and how lines are kept
 reducing, states, extremes, kept        reductions of one value, of several values, with positions
 scans, scanning, look_back              running ones: their kinds, of a block or a loop, of chunks that programs have

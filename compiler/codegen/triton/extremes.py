@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from compiler.codegen.program import Program, Statement
+from compiler.schedule.program.program import Program, Statement
 
 #: The plans whose printers take one reduction along with another.
 _SHARING = ("persistent", "looped", "split")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.codegen.program import Program, Statement
+from compiler.schedule.program.program import Program, Statement
 
 
 @dataclass(frozen=True)

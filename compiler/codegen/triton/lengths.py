@@ -7,11 +7,11 @@ every warp. So what is long for one element is better taken by more threads.
 
 from __future__ import annotations
 
-from compiler.codegen.program import Program, Statement
 from compiler.codegen.triton.walk import accesses_of
 from compiler.devices import Device
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo
 from compiler.ir.size import hint
+from compiler.schedule.program.program import Program, Statement
 
 #: Instructions for sm_90, of float32; of a function with a branch those of both ways, but of sine, cosine and tangent
 #: the usual way: a kernel has the other one once (see `runtime/device_functions.py`). Ops that are not named take

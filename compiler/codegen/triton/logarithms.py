@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import torch
 
-from compiler.codegen.program import Statement
+from compiler.schedule.program.program import Statement
 
 LOG = "log_of_normal"
 

@@ -23,7 +23,6 @@ from functools import cached_property
 
 import torch
 
-from compiler.codegen.program import Statement
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.parts import WORD
 from compiler.codegen.triton.plan import Plan, next_power_of_two
@@ -32,6 +31,7 @@ from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.devices import WARP
 from compiler.ir.size import known
+from compiler.schedule.program.program import Statement
 
 HELPERS: dict[str, str] = {
     "send_wide": '''@triton.jit

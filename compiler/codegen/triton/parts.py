@@ -19,13 +19,12 @@ norm, which exchanges three values, 147 and 145.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
 
-from compiler.codegen.program import Section, Statement
 from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
 from compiler.codegen.triton.extremes import position_dtype
+from compiler.codegen.triton.frame import KernelFrame
 from compiler.codegen.triton.kept import Kept, kept_exponentials
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.order import loads_before_waiting
@@ -33,9 +32,7 @@ from compiler.codegen.triton.plan import next_power_of_two
 from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer
 from compiler.ir.size import known, text_of
-
-if TYPE_CHECKING:
-    from compiler.codegen.triton.printer import KernelPrinter
+from compiler.schedule.program.program import Section, Statement
 
 #: Counters of two teams are so many apart: each in a sector of memory of its own.
 COUNTERS_APART = 8
@@ -85,7 +82,7 @@ def draw_with_launch(writer: Writer, programs: int) -> None:
 class RowParts:
     """Prints the sections of a plan whose rows several programs share."""
 
-    def __init__(self, kernel: KernelPrinter) -> None:
+    def __init__(self, kernel: KernelFrame) -> None:
         self.kernel = kernel
         self.plan = kernel.plan
         self.printer, self.writer, self.states = kernel.printer, kernel.writer, kernel.states

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Literal
 
-from compiler.codegen.program import Program
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, ceiling_quotient, is_multiple, known, product
+from compiler.schedule.program.program import Program
 
 Kind = Literal["pointwise", "persistent", "looped", "split", "team", "look_back", "product"]
 

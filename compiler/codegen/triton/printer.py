@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.program import Program, Section
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.across import Gathering
 from compiler.codegen.triton.interleaved import interleaved_stores, store_of_row
@@ -27,6 +26,7 @@ from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, known, text_of
+from compiler.schedule.program.program import Program, Section
 
 
 class KernelPrinter:

@@ -25,7 +25,6 @@ from collections.abc import Sequence
 import torch
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.program import Program, Statement
 from compiler.codegen.rendered import RenderedKernel, TileDescriptor
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.ops import DTYPES
@@ -40,6 +39,7 @@ from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.descriptors import line_stride
 from compiler.schedule.products.loops import Matrices, Product
 from compiler.schedule.products.tiles import Tile, programs_of, tiles_of
+from compiler.schedule.program.program import Program, Statement
 
 #: Rows of tiles that are gone through together, column by column: programs that run at one time then load few rows and
 #: few columns, which the cache keeps for all of them.

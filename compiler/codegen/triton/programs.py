@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from compiler.codegen.program import Program, closure
 from compiler.codegen.triton.lengths import is_hidden_by_memory, length_along_rows
 from compiler.codegen.triton.plan import next_power_of_two
 from compiler.codegen.triton.vectors import PIECE, moves_of
@@ -11,6 +10,7 @@ from compiler.devices import WARP, Device
 from compiler.ir.index import Index
 from compiler.ir.size import hint, known
 from compiler.schedule.cost.work import NEAR_CACHE
+from compiler.schedule.program.program import Program, closure
 
 #: Neighbouring points of x that a reduction takes together where x is contiguous: whole sectors of memory.
 COALESCED_POINTS = 32

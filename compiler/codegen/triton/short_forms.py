@@ -29,11 +29,11 @@ import torch
 
 from compiler.codegen.building import program_of, statements_of
 from compiler.codegen.narrow import in_32_bits
-from compiler.codegen.program import Program, Statement
 from compiler.codegen.triton.logarithms import with_short_logarithms
 from compiler.codegen.triton.random import REACHES, WORDS
 from compiler.codegen.triton.short_places import with_short_places
 from compiler.schedule.group import Group
+from compiler.schedule.program.program import Program, Statement
 
 #: The error that a form may have, relative to its value.
 LARGEST_ERROR = 1e-5

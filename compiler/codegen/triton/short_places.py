@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from compiler.codegen.program import Statement
+from compiler.schedule.program.program import Statement
 
 _LARGEST = torch.iinfo(torch.int32).max
 _ROUNDING = frozenset(("floor", "ceil", "trunc", "round"))

@@ -11,15 +11,12 @@ leave less to join, to as many programs as there are slices and parts.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from compiler.codegen.program import Section, Statement
+from compiler.codegen.triton.frame import KernelFrame
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
 from compiler.ir.size import known
-
-if TYPE_CHECKING:
-    from compiler.codegen.triton.printer import KernelPrinter
+from compiler.schedule.program.program import Section, Statement
 
 #: Reductions of a row whose parts are values of the same kind.
 JOINED = ("sum", "prod", "min", "max")
@@ -34,7 +31,7 @@ def plan_of_rows(plan: Plan) -> Plan:
 class RowSlices:
     """Prints the loop and the ends of a plan with slices; `rows` prints what follows for the rows of a part."""
 
-    def __init__(self, kernel: KernelPrinter, rows: KernelPrinter) -> None:
+    def __init__(self, kernel: KernelFrame, rows: KernelFrame) -> None:
         self.kernel, self.rows = kernel, rows
         self.plan, self.writer, self.gathering = kernel.plan, kernel.writer, kernel.gathering
         rows.writer = kernel.writer

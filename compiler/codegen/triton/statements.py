@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 import torch
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.program import Statement
 from compiler.codegen.triton.constancy import computed_places, constancy
 from compiler.codegen.triton.float8 import loaded
 from compiler.codegen.triton.float8 import stored as to_byte
@@ -20,6 +19,7 @@ from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Integer, known, text_of
+from compiler.schedule.program.program import Statement
 
 #: The most that one thread loads by one instruction.
 LOAD_BYTES = 16

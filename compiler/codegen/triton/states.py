@@ -4,8 +4,8 @@
     at once   largest = max x;  total = sum of exp(x - largest)
     parts     each program's values in the workspace, joined as lanes are
 
-`codegen/single_pass.py` says what these reductions are for. Lanes keep sums of their own, so that a loop needs no
-exchange between them; the formula that joins two lanes joins two programs as well.
+`schedule/program/single_pass.py` says what these reductions are for. Lanes keep sums of their own, so that a loop needs
+no exchange between them; the formula that joins two lanes joins two programs as well.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable
 
 import torch
 
-from compiler.codegen.program import Statement
-from compiler.codegen.single_pass import FIELDS
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
+from compiler.schedule.program.program import Statement
+from compiler.schedule.program.single_pass import FIELDS
 
 HELPERS: dict[str, str] = {
     "add_exponential": '''@triton.jit

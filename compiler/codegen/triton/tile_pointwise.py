@@ -7,7 +7,6 @@ from math import prod
 
 import torch
 
-from compiler.codegen.program import Program
 from compiler.codegen.triton.lengths import length_of
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.short_forms import short_program
@@ -20,6 +19,7 @@ from compiler.schedule.cost.shape import ALONE, SMALL
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.group import Group, Space
 from compiler.schedule.pieces import PIECE, is_walk
+from compiler.schedule.program.program import Program
 
 #: Elements that a thread takes at the most: of half types and bytes, beside elements of 32 bits, and where accesses
 #: have gaps; and accesses of which so few are no windows.

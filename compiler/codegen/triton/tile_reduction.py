@@ -7,9 +7,7 @@ from dataclasses import replace
 import torch
 
 from compiler.codegen.building import program_of
-from compiler.codegen.program import Program
 from compiler.codegen.rest import rest_apart
-from compiler.codegen.single_pass import in_single_pass
 from compiler.codegen.triton.lengths import LONG_ROW, length_of
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.programs import (
@@ -46,6 +44,8 @@ from compiler.schedule.cost.look_back import Chunks, bytes_of_scans, chunks_of, 
 from compiler.schedule.cost.shape import ROWS_OF_LINES, SHORT, block_of_few, exchanges_floats, may_be_in_teams
 from compiler.schedule.cost.team import team_for
 from compiler.schedule.group import Group, Space
+from compiler.schedule.program.program import Program
+from compiler.schedule.program.single_pass import in_single_pass
 
 #: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
 _LONGEST_PERSISTENT = 32768

@@ -21,7 +21,6 @@ from math import gcd
 
 import torch
 
-from compiler.codegen.program import Program
 from compiler.codegen.row_parts import row_parts
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
 from compiler.codegen.triton.short_forms import short_program
@@ -32,6 +31,7 @@ from compiler.ir.index import Dim
 from compiler.ir.size import hint, known
 from compiler.schedule.group import Group, Space
 from compiler.schedule.pieces import PIECE
+from compiler.schedule.program.program import Program
 
 #: The shortest and the longest row; the lanes of one, and of a longer one than so many elements.
 _SHORTEST, _LONGEST, _LANES, _LONG, _LANES_OF_LONG = 17, 256, 16, 64, 32

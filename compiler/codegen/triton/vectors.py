@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.codegen.program import Program, Statement, closure
 from compiler.ir.index import Dim
 from compiler.schedule.pieces import PIECE, begins_pieces, moves_pieces
+from compiler.schedule.program.program import Program, Statement, closure
 
 _FROM = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
 

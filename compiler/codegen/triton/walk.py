@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from compiler.codegen.program import Program
 from compiler.devices import SECTOR
 from compiler.ir.index import Dim, Index
 from compiler.ir.size import hint
+from compiler.schedule.program.program import Program
 
 #: What has small gaps counts for a small part of as many bytes that have none.
 NEAR_SHARE = 8

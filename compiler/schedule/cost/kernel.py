@@ -14,9 +14,9 @@
                 columns in few programs, which nothing hides; updates of one place, that wait for each other
 
 The norm lies between the largest of its terms (they overlap) and their sum (they do not); its power, and every rate, is
-fitted to kernels measured on an H200; `docs/performance/README.md` shows how well. What a kernel will be like (how many
-programs, how many passes) is foreseen by `shape.py`, and what it asks for counted by `work.py`. Sizes that differ from
-call to call count as what they were in the first.
+fitted to kernels measured on an H200; `docs/performance/archive/README.md` shows how well. What a kernel will be like
+(how many programs, how many passes) is foreseen by `shape.py`, and what it asks for counted by `work.py`. Sizes that
+differ from call to call count as what they were in the first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which sums of a group need not wait for another reduction of it, and what a kernel then reads in each pass.
 
 A softmax needs the largest value of a row before it can add up exponentials, a variance the mean before it can add up
-squares. `codegen/single_pass.py` has the formulas by which the second sum is made in the pass of the first.
+squares. `schedule/program/single_pass.py` has the formulas by which the second sum is made in the pass of the first.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 import torch
 
-from compiler.codegen.building import inlined, passes_before, sections_of, without_known_conditions
-from compiler.codegen.program import Statement, closure
-from compiler.codegen.single_pass import in_single_pass, relative_sums
 from compiler.ir.body import Access
 from compiler.ir.index import Index
 from compiler.ir.nodes import Layout
 from compiler.schedule.group import Group
+from compiler.schedule.program.program import Statement, closure
+from compiler.schedule.program.single_pass import in_single_pass, relative_sums
+from compiler.schedule.program.statements import inlined, passes_before, sections_of, without_known_conditions
 
 
 def storage_of(group: Group, layouts: Mapping[str, Layout]) -> dict[str, torch.dtype]:

@@ -20,10 +20,9 @@ from typing import Any
 
 import torch
 
-from compiler.folding.call import FUSED_CONVOLUTION
+from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.ir.size import hint
-from compiler.padding.apart import BY_ROWS_APART
 from compiler.schedule.group import Group
 from compiler.schedule.memory.lifetimes import peak_bytes, storage_bytes, stored_by
 from compiler.schedule.memory.order_search import better_order

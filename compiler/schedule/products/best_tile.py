@@ -28,10 +28,11 @@ from compiler.schedule.products.tiles import DESCRIBED, SHALLOW, TILES, Tensors,
 _POWER = 4
 _REGISTERS_FOR_ADDRESSES = 32
 
-#: The share of the peak rate that cuBLAS reaches while nothing else limits it. By docs/performance/products_h200.json,
-#: one call with relu as its epilogue, bfloat16: 59.5 us expected for (8192, 768) x (768, 3072) and 65.1 found, 28.5 and
-#: 31.3 for (8192, 1024) x (1024, 1024), 28.5 and 29.4 for 2048 each; in float32 777 and 786, 349 and 355, 350 and 351.
-#: What of the peak such calls reach, 0.60 and less, has launch, latency and waves in it, which `library_us` adds.
+#: The share of the peak rate that cuBLAS reaches while nothing else limits it. By docs/performance/archive
+#: (products_h200.json), one call with relu as its epilogue, bfloat16: 59.5 us expected for (8192, 768) x (768, 3072)
+#: and 65.1 found, 28.5 and 31.3 for (8192, 1024) x (1024, 1024), 28.5 and 29.4 for 2048 each; in float32 777 and 786,
+#: 349 and 355, 350 and 351. What of the peak such calls reach, 0.60 and less, has launch, latency and waves in it,
+#: which `library_us` adds.
 LIBRARY_SHARE: Mapping[Precision, float] = {"half": 0.75, "tf32": 0.65, "ieee": 0.75}
 #: That of our kernel, by the same calls: in bfloat16 75.7 us expected and 73.5 found, 35.5 and 36.5, 35.2 and 32.3. In
 #: float32 the best tiles take 3115, 1407 and 1403 us, which is 0.19 of the peak. TF32: assumed.

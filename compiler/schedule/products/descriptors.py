@@ -6,7 +6,7 @@
 A descriptor tells where a tensor lies; one thread then asks for a whole tile by its first row and column, and what is
 outside of the tensor comes as zeros. It takes two dimensions, one of them without gaps, and lines that begin at
 multiples of 16 bytes (CUDA Driver API, `cuTensorMapEncodeTiled`). Descriptors gain where they come with the launch;
-made by each program they gain nothing (docs/performance).
+made by each program they gain nothing (docs/performance/archive).
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.replay.reasons import REPLAYS
 from compiler.schedule.records.fused_reasons import FUSIONS
 from compiler.schedule.records.library_reasons import LIBRARY_CALLS
 from compiler.schedule.records.reason import Reason, listed
+from compiler.schedule.records.replay_reasons import REPLAYS
 
 REFUSALS: dict[str, Reason] = listed(
     Reason(

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.codegen.cpp.pieces import pieces_of
-from compiler.codegen.program import Statement
 from compiler.ir.index import Dim, Index
+from compiler.schedule.program.program import Statement
 from tests.compile_program import compile_program
 
 

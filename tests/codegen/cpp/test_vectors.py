@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.codegen.cpp.conditions import comparison
-from compiler.codegen.program import Statement
 from compiler.ir.index import Dim, Index
 from compiler.runtime.cpp_compiler import INCLUDE, compiler, flags, is_gcc
+from compiler.schedule.program.program import Statement
 from tests.compile_program import compile_program
 
 PROGRAMS: dict[str, Callable[[Tensor, Tensor], Any]] = {

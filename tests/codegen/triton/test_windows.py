@@ -136,7 +136,7 @@ def test_a_prediction_of_windows_is_near_what_their_bytes_take() -> None:
     assert compilation.schedule is not None
     cost = group_cost(group, compilation.schedule.graph.buffers, compilation.model)
     floor = 1e6 * 2 * 32 * 64 * (400 * 400 + 200 * 200) / compilation.model.bandwidth
-    assert floor < cost.microseconds < 1.2 * floor  # measured on an H200: see docs/performance
+    assert floor < cost.microseconds < 1.2 * floor  # measured on an H200: see docs/performance/archive
 
 
 def test_long_rows_and_rows_along_memory_are_no_windows() -> None:

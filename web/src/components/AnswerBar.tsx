@@ -112,7 +112,8 @@ function verdictOf(shown: Report): string {
   const { error } = shown;
   if (!error || isWrong(shown)) return shown.summary.verdict;
   const place = error.line === null ? "" : `Line ${error.line}: `;
-  return `${place}${error.message.split("\n")[0] ?? ""}`;
+  const [said = ""] = error.message.split("\n");
+  return `${place}${said}${/[.!?:]$/.test(said) ? "" : "."}`;
 }
 
 function Verdict() {
@@ -130,6 +131,8 @@ export function AnswerBar() {
   const now = report.value?.graphs.length || !isFailed(report.value ?? { status: "ok" }) ? report.value : null;
   const before = previous.value;
   const figures = placed(now, before);
+  /** What a group speaks of: that which its figures are of. */
+  const subjectIn = (group: Placed[]): Report | null => (before && !group.some(({ state }) => state === "known") ? before : now?.environment.device ? now : before);
   return (
     <section class="answer" aria-label="Answer" data-stale-figures={showsPrevious.value || undefined}>
       {problem.value !== null && (
@@ -141,9 +144,10 @@ export function AnswerBar() {
         </p>
       )}
       <div class="figures">
-        {GROUPS.map((name) => (
-          <Group key={name} name={name} figures={inOrder(figures, name)} of={now?.environment.device ? now : before} />
-        ))}
+        {GROUPS.map((name) => {
+          const group = inOrder(figures, name);
+          return <Group key={name} name={name} figures={group} of={subjectIn(group)} />;
+        })}
       </div>
       <div class="answer-line">
         {offline.value ? <Offline /> : (!isRunning.value || report.value?.summary.verdict) && <Verdict />}

@@ -1,19 +1,20 @@
 import { useEffect } from "preact/hooks";
 import { installKeys } from "../keyboard";
+import { isAsking } from "../lessons";
 import { isNarrow } from "../layout";
-import { announcement, isRunning, phoneTab, showsPrevious, sideIsOpen } from "../state";
+import { announcement, isRunning, pair, phoneTab, reasonShown, showsPrevious, sideIsOpen } from "../state";
 import { AnswerBar } from "./AnswerBar";
-import { Drawer, viewShown } from "./Drawer";
+import { AfterTheAnswer, Drawer, viewShown } from "./Drawer";
 import { EditorPane } from "./EditorPane";
 import { Header } from "./Header";
 import { Help } from "./Help";
-import { ABOVE_EDITOR, MapPane, OVER_MAP, OVER_PAGE, Side } from "./mounts";
+import { ABOVE_EDITOR, MapPane, Side, WhyCard } from "./mounts";
 import { PhoneTabs } from "./PhoneTabs";
 import { exploreNow } from "./run";
 import { Toolbar } from "./Toolbar";
 import { useSplit } from "./useSplit";
 
-const EDITOR = { id: "slot-editor", name: "editor", share: 24 };
+const EDITOR = { id: "slot-editor", name: "editor", share: 28 };
 const MAP = { id: "slot-map", name: "map", share: null };
 const SIDE = { id: "slot-side", name: "kernel", share: 30 };
 const COLUMNS = { id: "columns", name: "map", share: null };
@@ -26,7 +27,7 @@ export function App() {
   useSplit("vertical", isNarrow.value || !hasDrawer ? [] : [COLUMNS, DRAWER]);
   useEffect(() => installKeys(exploreNow), []);
   return (
-    <div class="page" data-tab={phoneTab.value}>
+    <div class="page" data-tab={phoneTab.value} data-asking={isAsking.value || undefined}>
       <Header />
       <AnswerBar />
       <main class="main">
@@ -41,13 +42,10 @@ export function App() {
             <div class="slot" id="slot-map">
               <MapPane />
               {showsPrevious.value && <p class="stale-note">{isRunning.value ? "the version before" : "from the previous version"}</p>}
-              {OVER_MAP.map((Card, place) => (
-                <Card key={place} />
-              ))}
             </div>
             {hasSide && (
               <div class="slot" id="slot-side">
-                <Side />
+                {isAsking.value ? <AfterTheAnswer /> : <Side />}
               </div>
             )}
           </div>
@@ -56,9 +54,7 @@ export function App() {
         <Toolbar />
       </main>
       {isNarrow.value && <PhoneTabs />}
-      {OVER_PAGE.map((Card, place) => (
-        <Card key={place} />
-      ))}
+      {!isAsking.value && (pair.value ?? reasonShown.value) && <WhyCard />}
       <div class="visually-hidden" role="status" aria-live="polite">
         {announcement.value}
       </div>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { isAsking } from "../lessons";
 import { drawer, isRunning, newestWith, previous, report, type Shown } from "../state";
 import { Empty } from "./Scroller";
 import { type GraphView, type View, VIEWS } from "./views";
@@ -7,6 +8,9 @@ export function viewShown(): View | null {
   return VIEWS.find((view) => view.id === drawer.value) ?? null;
 }
 
+/** What would answer the question that is open. */
+export const AfterTheAnswer = () => <Empty>This shows when you have answered the question.</Empty>;
+
 function withoutGraph(view: GraphView): ComponentChildren {
   if (isRunning.value) return <Empty>This shows when a graph is captured.</Empty>;
   return (report.value && view.renderWithoutGraph?.(report.value)) || <Empty>No graph was captured.</Empty>;
@@ -14,6 +18,7 @@ function withoutGraph(view: GraphView): ComponentChildren {
 
 /** What a view has to show now, and whether that is of the exploration before. */
 function contentOf(view: View): { stale: boolean; content: ComponentChildren } {
+  if (isAsking.value && !view.tellsNoAnswer) return { stale: false, content: <AfterTheAnswer /> };
   if (view.of === "graph") {
     const shown: Shown | null = newestWith((graph, from) => view.hasPart({ graph, report: from, stale: false }));
     return { stale: shown?.stale ?? false, content: shown ? view.render(shown) : withoutGraph(view) };

@@ -90,12 +90,15 @@ export function Help() {
         ))}
       </div>
       <form method="dialog">
+        <p>
+          The <a href="/docs/">documentation</a> has first steps, guides and the API.
+        </p>
         {id && (
           <p>
-            This exploration <a href={`/api/v1/explorations/${id}`}>as JSON</a>, <a href={`/api/v1/explorations/${id}.md`}>as text</a>.
+            This exploration <a href={`/api/v1/explorations/${id}`}>as JSON</a> or <a href={`/api/v1/explorations/${id}.md`}>as text</a>.
           </p>
         )}
-        <button type="submit">Close</button>
+        <button type="submit" autofocus>Close</button>
       </form>
     </dialog>
   );

@@ -20,7 +20,7 @@ export function Layouts({ graph }: { graph: Graph }) {
         {layouts.map((one, place) => (
           <li key={place}>
             <code>{one.convolutions.join(", ")}</code>
-            {` ${laidOut[one.verdict]} (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${one.message}.${figures(one)}`}
+            {` ${laidOut[one.verdict]} (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${format.sentence(one.message)}.${figures(one)}`}
           </li>
         ))}
         {foldings.map((one, place) => (
@@ -28,7 +28,7 @@ export function Layouts({ graph }: { graph: Graph }) {
             <code>{one.nodes[0]}</code>
             {` ${one.verdict === "folded" ? "takes what follows up to" : "does not take what follows up to"} `}
             <code>{one.nodes[one.nodes.length - 1]}</code>
-            {` (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${one.message}.`}
+            {` (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${format.sentence(one.message)}.`}
           </li>
         ))}
       </ul>

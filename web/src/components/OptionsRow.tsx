@@ -1,12 +1,20 @@
 import type { ComponentChildren } from "preact";
-import { NO_OPTIONS, type OptionFields, options, parseInputs, setOption } from "../options";
+import { CONTESTANTS } from "../format";
+import { NO_OPTIONS, type OptionFields, options, parseInputs, setOption, withContestant } from "../options";
 import { sweepProblem } from "../sweep";
 import { typed } from "../typing";
 
 type TextField = "entry" | "inputs" | "seed" | "sweep";
-type ChoiceField = "device" | "target" | "mode" | "cuda_graphs" | "dynamic" | "training" | "trace";
+type ChoiceField = "device" | "target" | "mode" | "peer_mode" | "cuda_graphs" | "dynamic" | "training" | "trace";
 
-const CHOICES: { name: ChoiceField; label: string; says: string; values: [string, string][] }[] = [
+interface Choice {
+  name: ChoiceField;
+  label: string;
+  says: string;
+  values: [string, string][];
+}
+
+const CHOICES: Choice[] = [
   {
     name: "target",
     label: "Kernels for",
@@ -26,8 +34,15 @@ const CHOICES: { name: ChoiceField; label: string; says: string; values: [string
   { name: "cuda_graphs", label: "CUDA graphs", says: "Whether launches are replayed as one CUDA graph.", values: [["", "where they pay"], ["on", "wherever they are legal"], ["off", "never"]] },
   { name: "dynamic", label: "Sizes stay open", says: "Whether one compilation serves many sizes.", values: [["", "after a second size was met"], ["yes", "open from the first call"], ["no", "every size by itself"]] },
   { name: "training", label: "Backward graph", says: "Whether the backward pass is captured as well.", values: [["", "where something needs a gradient"], ["yes", "always"], ["no", "never"]] },
-  { name: "trace", label: "Profiler's trace", says: "Whether a call is recorded by torch's profiler, for Perfetto: see Export.", values: [["", "no"], ["yes", "record one call of each"]] },
+  { name: "trace", label: "Profiler's trace", says: "Whether torch's profiler records a call: see Timeline, and Export for Perfetto.", values: [["", "no"], ["yes", "record one call of each"]] },
 ];
+
+const PEER_MODE: Choice = {
+  name: "peer_mode",
+  label: "TorchInductor's mode",
+  says: "What TorchInductor is asked to aim at.",
+  values: [["", "the mode above"], ["default", "default"], ["reduce-overhead", "less host time (reduce-overhead)"], ["max-autotune", "tries more (max-autotune)"]],
+};
 
 function change<Name extends keyof OptionFields>(name: Name, value: OptionFields[Name]): void {
   setOption(name, value);
@@ -69,6 +84,40 @@ function Check({ name, label, says }: { name: "peer" | "timing" | "refresh"; lab
   );
 }
 
+function Select({ name, label, says, values, isOff = false }: Choice & { isOff?: boolean }) {
+  return (
+    <Field label={label} says={says}>
+      <select value={options.value[name]} disabled={isOff} onChange={(event) => change(name, event.currentTarget.value)}>
+        {values.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+}
+
+/** Who else runs the same calls: those that are always there, and those that were asked for by name. */
+function Contestants() {
+  const asked = options.value.contestants.split(",").filter(Boolean);
+  const offered = Object.keys(CONTESTANTS).filter((name) => name !== "peer");
+  return (
+    <div class="contestants" role="group" aria-label="Also timed">
+      {[...new Set([...offered, ...asked])].map((name) => (
+        <label class="check" key={name} title={`Compiles and times it with ${name} as well, in turn with all others.`}>
+          <input
+            type="checkbox"
+            checked={asked.includes(name)}
+            onChange={(event) => change("contestants", withContestant(options.value.contestants, name, event.currentTarget.checked))}
+          />
+          {CONTESTANTS[name] ?? name}
+        </label>
+      ))}
+    </div>
+  );
+}
+
 function inputsProblem(fields: OptionFields): string | null {
   try {
     parseInputs(fields.inputs);
@@ -79,7 +128,7 @@ function inputsProblem(fields: OptionFields): string | null {
 }
 
 /** Behind "Options", which counts those that are set: nothing that matters is out of sight. */
-const FOLDED: readonly (keyof OptionFields)[] = ["entry", "inputs", "target", "device", "mode", "cuda_graphs", "dynamic", "training", "trace", "seed", "sweep", "refresh"];
+const FOLDED: readonly (keyof OptionFields)[] = ["entry", "inputs", "target", "device", "mode", "peer_mode", "contestants", "cuda_graphs", "dynamic", "training", "trace", "seed", "sweep", "refresh"];
 
 function Folded() {
   return (
@@ -101,20 +150,17 @@ function Folded() {
       </fieldset>
       <fieldset>
         <legend>How it is compiled</legend>
-        {CHOICES.map(({ name, label, says, values }) => (
-          <Field key={name} label={label} says={says}>
-            <select value={options.value[name]} onChange={(event) => change(name, event.currentTarget.value)}>
-              {values.map(([value, text]) => (
-                <option key={value} value={value}>
-                  {text}
-                </option>
-              ))}
-            </select>
-          </Field>
+        {CHOICES.map((choice) => (
+          <Select key={choice.name} {...choice} />
         ))}
       </fieldset>
+      <fieldset>
+        <legend>What it is compared with</legend>
+        <Select {...PEER_MODE} isOff={!options.value.peer} />
+        <Contestants />
+      </fieldset>
       <div class="option-end">
-        <Check name="refresh" label="Run again" says="Does not answer from the store." />
+        <Check name="refresh" label="Run again" says="Runs again even where the answer is stored." />
         <button type="button" onClick={() => ((options.value = NO_OPTIONS), typed())}>
           Reset
         </button>

@@ -1,3 +1,4 @@
+import * as format from "../format";
 import type { Graph, PaddingDecision } from "../report";
 
 function copies({ copies }: PaddingDecision): string {
@@ -28,7 +29,7 @@ export function Paddings({ graph }: { graph: Graph }) {
         {paddings.map((one, place) => (
           <li key={place}>
             <code>{one.product}</code>
-            {` ${WAYS[one.verdict]} (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${one.message}.${saved(one)}${copies(one)}`}
+            {` ${WAYS[one.verdict]} (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${format.sentence(one.message)}.${saved(one)}${copies(one)}`}
           </li>
         ))}
       </ul>

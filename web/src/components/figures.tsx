@@ -6,7 +6,6 @@ import type { ComponentChildren } from "preact";
 import * as format from "../format";
 import type { Contestant, Report, Summary } from "../report";
 import { openKernel, openView } from "../state";
-import { FEWEST_SAMPLES, isMeasurable } from "./detail/measurable";
 import { isWrong, timeLabel, wrongOf } from "../wrong";
 
 export type FigureGroup = "counted" | "measured" | "predicted";
@@ -87,20 +86,21 @@ function countedOf(summary: Summary, shown: Report): Figure[] {
 
 function measuredOf(summary: Summary, shown: Report): Figure[] {
   const isWrongResult = isWrong(shown);
+  const differs = contestant(shown, "compiled")?.differs_from_eager;
   const spread = isWrongResult ? "" : spreadText(shown);
   const figures: (Omit<Figure, "group"> | false)[] = [
     (summary.compiled_ms !== null || summary.eager_ms !== null) && {
       id: "time",
-      label: timeLabel(shown, isWithinNoise(shown)),
+      label: timeLabel(shown, differs === false),
       value: (
         <>
           {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
           {spread && <span class="spread" title="Half of the distance between the quartiles, of the median">{` ${spread}`}</span>}
-          {summary.speedup !== null && !isWithinNoise(shown) && ` (${format.ratio(summary.speedup)})`}
+          {summary.speedup !== null && differs === true && ` (${format.ratio(summary.speedup)})`}
         </>
       ),
       open: open("timing"),
-      tone: isWithinNoise(shown) ? undefined : toneOf(summary.speedup),
+      tone: differs === true ? toneOf(summary.speedup) : undefined,
     },
     (summary.compiled_error !== null || isWrongResult) && {
       id: "error",
@@ -139,6 +139,9 @@ function contestant({ timing }: Report, name: Contestant["name"]): Contestant | 
   return timing?.contestants.find((one) => one.name === name);
 }
 
+/** The quartiles of fewer samples tell no spread. */
+const FEWEST_SAMPLES = 4;
+
 /** Such as "± 1.7 %": half of the distance between the quartiles of the compiled calls, of their median. Few samples
  * show none. */
 export function spreadText(shown: Report): string {
@@ -146,13 +149,8 @@ export function spreadText(shown: Report): string {
   if (!compiled || compiled.median_ms <= 0) return "";
   if (compiled.samples_ms.length < FEWEST_SAMPLES) return compiled.samples_ms.length === 1 ? "1 sample" : `${compiled.samples_ms.length} samples`;
   const percent = (50 * (compiled.high_ms - compiled.low_ms)) / compiled.median_ms;
+  if (percent >= 100) return "± over 100 %";
   return `± ${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
-}
-
-/** Another run could turn the order round. */
-function isWithinNoise(shown: Report): boolean {
-  const [eager, compiled] = [contestant(shown, "eager"), contestant(shown, "compiled")];
-  return eager !== undefined && compiled !== undefined && !isMeasurable(eager, compiled);
 }
 
 /** Small differences get no colour. */

@@ -1,24 +1,24 @@
 /**
- * Views that a first look does not need: each is a file of its own, which is fetched when the view is first shown.
+ * What a first look does not need: `details.ts` has it, one file that is fetched when the first part of it is shown.
  *
- *     const Sweep = later(() => import("./Sweep").then((file) => file.Sweep));
- *
- * Not for a view that keeps something in the address: that has to be known when the address is read.
+ *     const Sweep = later("Sweep");
  */
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { Empty } from "./Scroller";
 
-const FAILED = "This part of the page could not be loaded. The service may have been brought up to date meanwhile: load the page again.";
+const FAILED = "This part of the page could not be loaded. The service may have been updated: reload the page.";
 
-export function later<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
-  const found = signal<ComponentType<Props> | "failed" | null>(null);
+type Details = typeof import("./details");
+
+export function later<Name extends keyof Details>(name: Name): Details[Name] {
+  const found = signal<ComponentType<object> | "failed" | null>(null);
   let isAsked = false;
-  return function Later(props: Props) {
+  const Later = (props: object) => {
     if (!isAsked) {
       isAsked = true;
-      load().then(
-        (component) => (found.value = component),
+      import("./details").then(
+        (details) => (found.value = details[name] as ComponentType<object>),
         () => (found.value = "failed"),
       );
     }
@@ -26,4 +26,5 @@ export function later<Props extends object>(load: () => Promise<ComponentType<Pr
     if (View === "failed") return <Empty>{FAILED}</Empty>;
     return View === null ? <div data-loading aria-busy="true" /> : <View {...props} />;
   };
+  return Later as unknown as Details[Name];
 }

@@ -1,44 +1,46 @@
 /**
- * The views of the drawer, in the order of the toolbar. A new view is one entry: its id stands in the address
+ * The views of the drawer, in the order and the groups of the toolbar. A new view is one entry: its id stands in the address
  * (`show=timing`), its label in the toolbar, its badge beside the label.
  *
  * A view of a graph is shown once the part that it needs has arrived; until then the exploration before stands there,
  * grey. A view of the report has something to say even where nothing was captured.
  */
 import type { ComponentChildren } from "preact";
-import { ref } from "../links";
 import type { Report } from "../report";
 import type { Shown } from "../state";
 import { isFlipping } from "../sweep";
 import { isWrong } from "../wrong";
-import { compilerShown, fxLevel } from "../state";
-import { CodeView } from "./CodeView";
-import { countRows } from "./why/decisionRows";
-import { Decisions } from "./why/Decisions";
-import { WhatIf } from "./why/WhatIf";
-import { Export } from "./detail/Export";
-import { Errors } from "./detail/Errors";
-import { Compare } from "./why/Compare";
-import { Passes } from "./passes/Passes";
-import { Roofline } from "./detail/Roofline";
-import { Timeline } from "./detail/Timeline";
+import { fxLevel } from "../state";
 import { later } from "./later";
-import { LoopList } from "./detail/LoopList";
-import { NodeTable } from "./detail/NodeTable";
-import { Notes } from "./Notes";
-import { Empty } from "./Scroller";
-import { Stages } from "./detail/Stages";
-import { Timing } from "./detail/Timing";
-import { Traffic } from "./detail/Traffic";
+import { countRows } from "./why/decisionRows";
 
-const Capture = later(() => import("./Capture").then((file) => file.Capture));
-const MemoryPlan = later(() => import("./detail/MemoryPlan").then((file) => file.MemoryPlan));
-const Replays = later(() => import("./detail/Replays").then((file) => file.Replays));
-const Sweep = later(() => import("./Sweep").then((file) => file.Sweep));
+const Capture = later("Capture");
+const Compare = later("Compare");
+const Decisions = later("Decisions");
+const Errors = later("Errors");
+const Export = later("Export");
+const LoopList = later("LoopList");
+const MemoryPlan = later("MemoryPlan");
+const NodeTable = later("NodeTable");
+const Notes = later("Notes");
+const Passes = later("Passes");
+const Replays = later("Replays");
+const Roofline = later("Roofline");
+const Stages = later("Stages");
+const Sweep = later("Sweep");
+const Timeline = later("Timeline");
+const Timing = later("Timing");
+const Traffic = later("Traffic");
+const WhatIf = later("WhatIf");
+const Wrapper = later("Wrapper");
 
 interface Named {
   id: string;
   label: string;
+  /** What it shows, for who points at the label. */
+  about: string;
+  /** It may be read while a question about the exploration is open. */
+  tellsNoAnswer?: true;
 }
 
 export interface GraphView extends Named {
@@ -58,140 +60,160 @@ export interface ReportView extends Named {
 
 export type View = GraphView | ReportView;
 
-/** Of ours, or of the peer's where its kernels are shown. */
-function Wrapper({ shown: { report, graph } }: { shown: Shown }) {
-  const peer = compilerShown.value === "peer" ? report.peer : null;
-  const theirs = peer?.graphs.find((one) => one.graph === graph.name);
-  if (peer && theirs) {
-    const origins = new Map(theirs.launches.map(({ line, kernel }) => [line, { ref: ref.peer(kernel), userLines: peer.kernels[kernel]?.user_lines ?? [] }]));
-    return <CodeView label={`Wrapper source of ${peer.name}`} source={theirs.wrapper} language="python" origins={origins} />;
-  }
-  return graph.wrapper ? <CodeView label="Wrapper source" source={graph.wrapper} language="python" /> : <Empty>No wrapper was written.</Empty>;
-}
-
 const levelOf = ({ graph }: Shown): "aten" | "fx" => (graph.aten.length === 0 ? "fx" : fxLevel.value);
 
-export const VIEWS: readonly View[] = [
-  {
-    of: "graph",
-    id: "decisions",
-    label: "Decisions",
-    badge: ({ graph }) => countRows(graph),
-    hasPart: ({ graph }) => graph.decisions.length > 0,
-    render: ({ graph }) => <Decisions graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "timing",
-    label: "Timing",
-    hasPart: ({ report }) => report.timing !== null || isWrong(report),
-    render: ({ report }) => <Timing report={report} />,
-  },
-  {
-    of: "graph",
-    id: "errors",
-    label: "Errors",
-    hasPart: ({ graph }) => graph.errors.length > 0,
-    render: ({ graph }) => <Errors graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "timeline",
-    label: "Timeline",
-    hasPart: ({ graph }) => graph.kernels.length > 0,
-    render: ({ graph, report }) => <Timeline graph={graph} report={report} />,
-  },
-  {
-    of: "graph",
-    id: "roofline",
-    label: "Roofline",
-    hasPart: ({ graph }) => graph.kernels.some((kernel) => kernel.measured_us !== null || kernel.predicted_us !== null),
-    render: ({ graph, report }) => <Roofline graph={graph} report={report} />,
-  },
-  {
-    of: "graph",
-    id: "traffic",
-    label: "Traffic",
-    // Eager's share is counted first; fusion's arrives with the schedule.
-    hasPart: ({ graph }) => graph.traffic?.fused != null,
-    render: ({ graph, report }) => <Traffic graph={graph} report={report} />,
-  },
-  {
-    of: "graph",
-    id: "buffers",
-    label: "Memory",
-    badge: ({ graph }) => graph.buffers.length,
-    hasPart: ({ graph }) => graph.buffers.length > 0,
-    render: ({ graph }) => <MemoryPlan graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "replay",
-    label: "CUDA graph",
-    hasPart: ({ graph }) => graph.replay != null,
-    render: ({ graph }) => <Replays graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "loops",
-    label: "Loops",
-    badge: ({ graph }) => graph.loops.length,
-    hasPart: ({ graph }) => graph.loops.length > 0,
-    render: ({ graph }) => <LoopList graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "passes",
-    label: "Passes",
-    hasPart: ({ graph }) => graph.aten.length > 0,
-    render: ({ graph }) => <Passes graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "nodes",
-    label: "Nodes",
-    badge: (shown) => shown.graph[levelOf(shown)].length,
-    hasPart: ({ graph }) => graph.aten.length + graph.fx.length > 0,
-    render: (shown) => <NodeTable graph={shown.graph} level={levelOf(shown)} />,
-  },
-  {
-    of: "graph",
-    id: "capture",
-    label: "Capture",
-    badge: ({ report }) => report.breaks.length + report.graphs.reduce((sum, one) => sum + one.recompiles.length, 0),
-    hasPart: () => true,
-    render: ({ report, graph }) => <Capture report={report} graph={graph} />,
-    // Where tracing stopped is told even where it gave no graph at all.
-    renderWithoutGraph: (whole) => (whole.compilations.length > 0 ? <Capture report={whole} graph={null} /> : null),
-  },
-  {
-    of: "graph",
-    id: "wrapper",
-    label: "Wrapper",
-    hasPart: ({ graph }) => graph.wrapper !== "",
-    render: (shown) => <Wrapper shown={shown} />,
-  },
-  {
-    of: "report",
-    id: "sweep",
-    label: "Sweep",
-    badge: ({ sweep }) => sweep?.sizes.filter(isFlipping).length,
-    render: (whole) => <Sweep report={whole} />,
-  },
-  {
-    of: "report",
-    id: "what-if",
-    label: "What if",
-    badge: (whole) => whole.what_if.length,
-    render: (whole) => <WhatIf report={whole} />,
-  },
-  {
-    of: "report",
-    id: "compare",
-    label: "Compare",
-    render: (whole) => <Compare report={whole} />,
-  },
-  { of: "report", id: "stages", label: "Stages", render: (whole) => <Stages report={whole} /> },
-  { of: "report", id: "notes", label: "Output", badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },
-  { of: "report", id: "export", label: "Export", render: (whole) => <Export report={whole} /> },
+/** Why; time; memory; results; the way of the compiler; files. */
+export const GROUPS: readonly (readonly View[])[] = [
+  [
+    {
+      of: "graph",
+      id: "decisions",
+      label: "Decisions",
+      about: "Every pair that the scheduler asked about, with its verdict and its reason",
+      badge: ({ graph }) => countRows(graph),
+      hasPart: ({ graph }) => graph.decisions.length > 0,
+      render: ({ graph }) => <Decisions graph={graph} />,
+    },
+    {
+      of: "report",
+      id: "what-if",
+      label: "What if",
+      about: "Explore again with other rules, limits or another device",
+      badge: (whole) => whole.what_if.length,
+      render: (whole) => <WhatIf report={whole} />,
+    },
+    {
+      of: "report",
+      id: "compare",
+      label: "Compare",
+      about: "This exploration beside another one",
+      render: (whole) => <Compare report={whole} />,
+    },
+  ],
+  [
+    {
+      of: "graph",
+      id: "timing",
+      label: "Timing",
+      about: "Whole calls, measured: eager beside compiled",
+      hasPart: ({ report }) => report.timing !== null || isWrong(report),
+      render: ({ report }) => <Timing report={report} />,
+    },
+    {
+      of: "graph",
+      id: "timeline",
+      label: "Timeline",
+      about: "What runs when, on one axis",
+      hasPart: ({ graph }) => graph.kernels.length > 0,
+      render: ({ graph, report }) => <Timeline graph={graph} report={report} />,
+    },
+    {
+      of: "graph",
+      id: "roofline",
+      label: "Roofline",
+      about: "How close each kernel comes to what the device can do",
+      hasPart: ({ graph }) => graph.kernels.some((kernel) => kernel.measured_us !== null || kernel.predicted_us !== null),
+      render: ({ graph, report }) => <Roofline graph={graph} report={report} />,
+    },
+    {
+      of: "report",
+      id: "sweep",
+      label: "Sweep",
+      about: "What the snippet becomes at other sizes",
+      badge: ({ sweep }) => sweep?.sizes.filter(isFlipping).length,
+      render: (whole) => <Sweep report={whole} />,
+    },
+  ],
+  [
+    {
+      of: "graph",
+      id: "traffic",
+      label: "Traffic",
+      about: "The bytes that go through memory, counted",
+      // Eager's share is counted first; fusion's arrives with the schedule.
+      hasPart: ({ graph }) => graph.traffic?.fused != null,
+      render: ({ graph, report }) => <Traffic graph={graph} report={report} />,
+    },
+    {
+      of: "graph",
+      id: "buffers",
+      label: "Memory",
+      about: "Which buffer lies where, and which memory is used again",
+      badge: ({ graph }) => graph.buffers.length,
+      hasPart: ({ graph }) => graph.buffers.length > 0,
+      render: ({ graph }) => <MemoryPlan graph={graph} />,
+    },
+  ],
+  [
+    {
+      of: "graph",
+      id: "errors",
+      label: "Errors",
+      about: "Each output against the same computation in float64",
+      hasPart: ({ graph, report }) => graph.errors.length > 0 || (report.peer?.errors ?? []).length > 0,
+      render: ({ graph, report }) => <Errors graph={graph} peer={report.peer} />,
+    },
+    { of: "report", id: "notes", label: "Output", about: "What the snippet printed, and what there is to know about it", tellsNoAnswer: true, badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },
+  ],
+  [
+    {
+      of: "graph",
+      id: "capture",
+      label: "Capture",
+      about: "Graph breaks, guards and recompilations",
+      badge: ({ report }) => report.breaks.length + report.graphs.reduce((sum, one) => sum + one.recompiles.length, 0),
+      hasPart: () => true,
+      render: ({ report, graph }) => <Capture report={report} graph={graph} />,
+      // Where tracing stopped is told even where it gave no graph at all.
+      renderWithoutGraph: (whole) => (whole.compilations.length > 0 ? <Capture report={whole} graph={null} /> : null),
+    },
+    {
+      of: "graph",
+      id: "passes",
+      label: "Passes",
+      about: "The graph before and after each step of the compiler",
+      hasPart: ({ graph }) => graph.aten.length > 0,
+      render: ({ graph }) => <Passes graph={graph} />,
+    },
+    {
+      of: "graph",
+      id: "nodes",
+      label: "Nodes",
+      about: "The operations of the graph as a table",
+      badge: (shown) => shown.graph[levelOf(shown)].length,
+      hasPart: ({ graph }) => graph.aten.length + graph.fx.length > 0,
+      render: (shown) => <NodeTable graph={shown.graph} level={levelOf(shown)} />,
+    },
+    {
+      of: "graph",
+      id: "loops",
+      label: "Loops",
+      about: "The loops that the operations became",
+      badge: ({ graph }) => graph.loops.length,
+      hasPart: ({ graph }) => graph.loops.length > 0,
+      render: ({ graph }) => <LoopList graph={graph} />,
+    },
+    {
+      of: "graph",
+      id: "wrapper",
+      label: "Wrapper",
+      about: "The code that launches the kernels",
+      hasPart: ({ graph }) => graph.wrapper !== "",
+      render: ({ graph, report }) => <Wrapper graph={graph} report={report} />,
+    },
+    {
+      of: "graph",
+      id: "replay",
+      label: "CUDA graph",
+      about: "Whether the launches are replayed as one CUDA graph",
+      hasPart: ({ graph }) => graph.replay != null,
+      render: ({ graph }) => <Replays graph={graph} />,
+    },
+    { of: "report", id: "stages", label: "Stages", about: "How long each stage took, and where it ran", tellsNoAnswer: true, render: (whole) => <Stages report={whole} /> },
+  ],
+  [
+    { of: "report", id: "export", label: "Export", about: "Files to take along: HTML, JSON, a trace, each kernel", render: (whole) => <Export report={whole} /> },
+  ],
 ];
+
+export const VIEWS: readonly View[] = GROUPS.flat();

@@ -4,7 +4,7 @@ import { python } from "@codemirror/lang-python";
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
 import type { Extension } from "@codemirror/state";
-import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers, placeholder } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
 const colours = HighlightStyle.define([
@@ -25,6 +25,7 @@ const looks = EditorView.theme({
   ".cm-lineNumbers .cm-gutterElement": { minWidth: "30px", paddingRight: "6px" },
   ".cm-activeLine": { backgroundColor: "var(--active-line)" },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--selection) !important" },
+  ".cm-placeholder": { color: "var(--quiet)" },
   ".cm-selectionMatch": { backgroundColor: "var(--selection)" },
   "&.cm-focused .cm-matchingBracket": { backgroundColor: "var(--selection)", outline: "1px solid var(--border-strong)" },
   ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--text)", borderColor: "var(--border)" },
@@ -40,7 +41,7 @@ const looks = EditorView.theme({
   // As wide as what is visible of the editor, however long its lines are.
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", fontVariantLigatures: "none", containerType: "inline-size" },
   ".line-message-frame": { padding: "1px 8px 4px 6px", width: "calc(100cqw - 64px)", position: "sticky", left: "46px" },
-  ".line-message": { fontFamily: "var(--sans)", fontSize: "12.5px", lineHeight: "1.4", whiteSpace: "pre-wrap", padding: "2px 8px", borderLeft: "3px solid" },
+  ".line-message": { fontFamily: "var(--sans)", fontSize: "12.5px", lineHeight: "1.4", whiteSpace: "pre-wrap", overflowWrap: "anywhere", padding: "2px 8px", borderLeft: "3px solid" },
   ".line-message-error": { color: "var(--bad)", borderColor: "var(--bad)", backgroundColor: "var(--bad-tint)" },
   ".line-message-break": { color: "var(--warn)", borderColor: "var(--warn)", backgroundColor: "var(--warn-tint)" },
   ".line-message-note": { color: "var(--quiet)", borderColor: "var(--border-strong)", backgroundColor: "var(--raised)" },
@@ -51,6 +52,7 @@ export const editorSetup: Extension = [
   lineNumbers(),
   history(),
   drawSelection(),
+  placeholder("Paste code that calls torch.compile."),
   indentOnInput(),
   indentUnit.of("    "),
   bracketMatching(),

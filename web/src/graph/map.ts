@@ -189,8 +189,10 @@ function standInsOf(plan: Plan, drawn: ReadonlyMap<string, MapNode>, ...told: Re
 
 function single(plan: Plan, node: FxNode): MapNode {
   const toRef = plan.look.level === "aten" ? refsOf(plan.graph).aten : refsOf(plan.graph).fx;
-  const detail = [format.shape(node.shape), format.dtype(node.dtype)].filter(Boolean).join(" ");
-  const title = [node.text || node.target, detail && `${detail}, ${format.bytes(node.bytes)}`, node.module && `in ${node.module}`, node.dead && "dead: no result uses it"];
+  const isSize = isInput(node) && node.shape === null && /^s\d+$/.test(node.name);
+  const detail = isSize ? "a size" : [format.shape(node.shape), format.dtype(node.dtype)].filter(Boolean).join(" ");
+  const told = isSize ? "a size that differs from call to call" : detail && `${detail}, ${format.bytes(node.bytes)}`;
+  const title = [node.text || node.target, told, node.module && `in ${node.module}`, node.dead && "dead: no result uses it"];
   return {
     id: node.name, ref: toRef(node.name), label: cut(shortTarget(node)), detail: cut(detail),
     role: node.op === "output" ? "output" : isInput(node) ? "input" : "operation",

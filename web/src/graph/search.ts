@@ -44,11 +44,17 @@ function makeEntries(graph: Graph, level: "aten" | "fx"): Entry[] {
   return [...kernels, ...nodes];
 }
 
-/** `line 12` finds by the line; other text is looked for in names, operations, kernels and modules. */
-export function search(graphs: readonly Graph[], level: "aten" | "fx", query: string): Hit[] {
+/**
+ * `line 12` finds by the line; other text is looked for in names, operations, kernels and modules. Where none has it, the
+ * operations of the lines of the snippet that have it are found: `softmax`, though it became an attention.
+ */
+export function search(graphs: readonly Graph[], level: "aten" | "fx", query: string, source = ""): Hit[] {
   const wanted = query.trim().toLowerCase();
   if (wanted === "") return [];
   const line = /^line\s*(\d+)$/.exec(wanted)?.[1];
-  const fits = line !== undefined ? (entry: Entry) => entry.lines.includes(Number(line)) : (entry: Entry) => entry.words.includes(wanted);
-  return graphs.flatMap((graph) => entriesOf(graph, graph.aten.length > 0 ? level : "fx").filter(fits));
+  const all = graphs.flatMap((graph) => entriesOf(graph, graph.aten.length > 0 ? level : "fx"));
+  const named = line === undefined ? all.filter((entry) => entry.words.includes(wanted)) : [];
+  if (named.length > 0) return named;
+  const lines = line === undefined ? source.split("\n").flatMap((text, place) => (text.toLowerCase().includes(wanted) ? [place + 1] : [])) : [Number(line)];
+  return all.filter((entry) => entry.lines.some((one) => lines.includes(one)));
 }

@@ -1,5 +1,19 @@
 // Written by scripts/report_types.py from compiler/report/observed.py: change it there, and run the script again.
 
+/** Clocks of the GPU while the snippet had it for itself, to be timed. The service looked from outside. */
+export interface GpuWhileTimed {
+  /** How often the service looked. */
+  looks: number;
+  /** Lowest clock of its multiprocessors that was seen, in MHz. */
+  sm_mhz_least: number;
+  /** Highest clock that it has, in MHz. */
+  sm_mhz_possible: number | null;
+  /** Highest temperature that was seen, in degrees Celsius. */
+  temperature_c_most: number | null;
+  /** What slowed it at any of these looks, such as "power cap"; empty where nothing did. */
+  slowed_by: string[];
+}
+
 /** How the process of the snippet ran and ended, as the service saw it. The snippet cannot change any of this. */
 export interface Observed {
   /** Which attempt this is: earlier ones were lost with their worker. */
@@ -22,6 +36,8 @@ export interface Observed {
   peak_memory_bytes: number | null;
   /** Most memory on the GPU at one time. */
   peak_gpu_memory_bytes: number | null;
+  /** Clocks of its GPU meanwhile; null on a CPU, or where the driver says nothing. */
+  gpu_while_timed: GpuWhileTimed | null;
   /** What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing, by the operator. */
   tier: string | null;
   /** The layers of that in force, in words. */

@@ -1,6 +1,7 @@
 // Written by scripts/report_types.py from compiler/report/peers.py: change it there, and run the script again.
 
 import type { KernelArtifact, KernelLevels, KernelLine, KernelStep, TileDescriptor } from "./kernels";
+import type { ElementErrors } from "./timings";
 
 /** Kernels of both compilers that compute the same nodes: the smallest sets that are whole in both. */
 export interface AlignedKernels {
@@ -26,6 +27,32 @@ export interface AlignedKernels {
   refusal: string;
   /** How often the same is found, as in equal layers; 0 where one before this tells of it. */
   count: number;
+}
+
+/** One result or gradient of a call, with rounded values, of everybody who gave it, element by element. */
+export interface CallErrors {
+  /** The function that was called. */
+  entry: string;
+  /** Its name: "the result", "result 2", "the gradient of x". */
+  output: string;
+  /** The seed of the inputs. The snippet's own seed is its own inputs; for the others each floating argument has values drawn from its own. */
+  seed: number;
+  /** Its dtype by torch's name. */
+  dtype: string;
+  /** How many elements were compared; a complex one is two. */
+  elements: number;
+  /** Everybody's, eager's first. */
+  of: ContestantErrors[];
+}
+
+/** How far one contestant's output is from float64. */
+export interface ContestantErrors {
+  /** Its name, as among the contestants that were timed. */
+  contestant: string;
+  /** Null where the two cannot be compared. */
+  errors: ElementErrors | null;
+  /** Where rounding does not explain it, what is wrong with it, in a clause: an error, another dtype or shape, or NaN or an infinity where neither float64 nor eager has it. */
+  problem: string | null;
 }
 
 /** One way to run the same calls: its time and its error, or why it has none. */
@@ -58,6 +85,10 @@ export interface Peer {
   refusals: PeerRefusal[];
   /** Times and errors of all that were asked. */
   contestants: ContestantOutcome[];
+  /** Of whole calls, how far everybody is from float64, for several seeds of the inputs. */
+  errors: CallErrors[];
+  /** For which seeds there are errors, and why for no more, in a sentence. */
+  seeds: string;
   /** What it made of the snippet, or why it was not asked, in sentences. */
   message: string | null;
 }

@@ -24,6 +24,8 @@ export interface Contestant {
   high_ms: number;
   /** Seconds of its first call, compiling included; null where it was not taken. */
   compile_s: number | null;
+  /** Whether its time differs measurably from eager's; null where that is not known. */
+  differs_from_eager: boolean | null;
 }
 
 /** Errors of the elements of one output against float64, those left out that are NaN or infinite. */

@@ -73,6 +73,8 @@ export interface Graph {
   partner: string | null;
   /** How often the snippet ran it. */
   calls: number;
+  /** Where its kernels run: cpu or cuda. Beside a GPU, a graph of CPU tensors runs on the CPU. */
+  device: string;
   /** The graph as Dynamo captured it. */
   fx: FxNode[];
   /** The same after AOTAutograd: functional, decomposed, forward or backward alone. */

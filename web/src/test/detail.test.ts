@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { traceOf } from "../components/detail/exports";
-import { besideOf, isMeasurable } from "../components/detail/measurable";
+import { besideEager } from "../components/detail/Timing";
 import { factsOf, kindInWords } from "../components/detail/kernelWords";
-import { bytesOf, measuredOf, predictedOf, stagesOf, ticksUpTo } from "../components/detail/lanes";
+import { bytesOf, measuredOf, predictedOf, recordedOf, stagesOf, ticksUpTo } from "../components/detail/lanes";
 import { renderingsOf } from "../components/detail/renderings";
 import { along, decades, ridgeOf, roofAt, rooflineOf } from "../components/detail/roof";
 import * as format from "../format";
@@ -141,19 +141,22 @@ describe("the Chrome trace", () => {
   });
 });
 
-describe("whether one is faster", () => {
-  const taken = (median_ms: number, low_ms: number, high_ms: number, samples = 20): Contestant => ({ name: "compiled", samples_ms: Array.from({ length: samples }, () => median_ms), median_ms, low_ms, high_ms, compile_s: null });
-
-  it("goes by quartiles that do not overlap and by two percent", () => {
-    expect(besideOf(taken(10, 9, 11), taken(20, 19, 21), "eager")).toBe("2× as fast as eager");
-    expect(besideOf(taken(30, 29, 31), taken(20, 19, 21), "eager")).toBe("takes 1.5× as long as eager");
-    expect(isMeasurable(taken(10, 9, 15), taken(20, 14, 21))).toBe(false);
-    expect(isMeasurable(taken(10, 9.99, 10.01), taken(10.1, 10.09, 10.11))).toBe(false);
-    expect(besideOf(taken(10, 9, 15), taken(20, 14, 21), "eager")).toBe("no measurable difference from eager");
+describe("a recorded call", () => {
+  it("has eager above our graphs, and what runs within an event below it", () => {
+    const event = (contestant: string, name: string, start_us: number, duration_us: number) => ({ contestant, name, track: "thread 1", start_us, duration_us });
+    const trace = [event("graph_0", "K2 fused_mul", 0, 40), event("eager", "aten::linear", 0, 90), event("eager", "aten::mm", 5, 80), event("eager", "aten::add", 90, 10), event("eager", "aten::view", 91, 0.001)];
+    const { lanes, most, missing } = recordedOf({ ...exampleReport, graphs: [{ ...exampleGraph, name: "graph_0" }], trace }, String);
+    expect(lanes.map(({ name, rows }) => [name, rows.map((row) => row.map((bar) => bar.label))])).toEqual([["eager", [["linear", "add"], ["mm"]]], ["graph_0", [["fused_mul"]]]]);
+    expect([lanes[1]?.rows[0]?.[0]?.ref, most, missing.length]).toEqual(["kernel:graph_0/1", 100, 1]);
   });
+});
 
-  it("takes a single sample to be wrong by half", () => {
-    expect(isMeasurable(taken(10, 10, 10, 1), taken(20, 20, 20, 1))).toBe(false);
-    expect(isMeasurable(taken(10, 10, 10, 1), taken(30, 30, 30, 1))).toBe(true);
+describe("beside eager", () => {
+  const taken = (median_ms: number, differs_from_eager: boolean | null): Contestant => ({ name: "compiled", samples_ms: [median_ms], median_ms, low_ms: median_ms, high_ms: median_ms, compile_s: null, differs_from_eager });
+
+  it("tells the ratio, and none where the report has no measurable difference", () => {
+    expect(besideEager(taken(10, true), taken(20, null))).toBe("2× as fast as eager");
+    expect(besideEager(taken(30, true), taken(20, null))).toBe("takes 1.5× as long as eager");
+    expect(besideEager(taken(10, false), taken(20, null))).toBe("no measurable difference from eager");
   });
 });

@@ -140,6 +140,7 @@ describe("the search", () => {
     expect(found("AMAX")).toContain("aten:graph0/amax");
     const line = graph.aten.find((node) => node.name === "exp")!.lines[0]!;
     expect(found(`line ${line}`)).toContain("aten:graph0/exp");
+    expect(search([graph], "aten", "of a line", `${"\n".repeat(line - 1)}# Of a line`).map((hit) => hit.ref)).toContain("aten:graph0/exp");
     expect(found("nothing of that name")).toEqual([]);
   });
 });

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { Errors } from "../components/detail/Errors";
+import { Timing } from "../components/detail/Timing";
 import { Differences } from "../components/map/Differences";
 import { kindInWords } from "../components/detail/kernelWords";
 import { linksOf, ref, refsOf } from "../links";
@@ -18,6 +20,22 @@ describe("the peer beside ours", () => {
     expect(told).toContain("1 difference, 2 kernels alike");
     expect(told).toContain("2 times: TorchInductor computes K2 and K3 in one kernel.");
     expect(told).toContain("index order");
+  });
+
+  it("says of everybody who was asked how long, how far off, or why not", () => {
+    const row = { name: "aot_eager", median_ms: null, compile_s: 0.6, max_error: 3e-6, failure: "aot_eager ends the process: Aborted." };
+    const told = textOf(Timing({ report: { ...exampleReport, peer: { ...peer, contestants: [row] } } }));
+    expect(told).toContain("captured, not compiled (aot_eager)");
+    expect(told).toContain("3.0e-6");
+    expect(told).toContain("ends the process: Aborted.");
+  });
+
+  it("says how far everybody is from float64, and who strays", () => {
+    const errors = { largest: 2.4e-7, mean: 1.9e-8, largest_ulp: 1.6, mean_ulp: 0.31 };
+    const of = [{ contestant: "peer", errors, problem: null }, { contestant: "tvm", errors: null, problem: "has 8 of 8 elements that are NaN" }];
+    const call = { entry: "f", output: "the result", seed: 1, dtype: "float32", elements: 8, of };
+    const told = textOf(Errors({ graph: { ...graph, errors: [] }, peer: { ...peer, errors: [call], seeds: "Errors are of 2 seeds." } }));
+    for (const words of ["the result of f", "TorchInductor", "2.4e-7", "1.6", "It has 8 of 8 elements that are NaN.", "2 seeds"]) expect(told).toContain(words);
   });
 
   it("says what a kernel is by its decoded name", () => {

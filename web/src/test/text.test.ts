@@ -68,13 +68,15 @@ describe("options", () => {
 
 describe("options of a stored report", () => {
   it("ask again for the same", () => {
-    const stored = { inputs: [{ shape: [4, 4], dtype: "float32" }, { shape: [], dtype: "int64" }], dynamic: true, peer: true, mode: "default", target: "sm_80", timing: { enabled: false }, seed: 0, entry: null };
+    const stored = { inputs: [{ shape: [4, 4], dtype: "float32" }, { shape: [], dtype: "int64" }], dynamic: true, peer: true, peer_mode: "default", contestants: ["aot_eager", "tvm"], mode: "default", target: "sm_80", timing: { enabled: false }, seed: 0, entry: null };
     const fields = fieldsFrom(stored);
     expect(requestFrom("x", fields)).toEqual({
       source: "x",
       inputs: stored.inputs,
       dynamic: true,
       peer: true,
+      peer_mode: "default",
+      contestants: ["aot_eager", "tvm"],
       target: "sm_80",
       timing: { enabled: false },
     });

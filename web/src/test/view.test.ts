@@ -35,6 +35,15 @@ describe("what one looks at, in the address", () => {
     expect([round.value, by.value]).toEqual([null, "ours"]);
   });
 
+  it("keeps what no view has asked for yet, and gives it to one that is fetched later", () => {
+    lookAt("?round=2&axis=bytes");
+    expect(viewQuery()).toBe("?round=2&axis=bytes");
+    const axis = inAddress<string | null>("axis", null, text);
+    expect(axis.value).toBe("bytes");
+    lookAt("?round=3");
+    expect([axis.value, viewQuery()]).toEqual([null, "?round=3"]);
+  });
+
   it("gives a name once", () => {
     expect(() => inAddress("at", null, text)).toThrow("at");
   });

@@ -1,5 +1,6 @@
 import { refs } from "../../state";
-import type { ElementErrors, Graph, OutputErrors } from "../../report";
+import * as format from "../../format";
+import type { CallErrors, ElementErrors, Graph, OutputErrors, Peer } from "../../report";
 import { Empty, Scroller } from "../Scroller";
 import { Name } from "../Name";
 import { type Column, Table } from "./Table";
@@ -7,9 +8,23 @@ import { type Column, Table } from "./Table";
 const RULE =
   "Each element is held against the same computation in float64, on the inputs of the first call. One unit in the last place (ulp) is the distance of two neighbours of the output's dtype at the exact value. Elements that are NaN or infinite must agree, and are left out here.";
 
-interface Row extends OutputErrors {
+interface Measured {
   whose: string;
   of: ElementErrors;
+}
+
+type Row = OutputErrors & Measured;
+
+interface CallRow {
+  call: CallErrors;
+  whose: string;
+  of: ElementErrors | null;
+  problem: string | null;
+}
+
+/** Of each result and seed a row for everybody who gave it; who strayed has no figures, and says why. */
+export function callRows(peer: Peer | null): CallRow[] {
+  return (peer?.errors ?? []).flatMap((call) => call.of.map(({ contestant, errors, problem }) => ({ call, whose: contestant, of: errors, problem })));
 }
 
 /** Of each output eager's row, then ours. */
@@ -28,16 +43,56 @@ function units(value: number): string {
   return value < 1000 ? value.toPrecision(2).replace(/\.0$/, "") : value.toExponential(1);
 }
 
-function number(id: string, head: string, hint: string, of: (errors: ElementErrors) => number, shown: (value: number) => string): Column<Row> {
-  return { id, head, hint, isNumber: true, by: (row) => of(row.of), cell: (row) => shown(of(row.of)) };
+function numbers<R extends { of: ElementErrors | null }>(): Column<R>[] {
+  const number = (id: string, head: string, hint: string, of: (errors: ElementErrors) => number, shown: (value: number) => string): Column<R> => ({
+    id,
+    head,
+    hint,
+    isNumber: true,
+    by: (row) => (row.of === null ? null : of(row.of)),
+    cell: (row) => row.of !== null && shown(of(row.of)),
+  });
+  return [
+    number("largest", "largest error", "The largest difference of an element", (one) => one.largest, figure),
+    number("mean", "mean error", "The mean of all differences", (one) => one.mean, figure),
+    number("largest-ulp", "largest, ulp", "In units in the last place", (one) => one.largest_ulp, units),
+    number("mean-ulp", "mean, ulp", "In units in the last place", (one) => one.mean_ulp, units),
+  ];
 }
 
-/** How far each output is from float64: the largest and the mean error of an element, of eager and of ours. */
-export function Errors({ graph }: { graph: Graph }) {
+/** Whole calls beside the other compiler and all others, for several seeds. */
+function OfCalls({ peer }: { peer: Peer | null }) {
+  const rows = callRows(peer);
+  if (rows.length === 0) return peer?.seeds ? <p class="method">{peer.seeds}</p> : null;
+  return (
+    <>
+      <Table
+        id="call-errors"
+        label="Errors of whole calls against float64, measured"
+        rows={rows}
+        keyOf={({ call, whose }) => `${call.entry} ${call.output} ${call.seed} ${whose}`}
+        columns={[
+          { id: "output", head: "of a call", by: ({ call }) => call.output, cell: ({ call }) => `${call.output} of ${call.entry}` },
+          { id: "seed", head: "seed", hint: "Of the inputs", isNumber: true, by: ({ call }) => call.seed, cell: ({ call }) => call.seed },
+          { id: "whose", head: "of", by: (row) => row.whose, cell: (row) => format.contestant(row.whose) },
+          { id: "dtype", head: "dtype", isExtra: true, by: ({ call }) => call.dtype, cell: ({ call }) => call.dtype },
+          ...numbers<CallRow>(),
+          ...(rows.some((row) => row.problem) ? [{ id: "problem", head: "beyond rounding", cell: (row: CallRow) => row.problem && `It ${row.problem}.` }] : []),
+        ]}
+      />
+      <p class="method">{peer?.seeds}</p>
+    </>
+  );
+}
+
+/** How far each output is from float64: the largest and the mean error of an element, of eager, of ours, and of whole
+ * calls of everybody. */
+export function Errors({ graph, peer }: { graph: Graph; peer: Peer | null }) {
   const rows = rowsOf(graph);
-  if (rows.length === 0) return <Empty>No output was compared with float64.</Empty>;
+  if (rows.length === 0 && callRows(peer).length === 0) return <Empty>No output was compared with float64.</Empty>;
   return (
     <Scroller label="Errors against float64">
+      <OfCalls peer={peer} />
       <Table
         id="errors"
         label="Errors of outputs against float64, measured"
@@ -49,10 +104,7 @@ export function Errors({ graph }: { graph: Graph }) {
           { id: "whose", head: "of", by: (row) => row.whose, cell: (row) => row.whose },
           { id: "dtype", head: "dtype", isExtra: true, by: (row) => row.dtype, cell: (row) => row.dtype },
           { id: "elements", head: "elements", isNumber: true, isExtra: true, by: (row) => row.elements, cell: (row) => row.elements.toLocaleString("en") },
-          number("largest", "largest error", "The largest difference of an element", (one) => one.largest, figure),
-          number("mean", "mean error", "The mean of all differences", (one) => one.mean, figure),
-          number("largest-ulp", "largest, ulp", "In units in the last place", (one) => one.largest_ulp, units),
-          number("mean-ulp", "mean, ulp", "In units in the last place", (one) => one.mean_ulp, units),
+          ...numbers<Row>(),
         ]}
       />
       <p class="method">{RULE}</p>

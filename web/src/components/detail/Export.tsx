@@ -62,7 +62,7 @@ function Kernels({ report }: { report: Report }) {
 
 /** What of this exploration can be taken along. */
 export function Export({ report }: { report: Report }) {
-  if (!report.id || report.status === "running") return <Empty>Files can be had once the exploration is done.</Empty>;
+  if (!report.id || report.status === "running") return <Empty>Files are available when the exploration is done.</Empty>;
   return (
     <Scroller label="Files" class="export">
       <div>

@@ -132,7 +132,7 @@ export function KernelLevels({ graph, kernel, launch }: { graph: Graph; kernel: 
           <Inside graph={graph} kernel={kernel} levels={levels} />
         ) : (
           <Level name="Caches, shared memory, registers" basis="not known">
-            <p>{kernel.kind === "extern" ? "A library call: what it keeps where is its own affair." : "There is no GPU among what this kernel is for."}</p>
+            <p>{kernel.kind === "extern" ? "A library call decides by itself what it keeps where." : "This kernel is for no GPU."}</p>
           </Level>
         )}
       </ol>

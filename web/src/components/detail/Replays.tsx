@@ -91,7 +91,7 @@ export function Replays({ graph }: { graph: Graph }) {
       <p class="note">
         <span class={`verdict-chip ${replay.verdict === "replayed" ? "fused" : "refused"}`}>{replay.verdict === "replayed" ? "replayed" : "launched one by one"}</span>{" "}
         <ReasonName id={replay.reason} />
-        {replay.lines.length > 0 && <span class="chip">{`line ${replay.lines.join(", ")}`}</span>} {`${replay.message}.`}
+        {replay.lines.length > 0 && <span class="chip">{`line ${replay.lines.join(", ")}`}</span>} {`${format.sentence(replay.message)}.`}
       </p>
       {sentence !== undefined && (
         <p class="note">

@@ -36,7 +36,7 @@ function CompilerToggle({ shown }: { shown: Report }) {
 
 /** Kernel times that do not add up to their call's time are shown, but nobody is to rely on them. */
 export function DisturbedTimes({ graph }: { graph: Graph | undefined }) {
-  return graph?.disturbed ? <p class="note" role="note">{`Measured times are not to be relied on. ${graph.disturbed}`}</p> : null;
+  return graph?.disturbed ? <p class="note" role="note">{`Measured times cannot be relied on. ${graph.disturbed}`}</p> : null;
 }
 
 function Steps({ kernels, place, isPeer }: { kernels: Kernel[]; place: number; isPeer: boolean }) {

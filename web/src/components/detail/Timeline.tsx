@@ -4,12 +4,12 @@ import { predictedFor } from "../../state";
 import { inAddress, oneOf } from "../../view";
 import { Empty, Scroller } from "../Scroller";
 import { useWidth } from "./useWidth";
-import { type Bar, bytesOf, type Lane, measuredOf, predictedOf, stagesOf, ticksUpTo, type Timeline as Lanes } from "./lanes";
+import { type Bar, bytesOf, type Lane, measuredOf, predictedOf, recordedOf, stagesOf, ticksUpTo, type Timeline as Lanes } from "./lanes";
 
-type Way = "measured" | "predicted" | "bytes";
+type Way = "recorded" | "measured" | "predicted" | "bytes";
 
 /** What the axis is; null for the best that there is. */
-const axis = inAddress<Way | "">("axis", "", oneOf("measured", "predicted", "bytes"));
+const axis = inAddress<Way | "">("axis", "", oneOf("recorded", "measured", "predicted", "bytes"));
 
 const WIDTH = 1000;
 const NARROWEST = 560;
@@ -86,21 +86,23 @@ function Chart({ lanes, most, write, label }: { lanes: Lane[]; most: number; wri
 
 function sentenceOf(way: Way, report: Report): string {
   const { device, device_name: name, threads } = report.environment;
-  if (way === "bytes") return "Bytes that each launch moves, counted from shapes. A wide bar costs what it is wide, where memory is the bound.";
+  if (way === "recorded") return "One call of eager and one of each graph, as torch's profiler recorded them. The profiler takes time of its own.";
+  if (way === "bytes") return "Bytes that each launch moves, counted from shapes. Where memory is the limit, the width of a bar is its cost.";
   if (way === "predicted") return `Predicted by the cost model for ${predictedFor.value}: nothing here was measured.`;
   return `Measured on ${name || device}${threads === null ? "" : `, ${format.count(threads, "thread")}`}: each kernel alone, in launch order. Gaps between launches are not known.`;
 }
 
-const LABELS: Record<Way, string> = { measured: "measured time", predicted: "predicted time", bytes: "bytes" };
+const LABELS: Record<Way, string> = { recorded: "recorded", measured: "measured time", predicted: "predicted time", bytes: "bytes" };
 
 /** Eager's launches above ours on one axis, and below where the time of the exploration itself went. */
 export function Timeline({ graph, report }: { graph: Graph; report: Report }) {
   const all: Record<Way, Lanes> = {
+    recorded: recordedOf(report, format.microseconds),
     measured: measuredOf(graph, report, format.microseconds),
     predicted: predictedOf(graph, format.microseconds),
     bytes: bytesOf(graph, format.bytes),
   };
-  const ways = (["measured", "predicted", "bytes"] as const).filter((way) => all[way].lanes.length > 0);
+  const ways = (["recorded", "measured", "predicted", "bytes"] as const).filter((way) => all[way].lanes.length > 0);
   const way = ways.find((one) => one === axis.value) ?? ways[0];
   const stages = stagesOf(report, format.microseconds);
   if (!way) return <Empty>Nothing was measured, predicted or counted yet.</Empty>;

@@ -4,7 +4,6 @@ import { wrongOf } from "../../wrong";
 import { Empty, Scroller } from "../Scroller";
 import { WrongResults } from "../WrongResults";
 import { ticksUpTo } from "./lanes";
-import { besideOf, RULE } from "./measurable";
 import { type Column, Table } from "./Table";
 
 const ROW = 48;
@@ -52,42 +51,53 @@ function Strip({ contestants }: { contestants: Contestant[] }) {
   );
 }
 
+/** `3.2× as fast as eager`, `takes 1.3× as long as eager`, `no measurable difference from eager`. */
+export function besideEager(one: Contestant, eager: Contestant): string {
+  if (one.differs_from_eager == null) return "";
+  if (!one.differs_from_eager) return "no measurable difference from eager";
+  const [shorter, longer] = [one, eager].map(({ median_ms }) => median_ms).sort((a, b) => a - b);
+  const ratio = format.ratio((longer ?? 1) / (shorter ?? 1));
+  return one.median_ms < eager.median_ms ? `${ratio} as fast as eager` : `takes ${ratio} as long as eager`;
+}
+
+interface Row {
+  name: string;
+  timed: Contestant | undefined;
+  outcome: ContestantOutcome | undefined;
+}
+
+function firstCall({ timed, outcome }: Row): number | null {
+  return timed?.compile_s ?? outcome?.compile_s ?? null;
+}
+
+function duration(value: number | null | undefined): string {
+  return value == null ? "" : format.milliseconds(value);
+}
+
 /** Every way to run the calls in one table; who has no time says why. */
 function Contestants({ contestants, outcomes }: { contestants: Contestant[]; outcomes: readonly ContestantOutcome[] }) {
   const eager = contestants.find((one) => one.name === "eager");
-  const errors = new Map(outcomes.map((one) => [one.name, one.max_error]));
+  const names = new Set([...contestants, ...outcomes].map((one) => one.name));
+  const rows: Row[] = [...names].map((name) => ({ name, timed: contestants.find((one) => one.name === name), outcome: outcomes.find((one) => one.name === name) }));
   return (
     <Table
       id="timing"
       label="Medians and quartiles, measured"
-      rows={contestants}
+      rows={rows}
       keyOf={(one) => one.name}
       isCompact
       columns={[
         { id: "name", head: "a call, measured", cell: (one) => format.contestant(one.name) },
-        { id: "median", head: "median", isNumber: true, by: (one) => one.median_ms, cell: (one) => <strong>{format.milliseconds(one.median_ms)}</strong> },
-        { id: "quartiles", head: "25 – 75 %", isNumber: true, isExtra: true, cell: (one) => `${format.milliseconds(one.low_ms)} – ${format.milliseconds(one.high_ms)}` },
-        { id: "samples", head: "samples", isNumber: true, isExtra: true, by: (one) => one.samples_ms.length, cell: (one) => one.samples_ms.length },
-        { id: "compile", head: "first call", hint: "Seconds of its first call, compiling included", isNumber: true, isExtra: true, by: (one) => one.compile_s, cell: (one) => (one.compile_s === null ? "" : `${one.compile_s.toFixed(1)} s`) },
+        { id: "median", head: "median", isNumber: true, by: (one) => one.timed?.median_ms ?? null, cell: (one) => <strong>{duration(one.timed?.median_ms)}</strong> },
+        { id: "quartiles", head: "25 – 75 %", isNumber: true, isExtra: true, cell: ({ timed }) => timed && `${format.milliseconds(timed.low_ms)} – ${format.milliseconds(timed.high_ms)}` },
+        { id: "samples", head: "samples", isNumber: true, isExtra: true, by: (one) => one.timed?.samples_ms.length ?? null, cell: (one) => one.timed?.samples_ms.length },
+        { id: "compile", head: "first call", hint: "Seconds of its first call, compiling included", isNumber: true, isExtra: true, by: firstCall, cell: (one) => firstCall(one) !== null && `${firstCall(one)?.toFixed(1)} s` },
         ...(outcomes.length > 0
-          ? [{ id: "error", head: "error", hint: "Largest relative error against float64", isNumber: true, isExtra: true, by: (one: Contestant) => errors.get(one.name) ?? null, cell: (one: Contestant) => errors.get(one.name)?.toExponential(1) ?? "" }]
+          ? [{ id: "error", head: "error", hint: "Largest relative error against float64", isNumber: true, by: (one: Row) => one.outcome?.max_error ?? null, cell: (one: Row) => one.outcome?.max_error?.toExponential(1) }]
           : []),
-        { id: "beside", head: "beside eager", cell: (one) => eager && one !== eager && besideOf(one, eager, "eager") },
+        { id: "beside", head: "beside eager", cell: ({ timed, outcome }) => (timed ? eager && timed !== eager && besideEager(timed, eager) : outcome?.failure) },
       ]}
     />
-  );
-}
-
-function Failures({ outcomes }: { outcomes: readonly ContestantOutcome[] }) {
-  const failed = outcomes.filter((one) => one.failure && one.name !== "peer");
-  return (
-    <>
-      {failed.map((one) => (
-        <p class="note" key={one.name}>
-          {`${one.name} has no time. ${one.failure}`}
-        </p>
-      ))}
-    </>
   );
 }
 
@@ -123,7 +133,7 @@ function Disturbed({ graphs }: { graphs: readonly Graph[] }) {
     <>
       {told.map((graph) => (
         <p class="note disturbed" key={graph.name}>
-          <span class="chip chip-warn">disturbed</span> {`The kernels of ${graph.name} were disturbed while they were timed: nobody is to rely on their times. ${graph.disturbed}`}
+          <span class="chip chip-warn">disturbed</span> {`The kernels of ${graph.name} were disturbed while they were timed: their times cannot be relied on. ${graph.disturbed}`}
         </p>
       ))}
     </>
@@ -142,7 +152,8 @@ function whereOf(report: Report): string {
 export function Timing({ report }: { report: Report }) {
   const { timing } = report;
   const wrong = [...wrongOf(report, "compiled"), ...wrongOf(report, "peer")];
-  if (!timing || timing.contestants.length === 0) {
+  const outcomes = report.peer?.contestants ?? [];
+  if (!timing || (timing.contestants.length === 0 && outcomes.length === 0)) {
     return wrong.length > 0 ? <WrongResults wrong={wrong} /> : <Empty>No times were taken.</Empty>;
   }
   return (
@@ -152,11 +163,10 @@ export function Timing({ report }: { report: Report }) {
         <Strip contestants={timing.contestants} />
       </div>
       <div class="timing-text">
-        <Contestants contestants={timing.contestants} outcomes={report.peer?.contestants ?? []} />
-        <Failures outcomes={report.peer?.contestants ?? []} />
+        <Contestants contestants={timing.contestants} outcomes={outcomes} />
         <Phases phases={report.compile_phases} peer={report.peer?.name} />
         <Disturbed graphs={report.graphs} />
-        <p class="method">{`${whereOf(report)} ${RULE} ${timing.method}`}</p>
+        <p class="method">{`${whereOf(report)} ${timing.method}`}</p>
       </div>
     </Scroller>
   );

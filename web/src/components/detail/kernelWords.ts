@@ -80,7 +80,7 @@ export function factsOf(kernel: Kernel, device: string, predictedFor: string): F
     kernel.percent_of_peak === null ? null : { name: "of peak", value: `${kernel.percent_of_peak.toFixed(0)} %`, hint: "Of the memory bandwidth of the device" },
     kernel.flops ? { name: "", value: format.operations(kernel.flops), hint: "Floating-point operations, counted" } : null,
     made && made.from.registers !== null ? { name: made.from.registers === 1 ? "register" : "registers", value: String(made.from.registers), hint: `Of a thread, by the assembler${made.target ? ` for ${made.target}` : ""}` } : null,
-    made && made.from.spills !== null ? { name: "spilled", value: made.from.spills ? format.bytes(made.from.spills) : "nothing", hint: "What a thread has no registers for" } : null,
+    made && made.from.spills !== null ? { name: "spilled", value: made.from.spills ? format.bytes(made.from.spills) : "nothing", hint: "What did not fit into a thread's registers" } : null,
   ];
   return facts.filter((fact) => fact !== null);
 }

@@ -1,6 +1,7 @@
 /**
  * What runs when, as bars on one axis: eager's calls above our kernels. Pure.
  *
+ *     recorded one call of each, as torch's profiler saw it
  *     time     measured calls, and each kernel as it was measured alone; or, in lanes of their own, predictions
  *     bytes    what each launch moves, counted: the one axis that eager's single calls have too
  *
@@ -143,6 +144,39 @@ export function measuredOf(graph: Graph, report: Report, write: (us: number) => 
     ...(graph.disturbed === null ? [] : [`These times are disturbed. ${graph.disturbed}`]),
   ];
   return { lanes, most: Math.max(0, ...lanes.map(endOf)), missing };
+}
+
+/** Narrower bars than this share of the axis cannot be seen. */
+const NARROWEST_BAR = 1 / 2000;
+
+/**
+ * One call of each as torch's profiler recorded it: eager above our graphs, what runs within an event below it. The
+ * events of a track come by their beginning, the longer one first.
+ */
+export function recordedOf({ trace, graphs }: Report, write: (us: number) => string): Timeline {
+  const most = Math.max(0, ...trace.map((event) => event.start_us + event.duration_us));
+  const kept = trace.filter((event) => event.duration_us >= most * NARROWEST_BAR);
+  const contestants = [...new Set(["eager", ...trace.map((event) => event.contestant)])];
+  const lanes = contestants.flatMap((contestant) => {
+    const events = kept.filter((event) => event.contestant === contestant);
+    const graph = graphs.find((one) => one.name === contestant);
+    const tracks = [...new Set(events.map((event) => event.track))];
+    return tracks.map((track): Lane => {
+      const rows: Bar[][] = [];
+      let open: number[] = [];
+      for (const { name, start_us: from, duration_us: length } of events.filter((event) => event.track === track)) {
+        open = open.filter((end) => end > from);
+        const kernel = graph && /^K(\d+) (.*)$/.exec(name);
+        const place = kernel ? Number(kernel[1]) - 1 : null;
+        const ref = graph && place !== null ? refsOf(graph).kernel(place) : undefined;
+        (rows[open.length] ??= []).push({ label: kernel?.[2] ?? name.replace(/^aten::/, ""), from, length, ref, place, hint: `${name}: ${write(length)}` });
+        open.push(from + length);
+      }
+      return { name: tracks.length > 1 ? `${contestant}, ${track}` : contestant, basis: "measured", rows };
+    });
+  });
+  const left = trace.length - kept.length;
+  return { lanes, most, missing: left > 0 ? [`${left === 1 ? "1 event is" : `${left} events are`} too short to be drawn.`] : [] };
 }
 
 /** What the cost model expects: of generated kernels only. */

@@ -152,9 +152,7 @@ function ReadNext({ open }: { open: Lesson }) {
                 {title}
               </button>
             ) : (
-              <>
-                {title}: <code>{name}</code>
-              </>
+              <a href={`/${name.replace(/\.md$/, "")}`}>{title}</a>
             )}
           </li>
         ))}

@@ -2,6 +2,7 @@ import * as format from "../../format";
 import { cut } from "../../graph/map";
 import type { Refusal } from "../../graph/refusals";
 import { pair } from "../../state";
+import { Worded } from "../Worded";
 import { askAbout } from "./asking";
 import * as camera from "./camera";
 import { listAsked, listIsOpen, showLayer } from "./look";
@@ -38,19 +39,19 @@ export function Costliest({ refusals }: { refusals: readonly Refusal[] }) {
                 class="plain"
                 data-ref={refusal.ref}
                 aria-pressed={asked?.graph === refusal.graph && asked.a === refusal.a && asked.b === refusal.b}
-                title={refusal.decision.message}
+                title={format.sentence(refusal.decision.message)}
                 onClick={() => goTo(refusal)}
               >
                 <span class="map-list-names">
                   <code title={refusal.a}>{cut(refusal.a, NAME_AT_MOST)}</code> <span class="refused-mark">✕</span>
                   <span class="visually-hidden"> refused with </span> <code title={refusal.b}>{cut(refusal.b, NAME_AT_MOST)}</code>
+                  {refusal.count > 1 && <span class="quiet">{` ${refusal.count} times`}</span>}
                 </span>
                 <span class="map-list-bytes" title="Bytes at stake">
                   {format.bytes(refusal.stake)}
                 </span>
                 <span class="map-list-reason">
-                  {refusal.count > 1 ? `${refusal.count} times: ` : ""}
-                  {refusal.decision.message}
+                  <Worded text={refusal.decision.message} />
                 </span>
               </button>
             </li>

@@ -149,7 +149,7 @@ function ClusterFrame({ cluster, frame }: { cluster: Cluster; frame: Frame }) {
   );
 }
 
-function EdgeLine({ edge, path, middle, graph }: { edge: MapEdge; path: string; middle: Point; graph: string }) {
+function EdgeLine({ edge, path, graph }: { edge: MapEdge; path: string; graph: string }) {
   return (
     <g
       class={`edge edge-${edge.kind}`}
@@ -161,11 +161,6 @@ function EdgeLine({ edge, path, middle, graph }: { edge: MapEdge; path: string; 
       {edge.title && <title>{edge.title}</title>}
       {edge.ref && <path class="edge-hit" d={path} />}
       <path class="edge-line" d={path} stroke-width={edgeWidth(edge)} marker-end="url(#arrow)" />
-      {edge.kind === "memory" && edge.bytes > 0 && (
-        <text class="edge-bytes" x={middle.x + 7} y={middle.y + 4}>
-          {format.bytes(edge.bytes)}
-        </text>
-      )}
     </g>
   );
 }
@@ -185,7 +180,7 @@ function RefusalLine({ refusal, frame }: { refusal: Refusal; frame: Frame }) {
   const path = bowPath(start, end);
   return (
     <g class="refusal" data-ref={refusal.ref} onClick={() => askAbout(refusal)}>
-      <title>{`not fused: ${refusal.decision.message}`}</title>
+      <title>{`not fused: ${format.sentence(refusal.decision.message)}`}</title>
       <path class="refusal-hit" d={path} />
       <path class="refusal-line" d={path} />
     </g>
@@ -257,7 +252,15 @@ function FrameShape({ frame, refusals, blobs, hasBoxes, stop }: FrameProps) {
         {blobs.map((blob) => <BlobShape key={blob.key} blob={blob} frame={frame} />)}
         {map.edges.map((edge, place) => {
           const line = layout.edges[place];
-          return line && <EdgeLine key={`${edge.from} ${edge.to}`} edge={edge} path={line.path} middle={line.middle} graph={graph.name} />;
+          return line && <EdgeLine key={`${edge.from} ${edge.to}`} edge={edge} path={line.path} graph={graph.name} />;
+        })}
+        {map.edges.map((edge, place) => {
+          const middle = layout.edges[place]?.middle;
+          return middle && edge.kind === "memory" && edge.bytes > 0 && (
+            <text key={`${edge.from} ${edge.to}`} class="edge-bytes" x={middle.x + 7} y={middle.y + 4}>
+              {format.bytes(edge.bytes)}
+            </text>
+          );
         })}
         {refusals.map((refusal) => <RefusalLine key={refusal.ref} refusal={refusal} frame={frame} />)}
         {map.nodes.map((node) => {

@@ -1,10 +1,11 @@
 import { edgeSentence } from "../../moved";
 import { graphNameOf, refsOf } from "../../links";
 import { focusOfLight } from "../../state";
+import { compilersShown } from "./look";
 import { frameOf } from "./places";
 
 /** What the lines of the map mean; while one is pointed at or selected, what it costs. */
-export function Legend({ hasRefusals }: { hasRefusals: boolean }) {
+export function Legend({ hasRefusals, hasResults }: { hasRefusals: boolean; hasResults: boolean }) {
   const focus = focusOfLight.value;
   const graph = focus?.startsWith("edge:") ? frameOf(graphNameOf(focus))?.graph : undefined;
   const edge = graph?.traffic?.edges.find((one) => refsOf(graph).edge(one.tensor, one.consumer) === focus);
@@ -28,6 +29,16 @@ export function Legend({ hasRefusals }: { hasRefusals: boolean }) {
           <span class="legend-more">
             <span class="key key-kernel" aria-hidden="true" /> a kernel
           </span>
+          {compilersShown.value === "both" && (
+            <span class="legend-more">
+              <span class="key key-differs" aria-hidden="true" /> a kernel of TorchInductor that differs
+            </span>
+          )}
+          {hasResults && (
+            <span class="legend-more">
+              <span class="key key-result" aria-hidden="true" /> a result of the graph
+            </span>
+          )}
         </>
       )}
     </p>

@@ -27,17 +27,20 @@ function reportShown(): { shown: Report | null; stale: boolean } {
 
 /** Why there is no map. */
 function emptyText(isDrawing: boolean): string {
-  if (hiddenNow.value === "all") return "The map shows the answer: it opens when you have given yours.";
+  if (hiddenNow.value === "all") return "The map shows the answer. It opens when you have given yours.";
   if (isRunning.value) return "The graph shows here when it is captured.";
   if (isDrawing) return "Drawing the map.";
   if (report.value === null) return "The map of your code shows here.";
-  return isFailed(report.value) ? "It ended before a graph was captured." : "No graph was captured.";
+  if (report.value.status === "user_error") return "The snippet failed before a graph was captured. Correct the marked line to see the map.";
+  return isFailed(report.value) ? "The exploration ended before a graph was captured." : "No graph was captured. Something has to call a function or a module that torch.compile was given.";
 }
 
 function isTyping(event: KeyboardEvent): boolean {
   const [target] = event.composedPath();
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }
+
+const LEVELS = { aten: "The operators that are compiled", fx: "The calls of the snippet, as Dynamo captured them" };
 
 function Toggles({ shown }: { shown: Report }) {
   const isDynamo = fxLevel.value === "fx";
@@ -54,12 +57,12 @@ function Toggles({ shown }: { shown: Report }) {
       )}
       <div class="toggle" role="group" aria-label="Level of the graph">
         {(["aten", "fx"] as const).map((name) => (
-          <button type="button" key={name} aria-pressed={isDynamo === (name === "fx")} onClick={() => (fxLevel.value = name)}>
+          <button type="button" key={name} title={LEVELS[name]} aria-pressed={isDynamo === (name === "fx")} onClick={() => (fxLevel.value = name)}>
             {name === "aten" ? "aten" : "dynamo"}
           </button>
         ))}
       </div>
-      <label class="check" title="Views, transposes and the like compute nothing: they are told of in their reader">
+      <label class="check" title="Views and transposes compute nothing. Without a tick they are named by the operation that reads them.">
         <input type="checkbox" checked={viewsShown.value} onChange={(event) => (viewsShown.value = event.currentTarget.checked)} />
         views
       </label>
@@ -87,7 +90,7 @@ export function MapPane() {
     <section class="pane" id="pane-map" data-pane="map" aria-label="Map" tabIndex={-1}>
       <div class="pane-bar">
         <h2>Map</h2>
-        {hiddenNow.value === "kernels" && <span class="quiet">without kernels until you have answered</span>}
+        {hiddenNow.value === "kernels" && <span class="quiet">Kernels show when you have answered.</span>}
         {shown && <SearchBox report={shown} />}
         {shown && <Toggles shown={shown} />}
       </div>

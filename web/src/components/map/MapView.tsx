@@ -12,6 +12,7 @@ import * as camera from "./camera";
 import { Drawing } from "./Drawing";
 import { firstStop, neighbour, type Stop } from "./keys";
 import { Legend } from "./Legend";
+import { PairMarks } from "./PairMarks";
 import { close, compilersShown, open, showLayer } from "./look";
 import { Minimap } from "./Minimap";
 import { boxOf, boxOfPair, locate, picture as shownPicture } from "./places";
@@ -186,9 +187,12 @@ export function MapView({ drawn, refusals, peer, hasList }: Props) {
             <path d="M0 0.8 L8 4 L0 7.2 z" />
           </marker>
         </defs>
-        <g ref={content}>{drawing}</g>
+        <g ref={content}>
+          {drawing}
+          <PairMarks />
+        </g>
       </svg>
-      <Legend hasRefusals={refusals.length > 0} />
+      <Legend hasRefusals={refusals.length > 0} hasResults={picture.frames.some((frame) => frame.map.nodes.some((node) => node.isResult))} />
       <div class="map-corner">
         <Minimap picture={picture} />
         <div class="map-tools">

@@ -23,7 +23,7 @@ export function RoundBar() {
   const graph = shownGraph.value;
   const last = graph ? lastRound(graph) : 0;
   if (!graph || last === 0) return null;
-  const now = round.value;
+  const now = round.value === null ? null : Math.min(round.value, last);
   return (
     <div class="round-bar">
       <label>

@@ -22,7 +22,7 @@ export function SearchBox({ report }: { report: Report }) {
   const input = useRef<HTMLInputElement>(null);
   const [query, setQuery] = useState("");
   const [place, setPlace] = useState<number | null>(null);
-  const hits = useMemo(() => search(report.graphs, fxLevel.value, query), [report, fxLevel.value, query]);
+  const hits = useMemo(() => search(report.graphs, fxLevel.value, query, report.source), [report, fxLevel.value, query]);
   useEffect(() => {
     const onSlash = (event: KeyboardEvent): void => {
       const [target] = event.composedPath();
@@ -47,7 +47,7 @@ export function SearchBox({ report }: { report: Report }) {
     if (hit) {
       goTo(hit);
       say(`${(next ?? 0) + 1} of ${hits.length}: ${hit.label}`);
-    } else say("Nothing on the map fits that.");
+    } else say("Nothing on the map matches.");
   };
   return (
     <div class="map-search" role="search">

@@ -116,7 +116,7 @@ export function Picker({ shown }: { shown: Report }) {
           Stop comparing
         </button>
       )}
-      {isUnknown && <span class="bad" role="alert">This is no link to an exploration, and no id.</span>}
+      {isUnknown && <span class="bad" role="alert">This is neither a link to an exploration nor an id.</span>}
     </form>
   );
 }

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import type { Report, WhatIf as Outcome } from "../../report";
 import { beside, choices, isRunning, openView, reasons } from "../../state";
 import { ask, type Pair, type Wishes, wishesOf, withoutPair } from "../../whatIf";
@@ -23,10 +23,29 @@ function Pairs({ name, pairs, onDrop }: { name: string; pairs: Pair[]; onDrop(pa
   );
 }
 
+/** Rules whose sentence has another name than theirs. */
+const REASONS: Record<string, string> = {
+  layout: "layout.channels_last",
+  patches: "layout.patches",
+  depthwise: "layout.depthwise",
+  folding: "folding.filter",
+  padding: "padding.padded",
+};
+/** Rules that no decision names as its reason. */
+const SENTENCES: Record<string, string> = {
+  parts: "The kernels that make the parts of a concatenation write them where the result has them.",
+  bias: "The bias of a convolution is added in a loop, where the result is read, and not by the library in a pass of its own.",
+};
+
+function sentenceOf(rule: string): string {
+  return SENTENCES[rule] ?? reasons.value.get(REASONS[rule] ?? `fused.${rule}`)?.sentence ?? "";
+}
+
 /** The wishes of the next exploration, which begin as those of the one on screen. */
 function Form({ report }: { report: Report }) {
   const [wishes, setWishes] = useState<Wishes>(wishesOf(report));
   useEffect(() => setWishes(wishesOf(report)), [report.id]);
+  const id = useId();
   const turn = (rule: string, isUsed: boolean): void =>
     setWishes({ ...wishes, rules_off: isUsed ? wishes.rules_off.filter((off) => off !== rule) : [...wishes.rules_off, rule] });
   const onSubmit = (event: Event): void => {
@@ -36,13 +55,23 @@ function Form({ report }: { report: Report }) {
   return (
     <form class="filters what-if-form" aria-label="What if" onSubmit={onSubmit}>
       <fieldset>
-        <legend>{`rules that are used${wishes.rules_off.length > 0 ? `, but for ${wishes.rules_off.length}` : ""}`}</legend>
+        <legend>{`Rules that are used${wishes.rules_off.length > 0 ? `, but for ${wishes.rules_off.length}` : ""}`}</legend>
         <div class="rule-list">
           {choices.value?.rules.map((rule) => (
-            <label class="check" key={rule} title={reasons.value.get(`fused.${rule}`)?.sentence}>
-              <input type="checkbox" checked={!wishes.rules_off.includes(rule)} onChange={(event) => turn(rule, event.currentTarget.checked)} />
-              {rule.replaceAll("_", " ")}
-            </label>
+            <div key={rule}>
+              <label class="check">
+                <input
+                  type="checkbox"
+                  checked={!wishes.rules_off.includes(rule)}
+                  aria-describedby={`${id}-${rule}`}
+                  onChange={(event) => turn(rule, event.currentTarget.checked)}
+                />
+                {rule.replaceAll("_", " ")}
+              </label>
+              <p class="quiet" id={`${id}-${rule}`}>
+                {sentenceOf(rule)}
+              </p>
+            </div>
           ))}
         </div>
       </fieldset>

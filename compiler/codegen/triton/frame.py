@@ -1,0 +1,43 @@
+"""What those who print a part of a kernel need of the printer of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from compiler.codegen.triton.across import Gathering
+from compiler.codegen.triton.plan import Axis, Plan
+from compiler.codegen.triton.reducing import Reductions
+from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.states import States
+from compiler.codegen.triton.writer import Writer
+from compiler.schedule.program.program import Section
+
+
+class KernelFrame(Protocol):
+    """A kernel that is being printed: its plan, those who print statements and reductions, and its loops."""
+
+    plan: Plan
+    writer: Writer
+    printer: StatementPrinter
+    reductions: Reductions
+    gathering: Gathering
+    states: States
+    vectors: tuple[Axis, ...]
+
+    @property
+    def blocks(self) -> dict[str, int]: ...
+
+    def place_axis(self, axis: Axis, block: str) -> None: ...
+
+    def print_sections(self, sections: Iterable[Section]) -> None: ...
+
+    def comment_pass(self, section: Section, number: int) -> None: ...
+
+    def print_statements(self, section: Section, pass_number: int) -> None: ...
+
+    def print_loop(
+        self, section: Section, pass_number: int, first: str, last: str, start: str = "", step: str = ""
+    ) -> None: ...
+
+    def print_tail(self) -> None: ...

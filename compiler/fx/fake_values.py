@@ -1,0 +1,57 @@
+"""What the fake tensors of a graph tell: each node has one for its value, with sizes that may be symbols."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+
+def device_of(graph: torch.fx.GraphModule) -> torch.device:
+    """Where a graph runs: the first GPU that one of its values is on, else the CPU."""
+    devices = [value.device for node in graph.graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)]
+    return next((device for device in devices if device.type == "cuda"), torch.device("cpu"))
+
+
+def shown_size(size: Any) -> int | str:
+    """A number, or the formula of one that differs from call to call."""
+    return size if isinstance(size, int) else str(size)
+
+
+def hint_of(size: Any) -> int:
+    """The int of a size, by its hint where it is symbolic: describing must never add a guard."""
+    if isinstance(size, int):
+        return size
+    hint = getattr(size.node, "hint", None)
+    return int(hint) if hint is not None else -1
+
+
+def fake_mode_of(values: Iterable[Any]) -> contextlib.AbstractContextManager[Any]:
+    """The mode in which the fake tensors among `values` were traced, in which further ones fit to them; else a new one.
+
+    A graph's values are fake tensors that carry its symbols of sizes, which only their own mode knows."""
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    return next((value.fake_mode for value in values if isinstance(value, FakeTensor)), None) or FakeTensorMode()
+
+
+def strides_of_result(target: Any, arguments: Sequence[Any], strides: Mapping[int, Any]) -> tuple[int, ...]:
+    """The strides that ATen gives the result of a call of fake tensors, where the arguments at the places that
+    `strides` names have those."""
+    with fake_mode_of(arguments):
+        given = [
+            torch.empty_strided(value.shape, strides[place], dtype=value.dtype, device=value.device)
+            if place in strides
+            else value
+            for place, value in enumerate(arguments)
+        ]
+        result: torch.Tensor = target(*given)
+        return tuple(result.stride())
+
+
+def outside_fake_mode() -> contextlib.AbstractContextManager[Any]:
+    """Let a graph be compiled with tensors that have values: AOTAutograd calls a compiler while every tensor operation
+    of its own gives fake tensors, and refuses the real ones that a graph holds (the index of `x[[1, 2]]`)."""
+    return torch._subclasses.fake_tensor.unset_fake_temporarily()  # type: ignore[no-any-return]

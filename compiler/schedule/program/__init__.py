@@ -1,0 +1,6 @@
+"""A fused group as what one kernel does: which the scheduler prices, and code is generated from.
+
+program       the phases of a kernel over one tile: statements by level, in passes
+statements    from the bodies of a group to such statements
+single_pass   two passes over a row made one: sums relative to another result of it
+"""

@@ -1,0 +1,119 @@
+"""The Triton twin of each kernel where there is no GPU: generated for the target, assembled, and checked by emulation.
+
+It comes from the same schedule as the C++ that runs. Registers and spills are the assembler's; nothing here is a time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from compiler import report as rep
+from compiler.budget import UNLIMITED, Budget
+from compiler.codegen.rendered import RenderedKernel, kernel_lines, lines_through
+from compiler.compile import GraphCompilation
+from compiler.runtime.interpreted_work import TooMuchWork
+from compiler.runtime.trial import Launch, record_launches
+from compiler.runtime.triton_interpreter import interpret, interpreting, programs
+from compiler.runtime.triton_offline import compile_offline
+from compiler.runtime.verify import relative_error
+
+#: Why a kernel of a large graph is not looked at.
+NO_TIME = "the time for it was up"
+#: Emulating one program instance takes half a millisecond at least; a kernel with more of them is not emulated.
+MOST_PROGRAMS = 1500
+#: Nor is one that takes more than this, which is between one second and three; `interpreted_work.py` has the unit.
+MOST_WORK = 400_000_000
+
+
+def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str, budget: Budget = UNLIMITED) -> None:
+    """Add the Triton source of every kernel to `kernels[].also`, with its assembly for `target` while there is time."""
+    assert compilation.schedule is not None
+    storage = compilation.schedule.graph.dtypes
+    kernels = {kernel.name: kernel for kernel in report.kernels}
+    first = compilation.first_of_code
+    for group in compilation.groups:
+        rendered = compilation.triton[group.name]
+        artifact = rep.KernelArtifact(
+            language="triton",
+            target=target,
+            source=rendered.source,
+            lines=kernel_lines(rendered, group),
+            config={key: list(v) if isinstance(v, tuple) else v for key, v in rendered.config.items()},
+        )
+        kernels[group.name].also.append(artifact)
+        if first[group.name] != group.name:
+            _take_over(kernels[first[group.name]].also[0], artifact, first[group.name])
+            continue
+        if budget.is_spent:
+            artifact.check = f"not assembled for {target}: {NO_TIME}"
+            continue
+        result = compile_offline(rendered, storage, target)
+        if result.error is not None:  # the assembler's word is part of the result
+            artifact.check = f"not assembled for {target}: {result.error[:500]}"
+            continue
+        artifact.registers, artifact.spills = result.registers, result.spills
+        artifact.shared_bytes = result.shared_bytes
+        kernels[group.name].also.append(
+            rep.KernelArtifact(
+                language="ptx", target=target, source=result.ptx, lines=lines_through(result.ptx_lines, artifact.lines)
+            )
+        )
+
+
+def _take_over(known: rep.KernelArtifact, artifact: rep.KernelArtifact, name: str) -> None:
+    """What the assembler said of the kernel `name` holds for another one of the same code."""
+    artifact.registers, artifact.spills, artifact.shared_bytes = known.registers, known.spills, known.shared_bytes
+    artifact.check = f"the same code as {name} but for names: what was found out there holds here"
+
+
+def check_by_emulation(
+    compilation: GraphCompilation, report: rep.Graph, inputs: list[Any], budget: Budget = UNLIMITED
+) -> None:
+    """Run each Triton kernel in Triton's interpreter on the tensors that the C++ one got; compare what they wrote. What
+    the budget has no time for is not run."""
+    kernels = {kernel.name: kernel for kernel in report.kernels}
+    emulated: dict[str, rep.KernelArtifact] = {}
+    for name, rendered in compilation.triton.items():
+        artifact = next((a for a in kernels[name].also if a.language == "triton"), None)
+        if artifact is None or artifact.check is not None:
+            continue
+        count = programs(rendered, [atom.hint for atom in rendered.sizes])
+        if count > MOST_PROGRAMS:
+            artifact.check = f"not run: {count} program instances are too many for Triton's interpreter"
+            continue
+        emulated[name] = artifact
+    launches = record_launches(compilation, inputs, set(emulated))
+    with interpreting():
+        for name, launch in launches.items():
+            if budget.is_spent:
+                emulated[name].check = f"not run: {NO_TIME}"
+                continue
+            _check(compilation.triton[name], launch, set(kernels[name].writes), emulated[name])
+
+
+def _check(rendered: RenderedKernel, launch: Launch, written: set[str], artifact: rep.KernelArtifact) -> None:
+    """Run one kernel on the tensors of a launch of its twin, and say in `artifact.check` what came of it."""
+    results = [
+        torch.full_like(t, 1) if parameter in written - set(rendered.updates) else t
+        for parameter, t in zip(rendered.parameters, launch.before, strict=True)
+    ]
+    try:
+        interpret(rendered, results, launch.sizes, MOST_WORK)
+    except TooMuchWork as error:
+        artifact.check = f"not run: {error}"
+        return
+    except Exception as error:
+        artifact.check = f"failed in Triton's interpreter: {type(error).__name__}: {str(error)[:500]}"
+        return
+    pairs = [
+        (mine, theirs)
+        for parameter, mine, theirs in zip(rendered.parameters, results, launch.after, strict=True)
+        if parameter in written
+    ]
+    largest = max(relative_error(mine, theirs) for mine, theirs in pairs)
+    artifact.max_error = largest if math.isfinite(largest) else None  # JSON has no infinity
+    against = "max_error is against the C++ kernel" if math.isfinite(largest) else "NaN or infinite on one side only"
+    artifact.check = f"run in Triton's interpreter on the same tensors; {against}"

@@ -1,0 +1,73 @@
+"""Whether the kernels are right: those that run here, and the Triton twins of those of a CPU."""
+
+from __future__ import annotations
+
+from compiler.budget import OutOfTime
+from compiler.capture.slow_products import products_in_float32
+from compiler.present import present_replay
+from compiler.runtime.gradients import CheckedCall, check_training
+from compiler.runtime.trial import note_resources, verify_graph
+from compiler.runtime.wrong_results import checked_call, gradient_checks
+from compiler.stages.exploration import Exploration, silenced
+from compiler.stages.graphs import Graphs, Work
+from compiler.stages.offline import check_by_emulation
+from compiler.stages.shares import GRADIENTS_UNCHECKED, shared_out
+
+
+def run(exploration: Exploration, graphs: Graphs) -> Graphs:
+    """The kernels are compiled and run; eager's and their error against float64."""
+    for place, work in enumerate(graphs.alive):
+        with exploration.each(work, "run"):
+            _run_graph(exploration, work, 1 / (len(graphs.work) - place))
+    report = exploration.report
+    report.compile_phases = graphs.compile_phases()
+    for call in _trained_calls(exploration, graphs):
+        checked = checked_call(call, "compiled")
+        exploration.checked.append(checked)
+        report.gradients += gradient_checks(call)
+        report.wrong_results += checked.wrong
+    graphs.withhold_times(report)
+    return graphs
+
+
+def _run_graph(exploration: Exploration, work: Work, share: float) -> None:
+    with work.compilation.timed("build"):
+        executable = work.compilation.build(work.captured.phase)
+    work.report.wrapper = executable.wrapper
+    present_replay(work.compilation, work.report)
+    work.captured.runner.implementation = work.compilation.implementation
+    report, budget = exploration.report, exploration.shares.checks.share(share)
+    checked = verify_graph(work.captured, executable, report.notes, budget)
+    exploration.checked.append(checked)
+    report.wrong_results += checked.wrong
+    work.report.errors = checked.errors
+    note_resources(executable, work.report, work.compilation.model.target)
+
+
+def _trained_calls(exploration: Exploration, graphs: Graphs) -> list[CheckedCall]:
+    """The user's own functions with their gradients, once all their graphs run our kernels."""
+    if not graphs.are_whole or not graphs.has_backward:
+        return []
+    budget = exploration.shares.checks
+    try:
+        if not budget.fits(2 * graphs.call_seconds):
+            raise OutOfTime
+        # Whether launches are replayed is decided by times of these calls.
+        with exploration.turn_on_gpu(), silenced(), budget.stopping():
+            return check_training(graphs.capture, exploration.changes)
+    except OutOfTime:
+        exploration.note(GRADIENTS_UNCHECKED)
+    except Exception as error:
+        what = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
+        exploration.note(f"Gradients were not checked from end to end: {what}.")
+    return []
+
+
+def emulate(exploration: Exploration, graphs: Graphs) -> None:
+    """The Triton kernels of what runs on a CPU. No figure of the verdict depends on them, so they come after it."""
+    emulated = [work for work in graphs.alive if work.captured.inputs is not None and work.compilation.executable]
+    for work, share in shared_out(exploration.shares.emulation, emulated):
+        with exploration.each(work, "emulate"):
+            assert work.captured.inputs is not None
+            with products_in_float32(work.captured.runner.has_slow_products):
+                check_by_emulation(work.compilation, work.report, work.captured.inputs, share)

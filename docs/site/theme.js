@@ -1,0 +1,2 @@
+// What Furo has inline: the theme that the reader chose, or that of the system.
+document.body.dataset.theme = localStorage.getItem("theme") || "auto";

@@ -1,0 +1,22 @@
+/** What a first look at the page does not need, in one file that is fetched when the first part of it is shown. */
+export { Capture } from "./Capture";
+export { Errors } from "./detail/Errors";
+export { Export } from "./detail/Export";
+export { LoopList } from "./detail/LoopList";
+export { MemoryPlan } from "./detail/MemoryPlan";
+export { NodeTable } from "./detail/NodeTable";
+export { Replays } from "./detail/Replays";
+export { Roofline } from "./detail/Roofline";
+export { Side } from "./detail/Side";
+export { Stages } from "./detail/Stages";
+export { Timeline } from "./detail/Timeline";
+export { Timing } from "./detail/Timing";
+export { Traffic } from "./detail/Traffic";
+export { Notes } from "./Notes";
+export { Passes } from "./passes/Passes";
+export { Sweep } from "./Sweep";
+export { Compare } from "./why/Compare";
+export { Decisions } from "./why/Decisions";
+export { WhatIf } from "./why/WhatIf";
+export { WhyCard } from "./why/WhyCard";
+export { Wrapper } from "./Wrapper";
