@@ -17,6 +17,7 @@ from compiler.ir.nodes import ExternNode, LoopGraph, Removed
 from compiler.layout.describe import describe_folding, describe_layout
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
+from compiler.lowering.user_kernels import user_kernel
 from compiler.padding.choice import describe_padding
 from compiler.replay.describe import describe_replay
 from compiler.rewrite.joint import rewrites_of
@@ -219,7 +220,7 @@ def _present_library_call(node: ExternNode, compilation: GraphCompilation) -> re
     reads = list(dict.fromkeys(argument.buffer for argument in node.tensor_arguments))
     name = operator_name(node.target)
     source = f"{', '.join(node.write_buffers)} = {name}({', '.join(reads)})"
-    return rep.Kernel(
+    kernel = rep.Kernel(
         name=name,
         kind="extern",
         nodes=list(node.covers or (node.name,)),
@@ -230,4 +231,22 @@ def _present_library_call(node: ExternNode, compilation: GraphCompilation) -> re
         writes=list(node.write_buffers),
         bytes=moved_by_call(node, compilation.schedule.graph.buffers).bytes,
         flops=flops_of_call(node),
+    )
+    add_user_kernel(kernel, node)
+    return kernel
+
+
+def add_user_kernel(kernel: rep.Kernel, node: ExternNode) -> None:
+    """The text and the launch of a call that launches a Triton kernel of the snippet's own."""
+    users = user_kernel(node)
+    if users is None:
+        return
+    kernel.source, kernel.grid = users.source, users.grid
+    kernel.lines = [rep.KernelLine(line=line, nodes=[node.name], user_lines=[own]) for line, own in users.lines.items()]
+    kernel.own = rep.UserKernel(
+        function=users.name,
+        arguments=[rep.UserArgument(type=kind, is_divisible=even) for kind, even in users.arguments],
+        constants=users.constants,
+        launch=users.launch,
+        problem=users.problem,
     )

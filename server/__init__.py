@@ -8,7 +8,8 @@ app, web, state, supervised           web put together, what routes ask of it, i
 routes/, stored_answers, negotiation,
   compressed_events                   what answers, and in which form
 requests, problems, openapi           what may be asked, what is said of a wrong request, and its description
-request_context, security             a request's id and end; what protects a browser and this machine
+request_context, security,
+  bounded_http                        a request's id and end; what protects a browser, this machine and web itself
 clients, tokens                       who asks, how much they may ask for, and the file of tokens
 settings, identity, profiles          what can be set, which two ask for the same, which devices there are
 explorations, dispatcher, running     from a request to a report

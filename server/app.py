@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 from fastapi import FastAPI, Request, Response, Security
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import Scope
@@ -57,8 +58,6 @@ def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None 
         description=DESCRIPTION,
         openapi_tags=TAGS,
         lifespan=lifespan,
-        # Bodies that announce their size are refused by our own middleware, with a better answer.
-        max_body_size=2 * MAX_BODY_BYTES,
         openapi_url=PATH,
         # An address has one form; a redirection would only hide that another one was asked for.
         redirect_slashes=False,
@@ -71,6 +70,8 @@ def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None 
     app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=4)
     # What is answered here has passed every check that concerns all requests.
     app.add_middleware(StoredAnswers, cached=lambda id: _cached(app, id))
+    # What announces its size was refused before: this counts what does not.
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=2 * MAX_BODY_BYTES)
     _protect(app, settings)
     problems.install(app)
     app.add_exception_handler(DatabaseUnavailable, _answer_unavailable)

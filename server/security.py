@@ -134,7 +134,8 @@ class SecurityMiddleware:
         await self._app(scope, receive, send_with_headers)
 
     def _refusal(self, method: str, headers: Headers) -> Problem | None:
-        host = headers.get("host", "")
+        named = headers.getlist("host")
+        host = named[0] if len(named) == 1 else ""
         if not self._policy.knows(host):
             name = host_name(host)
             return Problem(

@@ -862,6 +862,9 @@ class Kernel:
     #: The first kernel of the graph that is the same code but for names, if not this one.
     same_as: Optional[str] = None
 
+    #: Of a call that launches a Triton kernel of the snippet's, whose text is `source`.
+    own: Optional[UserKernel] = None
+
     #: Of a generated kernel, where the target is a GPU.
     levels: Optional[KernelLevels] = None
 
@@ -1623,6 +1626,9 @@ class PeerKernel:
     #: The first kernel of the graph that is the same code but for names, if not this one.
     same_as: Optional[str] = None
 
+    #: Of a call that launches a Triton kernel of the snippet's, whose text is `source`.
+    own: Optional[UserKernel] = None
+
     #: Of a generated kernel, where the target is a GPU.
     levels: Optional[KernelLevels] = None
 
@@ -2246,6 +2252,37 @@ class Traffic:
 
     #: What kernels read that their nodes alone would not: to compute values again.
     more_read_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class UserArgument:
+    """What a Triton kernel of the snippet's gets in one place."""
+
+    #: As Triton writes it, such as *fp32 or i32.
+    type: str = ""
+
+    #: Whether an address or a number is a multiple of 16.
+    is_divisible: bool = False
+
+
+@dataclass(frozen=True)
+class UserKernel:
+    """With what a Triton kernel of the snippet's own is launched. It runs on copies of what it writes to."""
+
+    #: The function with `@triton.jit`, in the kernel's source.
+    function: str = ""
+
+    #: Its arguments that are no constants, in order.
+    arguments: list[UserArgument] = field(default_factory=list)
+
+    #: Its constants; a number that is 1 is one.
+    constants: dict[str, Any] = field(default_factory=dict)
+
+    #: Triton's options, of the first configuration.
+    launch: dict[str, Any] = field(default_factory=dict)
+
+    #: Why it cannot be compiled by itself, in a sentence.
+    problem: Optional[str] = None
 
 
 @dataclass(frozen=True)

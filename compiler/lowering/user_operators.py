@@ -14,6 +14,7 @@ import torch
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import operator_name
 from compiler.lowering.tree_calls import TreeCall, tree_call
+from compiler.lowering.user_kernels import function_of
 
 _KINDS = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
 
@@ -21,7 +22,7 @@ _KINDS = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrappe
 class UserCall(TreeCall):
     def __str__(self) -> str:
         operator = next((leaf for leaf in self.leaves if isinstance(leaf, torch._ops.OpOverload)), None)
-        return operator_name(operator) if operator is not None else "a Triton kernel of the snippet"
+        return operator_name(operator) if operator is not None else str(function_of(self).__name__)
 
 
 def writes_to_arguments(target: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from compiler.options import ELEMENTS, KernelArgument, KernelToCompile
-from compiler.report import Kernel, KernelArtifact, Report
+from compiler.report import Kernel, KernelArtifact, Report, UserKernel
 
 Language = Literal["triton", "cpp"]
 
@@ -43,6 +43,8 @@ def kernel_to_compile(
     if found is None:
         raise KeyError(name)
     kernel = found[1]
+    if kernel.own is not None:
+        return kernel.source, _of_the_users(kernel.own, target or report.environment.target or "sm_90")
     if kernel.kind == "extern":
         raise NotCompilable("It is a library call: its code is the library's, and no compiler made it here.")
     if language is None:
@@ -62,6 +64,17 @@ def kernel_to_compile(
         first = invalid.errors(include_url=False, include_input=False, include_context=False)[0]
         raise NotCompilable(f"The report does not say how it is compiled: {first['msg']}.") from None
     return text.source, wanted
+
+
+def _of_the_users(own: UserKernel, target: str) -> KernelToCompile:
+    if own.problem is not None:
+        raise NotCompilable(f"It cannot be compiled by itself. {own.problem}")
+    if target == "host":
+        raise NotCompilable("A kernel in Triton is not compiled for the host.")
+    arguments = tuple(KernelArgument(type=one.type, is_divisible=one.is_divisible) for one in own.arguments)
+    return KernelToCompile(
+        name=own.function, target=target, arguments=arguments, constants=own.constants, launch=own.launch
+    )
 
 
 def _text(kernel: Kernel, language: Language) -> Kernel | KernelArtifact:

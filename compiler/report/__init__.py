@@ -45,6 +45,8 @@ from compiler.report.kernels import (
     KernelStep,
     TensorLoads,
     TileDescriptor,
+    UserArgument,
+    UserKernel,
 )
 from compiler.report.loops import Access, LoopNode, Removed
 from compiler.report.machine_code import (
@@ -187,6 +189,8 @@ __all__ = [
     "TimingResult",
     "TraceEvent",
     "Traffic",
+    "UserArgument",
+    "UserKernel",
     "VectorLoop",
     "VectorRemark",
     "WhatIf",

@@ -85,6 +85,23 @@ class TileDescriptor(ReportModel):
     tile: tuple[int, int] = Field(description="Rows and columns of a tile.")
 
 
+class UserArgument(ReportModel):
+    """What a Triton kernel of the snippet's gets in one place."""
+
+    type: str = Field(description="As Triton writes it, such as *fp32 or i32.")
+    is_divisible: bool = Field(default=False, description="Whether an address or a number is a multiple of 16.")
+
+
+class UserKernel(ReportModel):
+    """With what a Triton kernel of the snippet's own is launched. It runs on copies of what it writes to."""
+
+    function: str = Field(description="The function with `@triton.jit`, in the kernel's source.")
+    arguments: list[UserArgument] = Field(default=[], description="Its arguments that are no constants, in order.")
+    constants: dict[str, int] = Field(default={}, description="Its constants; a number that is 1 is one.")
+    launch: dict[str, int] = Field(default={}, description="Triton's options, of the first configuration.")
+    problem: str | None = Field(default=None, description="Why it cannot be compiled by itself, in a sentence.")
+
+
 class Kernel(ReportModel):
     """What is launched: one generated function or one library call. A generated one gets `reads`, then `writes`, then
     `sizes`.
@@ -145,6 +162,10 @@ class Kernel(ReportModel):
     descriptors: list[TileDescriptor] = Field(default=[], description="Buffers that are passed as descriptors.")
     same_as: str | None = Field(
         default=None, description="The first kernel of the graph that is the same code but for names, if not this one."
+    )
+    own: UserKernel | None = Field(
+        default=None,
+        description="Of a call that launches a Triton kernel of the snippet's, whose text is `source`.",
     )
     levels: KernelLevels | None = Field(default=None, description="Of a generated kernel, where the target is a GPU.")
     also: list[KernelArtifact] = Field(default=[], description="The same kernel for other targets.")

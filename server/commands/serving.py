@@ -41,6 +41,7 @@ def _serve(host: str | None, port: int | None, data: Path | None, with_worker: b
     import uvicorn
 
     from server.app import create_app
+    from server.bounded_http import BoundedHttp
     from server.local_worker import PROGRAM
     from server.settings import Settings, WrongSettings
     from server.tokens import WrongTokens
@@ -57,6 +58,8 @@ def _serve(host: str | None, port: int | None, data: Path | None, with_worker: b
     # An open event stream would otherwise hold up Ctrl+C for as long as its reader stays.
     uvicorn.run(
         application,
+        http=BoundedHttp,
+        ws="none",
         host=settings.host,
         port=settings.port,
         timeout_graceful_shutdown=3,

@@ -229,6 +229,11 @@ TABLE = (
         _names("torch._prims_common", "ELEMENTWISE_TYPE_PROMOTION_KIND elementwise_dtypes"),
     ),
     Taken(
+        ("compiler/lowering/user_kernels.py",),
+        "find the Triton kernels that a snippet launches",
+        ("torch._higher_order_ops.triton_kernel_wrap.kernel_side_table",),
+    ),
+    Taken(
         ("compiler/lowering/printed_formulas.py",),
         "print formulas of sizes as Python",
         ("torch.utils._sympy.printers.PythonPrinter",),

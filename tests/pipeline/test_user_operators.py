@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from compiler.backend import fusionscope
+from compiler.machine_code.of_report import kernel_to_compile
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.report import Report
@@ -154,7 +155,15 @@ def test_a_triton_kernel_of_the_snippet_runs_on_a_gpu(definition: str) -> None:
     report = explored(KERNEL + definition + USE.replace("0, 1, 64", "0, 1, 64, device='cuda'"), "cuda")
     assert report.error is None
     (graph,) = report.graphs
-    assert [kernel.name for kernel in graph.kernels if kernel.kind == "extern"] == ["a Triton kernel of the snippet"]
+    (kernel,) = [kernel for kernel in graph.kernels if kernel.kind == "extern"]
+    assert kernel.name == "add_one" and kernel.own is not None and kernel.own.problem is None
+    places = {line.line: line.user_lines for line in kernel.lines}
+    written, snippet = kernel.source.splitlines(), report.source.splitlines()
+    store = next(place for place, line in enumerate(written, start=1) if "tl.store" in line)
+    assert "tl.store" in snippet[places[store][0] - 1]
+    _, wanted = kernel_to_compile(report, "add_one", target="sm_90")
+    code = explore(kernel.source, Options(machine_code=wanted)).machine_code
+    assert code is not None and code.levels[-1].name == "sass"
     assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-6
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import uvicorn
 
 from server.app import create_app
+from server.bounded_http import BoundedHttp
 from server.settings import Settings
 from tests.server.conftest import TRUSTED
 from tests.server.run_worker import command
@@ -21,5 +22,6 @@ given = dict(argument.split("=", 1) for argument in sys.argv[2:])
 settings = Settings.model_validate({"data": Path(sys.argv[1]), "log_format": "json", **TRUSTED, **given})
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
-config = uvicorn.Config(create_app(settings, worker=command()), log_level="warning", timeout_graceful_shutdown=1)
+app = create_app(settings, worker=command())
+config = uvicorn.Config(app, http=BoundedHttp, log_level="warning", timeout_graceful_shutdown=1)
 uvicorn.Server(config).run(sockets=[listener])

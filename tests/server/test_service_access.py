@@ -71,6 +71,13 @@ async def test_only_declared_names_and_addresses_are_answered(host: str, status:
 
 
 @pytest.mark.asyncio
+async def test_a_request_has_one_name() -> None:
+    async with client_of() as client:
+        answer = await client.get("/api/v1/examples", headers=[("Host", "127.0.0.1"), ("Host", "evil.example")])
+        assert answer.status_code == 421
+
+
+@pytest.mark.asyncio
 async def test_every_name_is_answered_only_where_that_is_set_in_so_many_words() -> None:
     async with client_of(host="0.0.0.0", allowed_hosts=("*",)) as client:
         assert (await client.get("/api/v1/examples", headers={"Host": "any.example"})).status_code == 200

@@ -29,7 +29,7 @@ const HOST: Choice = { target: "host", label: "C++, this server" };
 /** What a kernel can be compiled for: its own text first, then the one beside it. Pure. */
 export function choicesFor(kernel: Kernel, reportTarget: string): Choice[] {
   const languages = [kernel.kind, ...kernel.also.map((one) => one.language)];
-  const gpus = languages.includes("triton") ? GPUS : [];
+  const gpus = languages.includes("triton") || kernel.own ? GPUS : [];
   const isOther = /^sm_\d+$/.test(reportTarget) && gpus.length > 0 && !gpus.some(({ target }) => target === reportTarget);
   const found = isOther ? [{ target: reportTarget, label: reportTarget }, ...gpus] : gpus;
   if (!languages.includes("cpp")) return found;

@@ -54,6 +54,8 @@ export interface Kernel {
   descriptors: TileDescriptor[];
   /** The first kernel of the graph that is the same code but for names, if not this one. */
   same_as: string | null;
+  /** Of a call that launches a Triton kernel of the snippet's, whose text is `source`. */
+  own: UserKernel | null;
   /** Of a generated kernel, where the target is a GPU. */
   levels: KernelLevels | null;
   /** The same kernel for other targets. */
@@ -148,4 +150,26 @@ export interface TileDescriptor {
   strides: [number, number];
   /** Rows and columns of a tile. */
   tile: [number, number];
+}
+
+/** What a Triton kernel of the snippet's gets in one place. */
+export interface UserArgument {
+  /** As Triton writes it, such as *fp32 or i32. */
+  type: string;
+  /** Whether an address or a number is a multiple of 16. */
+  is_divisible: boolean;
+}
+
+/** With what a Triton kernel of the snippet's own is launched. It runs on copies of what it writes to. */
+export interface UserKernel {
+  /** The function with `@triton.jit`, in the kernel's source. */
+  function: string;
+  /** Its arguments that are no constants, in order. */
+  arguments: UserArgument[];
+  /** Its constants; a number that is 1 is one. */
+  constants: Record<string, unknown>;
+  /** Triton's options, of the first configuration. */
+  launch: Record<string, unknown>;
+  /** Why it cannot be compiled by itself, in a sentence. */
+  problem: string | null;
 }

@@ -1,6 +1,6 @@
 // Written by scripts/report_types.py from compiler/report/peers.py: change it there, and run the script again.
 
-import type { KernelArtifact, KernelLevels, KernelLine, KernelStep, TileDescriptor } from "./kernels";
+import type { KernelArtifact, KernelLevels, KernelLine, KernelStep, TileDescriptor, UserKernel } from "./kernels";
 import type { ElementErrors } from "./timings";
 
 /** Kernels of both compilers that compute the same nodes: the smallest sets that are whole in both. */
@@ -173,6 +173,8 @@ export interface PeerKernel {
   descriptors: TileDescriptor[];
   /** The first kernel of the graph that is the same code but for names, if not this one. */
   same_as: string | null;
+  /** Of a call that launches a Triton kernel of the snippet's, whose text is `source`. */
+  own: UserKernel | null;
   /** Of a generated kernel, where the target is a GPU. */
   levels: KernelLevels | null;
   /** The same kernel for other targets. */

@@ -68,7 +68,7 @@ export function KernelCode({ kernel, place, graph, id }: { kernel: Kernel; place
   const renderings = renderingsOf(kernel);
   const launch = graph?.traffic?.fused?.launches[place];
   const others = [
-    ...(id !== null && kernel.kind !== "extern" ? [{ id: MACHINE, label: "Machine code" }] : []),
+    ...(id !== null && (kernel.kind !== "extern" || kernel.own) ? [{ id: MACHINE, label: "Machine code" }] : []),
     ...(launch ? [{ id: LEVELS, label: "Memory" }] : []),
     ...(graph ? [{ id: LOOPS, label: "Loops" }] : []),
   ];

@@ -38,7 +38,7 @@ function settingsOf(from: Kernel | KernelArtifact): [string, string][] {
 export function renderingsOf(kernel: Kernel): Rendering[] {
   const own: Rendering = {
     id: "source",
-    label: OWN[kernel.kind],
+    label: kernel.own ? "Triton" : OWN[kernel.kind],
     language: kernel.language,
     source: kernel.source,
     lines: kernel.lines,

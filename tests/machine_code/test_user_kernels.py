@@ -1,0 +1,91 @@
+"""A snippet's own Triton kernel: its text by itself, linked to the snippet, down to machine code without a GPU."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import pytest
+import torch
+from torch._higher_order_ops import triton_kernel_wrap
+from torch.utils._pytree import tree_flatten
+
+from compiler.ir.nodes import ExternNode, Layout, TensorArgument
+from compiler.lowering.user_kernels import user_kernel
+from compiler.lowering.user_operators import UserCall
+from compiler.machine_code.of_report import kernel_to_compile
+from compiler.options import Options
+from compiler.pipeline import explore
+from compiler.present import add_user_kernel
+from compiler.report import Environment, Graph, Kernel, Report
+from compiler.wording import SNIPPET_FILE
+
+SNIPPET = """import triton
+import triton.language as tl
+from triton.language import load as read
+
+STEP = tl.constexpr(3)
+
+@triton.jit
+def moved(value):
+    return value + STEP
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 256}, num_warps=2)], key=["n"])
+@triton.jit
+def move(
+    x, y, n, BLOCK: tl.constexpr
+):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, moved(read(x + i, mask=i < n)), mask=i < n)
+"""
+
+
+def call_of(given: dict[str, Any]) -> ExternNode:
+    """As lowering makes it; tensors of the call are those of the library call, in order."""
+    scope: dict[str, Any] = {"__name__": "snippet"}
+    linecache.cache[SNIPPET_FILE] = (len(SNIPPET), None, SNIPPET.splitlines(keepends=True), SNIPPET_FILE)
+    exec(compile(SNIPPET, SNIPPET_FILE, "exec"), scope)
+    table = triton_kernel_wrap.kernel_side_table
+    named = {
+        "kernel_idx": table.add_kernel(scope["move"]),
+        "constant_args_idx": table.add_constant_args(given),
+        "grid": [(4, 1, 1)],
+        "tma_descriptor_metadata": {},
+        "kwargs": {"x": "a tensor", "y": "a tensor"},
+        "tensors_to_clone": ["y"],
+    }
+    leaves, structure = tree_flatten(((), named))
+    holes = tuple(place for place, leaf in enumerate(leaves) if leaf == "a tensor")
+    target = triton_kernel_wrap.triton_kernel_wrapper_functional
+    call = UserCall("wrapper", target, tuple(leaves), holes, structure)
+    layout = Layout.contiguous((1000,), torch.float32)
+    arguments = (TensorArgument("x", layout), TensorArgument("y", layout))
+    return ExternNode("wrapper", call, arguments, {}, (("y_1", layout),))
+
+
+def test_it_is_compiled_from_the_report_and_linked_to_the_snippet() -> None:
+    call = call_of({"n": 1024})
+    kernel = Kernel(name=str(call.target), kind="extern", nodes=[call.name], source="")
+    add_user_kernel(kernel, call)
+    assert kernel.name == "move"
+    lines = {line.line: line.user_lines for line in kernel.lines}
+    written = kernel.source.splitlines()
+    for place, (own,) in lines.items():
+        assert written[place - 1] == SNIPPET.splitlines()[own - 1]
+    assert kernel.grid == [4, 1, 1] and kernel.own is not None
+    graph = Graph(name="graph_0", kernels=[kernel])
+    report = Report(source=SNIPPET, environment=Environment(target="sm_90"), graphs=[graph])
+    text, wanted = kernel_to_compile(report, "move")
+    assert wanted.constants == {"BLOCK": 256} and wanted.launch == {"num_warps": 2, "num_stages": 3}
+    code = explore(text, Options(machine_code=wanted)).machine_code
+    assert code is not None
+    store = next(place for place, line in enumerate(written, start=1) if "tl.store" in line)
+    ptx = next(level for level in code.levels if level.name == "ptx")
+    stored = [ptx.text.splitlines()[line - 1] for line, source in ptx.lines if source == store]
+    assert any("st.global" in line for line in stored)
+
+
+@pytest.mark.parametrize(("n", "is_said"), [(None, True), (2.0, False)])
+def test_what_cannot_be_stated_is_said(n: object, is_said: bool) -> None:
+    found = user_kernel(call_of({"n": n}))
+    assert found is not None and (found.problem is not None) == is_said

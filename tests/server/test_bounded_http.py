@@ -1,0 +1,93 @@
+"""What one connection may take before its request is whole, on real sockets and the server that web runs on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from server import bounded_http
+from server.bounded_http import BoundedHttp
+
+PATIENCE_SECONDS = 60
+HEAD = b"POST / HTTP/1.1\r\nHost: here\r\n"
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    while (await receive()).get("more_body"):
+        continue
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+    await send({"type": "http.response.body", "body": b"well"})
+
+
+@pytest_asyncio.fixture
+async def port() -> AsyncIterator[int]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(application, http=BoundedHttp, ws="none", lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    yield listener.getsockname()[1]
+    server.should_exit = True
+    await serving
+
+
+async def until_closed(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        with contextlib.suppress(ConnectionError):
+            return await reader.read()
+    return b""
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"GET / HT",
+        HEAD,
+        HEAD + b"Content-Length: 10\r\n\r\nfive.",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nfi",
+    ],
+    ids=["nothing", "half a line", "half the headers", "half a body", "half a chunk"],
+)
+async def test_a_request_that_does_not_come_is_given_up(
+    port: int, monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
+    monkeypatch.setattr(bounded_http, "REQUEST_SECONDS", 0.2)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(begun)
+    assert b"200" not in await until_closed(reader)
+    writer.close()
+
+
+@pytest.mark.asyncio
+async def test_a_connection_that_is_kept_may_rest(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for _ in range(2):
+        writer.write(HEAD + b"Content-Length: 2\r\n\r\nhi")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert (await reader.readuntil(b"well")).startswith(b"HTTP/1.1 200")
+        with monkeypatch.context() as patch:
+            patch.setattr(bounded_http, "REQUEST_SECONDS", 0.05)
+            await asyncio.sleep(0.5)
+    writer.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("piece", [b"X-More: " + b"a" * 65_000 + b"\r\n", b"a" * 65_000], ids=["headers", "one header"])
+async def test_headers_without_an_end_are_given_up(port: int, piece: bytes) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(HEAD + b"X: ")
+    most = 16 * bounded_http.MOST_REQUEST_BYTES // len(piece)
+    with pytest.raises(ConnectionError):
+        for _ in range(most):
+            writer.write(piece)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await writer.drain()
+    writer.close()
