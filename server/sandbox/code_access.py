@@ -19,17 +19,27 @@ from server.sandbox import kernel
 def closed_ancestor(folder: Path) -> Path | None:
     """The uppermost of `folder` and its parents that others may not enter."""
     path_down = [*reversed(folder.parents), folder]
-    return next((path for path in path_down if not path.stat().st_mode & stat.S_IXOTH), None)
+    return next((path for path in path_down if not _is_open(path)), None)
+
+
+def _is_open(folder: Path) -> bool:
+    return bool(folder.stat().st_mode & stat.S_IXOTH)
 
 
 def open_to_others(folders: Iterable[Path], workspace: Path) -> None:
     """Makes `folders` readable for other users, for this process and its children alone. Needs the right to mount.
 
-    Raises PermissionError, with a sentence, where mounts are forbidden.
+    Raises PermissionError, with a sentence, where mounts are forbidden, and where one of them is closed itself: a view
+    of the file system leaves its mode as it is.
     """
     needed = sorted({folder.resolve() for folder in folders if closed_ancestor(folder.resolve()) is not None})
     if not needed:
         return
+    if (closed := next((folder for folder in needed if not _is_open(folder)), None)) is not None:
+        raise PermissionError(
+            f"Jobs run as users of their own, who may not enter {closed}: make it readable with `chmod o+rx {closed}`, "
+            "or start the worker as another user than root."
+        )
     try:
         kernel.unshare(kernel.CLONE_NEWNS)
         kernel.mount(None, Path("/"), kernel.MS_REC | kernel.MS_PRIVATE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from server.sandbox import kernel
+from server.sandbox import kernel, processes
 from server.sandbox.config import CANARY, NoSandbox, SandboxConfig
 from server.sandbox.limits import GIB, MIB, JobLimits
 from server.sandbox.sandbox import Sandbox
@@ -34,8 +35,9 @@ _LIMITS = JobLimits(
 
 
 def main() -> NoReturn:
-    config = SandboxConfig.model_validate_json(sys.stdin.buffer.read())
     starter = os.getppid()
+    processes.die_with_parent(starter, signal.SIGKILL)
+    config = SandboxConfig.model_validate_json(sys.stdin.buffer.read())
     try:
         sandbox = Sandbox(config)
         sandbox.enter()
