@@ -98,7 +98,7 @@ def test_infinities_and_nan_come_out_as_in_eager() -> None:
 
 
 def test_counters_are_left_as_they_were_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compiler.runtime import triton_interpreter
+    from compiler.runtime.interpreter import interpreter as triton_interpreter
 
     made: list[Tensor] = []
     zeros = torch.zeros
@@ -118,7 +118,7 @@ def test_counters_are_left_as_they_were_found(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_launch_waits_for_what_it_sends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words that an earlier launch left are another launch's, whatever values they hold."""
-    from compiler.runtime import triton_interpreter
+    from compiler.runtime.interpreter import interpreter as triton_interpreter
 
     kept: dict[tuple[int, torch.dtype], Tensor] = {}
     zeros = torch.zeros
