@@ -40,8 +40,8 @@ ROWS_OF_LINES = 64
 #: Rows of columns that are so short are held without further ado, for one pass too.
 SHORT = 32
 
-#: Bytes that a thread loads at a time, and blocks of a row from which on a loop in several passes takes them so.
-VECTOR, LEAST_BLOCKS = 16, 4
+#: Bytes that a thread loads at a time.
+VECTOR = 16
 
 #: Weighted operations for an element that are much: a gate's gradients by sigmoid and tanh take 46.
 MUCH = 28
@@ -203,9 +203,6 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
         device.threads_per_multiprocessor, 1
     )
     threads = small if fills else WARP * _warps(x_block * r_block, 16 if has_rows and is_shared else 8, 16)
-    few = None if is_shared or has_rows or group.has_scan else block_of_few(rows, size, walked.itemsize, device)
-    if few is not None and not group.across:
-        r_block, threads = few, device.threads_per_block
     programs, steps = -(-rows // x_block), -(-size // r_block) * len(passes)
     # Programs that gather for each r take whole rows.
     splits = _splits(programs, threads, steps, device) if may_share else 1
@@ -319,14 +316,6 @@ def is_heavy(group: Group) -> bool:
     to another result."""
     operations = (i for m in group.members for i in m.body.instructions if i.op == "reduce")
     return bool(group.single_pass) or any(str(i.value).startswith("arg") for i in operations)
-
-
-def block_of_few(rows: int, length: int, itemsize: int, device: Device) -> int | None:
-    """The block of rows along memory that are fewer than the multiprocessors, and need several passes: one access of 16
-    bytes for each thread of as large a program as there is. None for others. On an H200 a batch norm of 128 rows of
-    100,352 float32 takes 53 us so, 63 by programs of 512 threads; a group norm of 128 of 131,072 bfloat16 37 and 50."""
-    block = device.threads_per_block * VECTOR // itemsize
-    return block if 0 < rows <= device.multiprocessors and length >= LEAST_BLOCKS * block > 0 else None
 
 
 def exchanges_floats(group: Group) -> bool:
