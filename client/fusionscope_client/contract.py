@@ -676,7 +676,7 @@ class Graph:
     #: What is launched, in order.
     kernels: list[Kernel] = field(default_factory=list)
 
-    #: The generated kernels one after another; what library calls take is not foreseen.
+    #: The generated kernels one after another; what library calls take is not predicted.
     predicted_us: Optional[float] = None
 
     #: One call of the graph with these kernels, measured beside each kernel alone.

@@ -223,7 +223,7 @@ class Body:
         return sum(self._weights)
 
     @lazy
-    def dearest(self) -> int:
+    def most_expensive(self) -> int:
         """The weight of the one operation that takes most; 0 without any."""
         return max(self._weights, default=0)
 
