@@ -12,7 +12,7 @@ reducing, states, extremes, kept        reductions of one value, of several valu
 scans, scanning, look_back              running ones: their kinds, of a block or a loop, of chunks that programs have
 across, slices, parts, clusters, batch  programs that join results, share rows, or share a launch
 product                                 the kernel of a matrix product
-short_forms, short_places, logarithms   the same results by fewer instructions
+fast_math, narrow_indices, logarithms   the same results by fewer instructions
 constancy, interleaved, order, passing  or by wider accesses, sooner, or past the cache
 float8, random                          numbers that Triton has not
 levels                                  where values live by a plan, as the report shows it

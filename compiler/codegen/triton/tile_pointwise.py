@@ -7,9 +7,9 @@ from math import prod
 
 import torch
 
+from compiler.codegen.triton.fast_math import fast_program
 from compiler.codegen.triton.lengths import length_of
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
-from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.vectors import Moves, moves_of
 from compiler.codegen.triton.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last
 from compiler.devices import Device
@@ -77,7 +77,7 @@ _PROGRAMS_OF_LOOKED_UP = 8
 
 
 def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
-    program = short_program(group, storage)
+    program = fast_program(group, storage)
     accesses = accesses_of(program)
     dims = group.space.x
     if not dims:

@@ -8,6 +8,7 @@ import torch
 
 from compiler.codegen.building import program_of
 from compiler.codegen.rest import rest_apart
+from compiler.codegen.triton.fast_math import fast_program, fast_statements
 from compiler.codegen.triton.lengths import LONG_ROW, length_of
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.programs import (
@@ -22,7 +23,6 @@ from compiler.codegen.triton.programs import (
     rows_of_a_warp,
     stores_elements,
 )
-from compiler.codegen.triton.short_forms import short_program, short_statements
 from compiler.codegen.triton.tile_across import joins_rows_last, plan_across
 from compiler.codegen.triton.tile_columns import expected_length, held_plan, streamed_plan, walked_by
 from compiler.codegen.triton.tile_registers import (
@@ -70,13 +70,13 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
 
 
 def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
-    statements = short_statements(group, storage)
+    statements = fast_statements(group, storage)
     persistent = program_of(group, statements, storage, is_persistent=True)
     looped = program_of(group, statements, storage)
     passes = len(r_sections(looped))
     rewrite = in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
     if rewrite is not None:
-        looped = short_program(group, storage, rewrite=rewrite)
+        looped = fast_program(group, storage, rewrite=rewrite)
     accesses = [a for a in accesses_of(looped) if not a.index.dims.isdisjoint(group.space.r)]
     x_unit, r_unit = unit_bytes(accesses, group.space.x), unit_bytes(accesses, group.space.r)
     x_dims = with_last(group.space.x, fastest(group.space.x, x_unit)) if group.space.x else ()
@@ -95,7 +95,7 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
     if may_be_in_teams(group) and not walk.is_mixed and not is_held and len(r_sections(looped)) > 1:
         loads = [{s.number for s in section.statements if s.op == "load"} for section in r_sections(looped)]
         again = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
-        held = short_program(group, storage, is_persistent=True, rewrite=rewrite)
+        held = fast_program(group, storage, is_persistent=True, rewrite=rewrite)
         team = _plan_team(replace(held, space=space), walk, again, exchanges_floats(group), device)
         if team is not None:
             return team
@@ -124,7 +124,7 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
             return in_parts
         apart = rest_apart(group) if goes_along else None
         if apart is not None:
-            main = short_program(group, storage, is_persistent=True, rewrite=apart.rewrite)
+            main = fast_program(group, storage, is_persistent=True, rewrite=apart.rewrite)
             persistent = replace(main, space=Space(x_dims, (apart.main,)))
         return _plan_persistent(persistent, walk, device)
     # Not in several passes: the last program alone knows the result of the first.
@@ -154,7 +154,7 @@ def is_outer(group: Group, storage: dict[str, torch.dtype]) -> bool:
     """Whether neighbours in the memory that is read or written for each point of a reduction are different points of
     x; rows that are looked up, one for each point, are among it, and tensors that are stacked. So they are where
     nothing is read or written for each point."""
-    program = short_program(group, storage)
+    program = fast_program(group, storage)
     accesses = accesses_of(replace(program, statements=tuple(s for s in program.statements if s.level == "r")))
     x_unit, r_unit = unit_bytes(accesses, group.space.x), unit_bytes(accesses, group.space.r)
     return not accesses or max(x_unit.values(), default=0) > max(r_unit.values(), default=0)

@@ -22,8 +22,8 @@ from math import gcd
 import torch
 
 from compiler.codegen.row_parts import row_parts
+from compiler.codegen.triton.fast_math import fast_program
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
-from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.tile_registers import live_registers
 from compiler.codegen.triton.walk import Access, accesses_of
 from compiler.devices import WARP, Device
@@ -59,7 +59,7 @@ def plan_in_parts(group: Group, storage: dict[str, torch.dtype], program: Progra
     rows = _WARPS * min(_power_below(_REGISTERS // held), _ROWS_OF_A_WARP)
     if hint(program.space.numel) < rows * _PROGRAMS * device.multiprocessors:
         return None
-    main = short_program(group, storage, is_persistent=True, rewrite=parts.rewrite)
+    main = fast_program(group, storage, is_persistent=True, rewrite=parts.rewrite)
     main = replace(main, space=Space(program.space.x, (parts.lanes,)))
     return Plan("persistent", main, (Axis("x", program.space.x, rows), Axis("r", (parts.lanes,), lanes)), _WARPS)
 

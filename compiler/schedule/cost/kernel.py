@@ -176,12 +176,12 @@ def slots_besides(product: Product, layouts: dict[str, Layout], device: Device) 
     batch, m, n, k = product.matrices.sizes
     tile = tile_of(product, device)
     loaded = m * k * -(-n // tile.n)
-    is_short = stores_half_types(product, layouts)
+    is_fast = stores_half_types(product, layouts)
     total = 0
     calls = {call.name for call in product.calls}
     for member in product.members:
         is_sum = member.name in calls
-        for _, is_after, count in unit_slots(member.body, is_short):
+        for _, is_after, count in unit_slots(member.body, is_fast):
             # Of the sum itself the multiplication is no work besides.
             points = m * n if is_after or not is_sum else loaded
             total += round(batch * points * (count if is_after or not is_sum else max(count - 1, 0)))

@@ -127,16 +127,16 @@ def work_of(
     passes: tuple[frozenset[Access], ...],
     across: frozenset[Dim],
     carries: bool = False,
-    has_short_forms: bool = False,
+    has_fast_math: bool = False,
 ) -> Work:
     """What the kernel of `group` asks for. `passes` are the loads of each pass over its reduction loops; along the
     loops `across` its lanes do not lie; where it `carries` sums along, those of its `single_pass` take more. Where it
-    `has_short_forms`, functions take fewer slots if all results are of half types."""
+    `has_fast_math`, functions take fewer slots if all results are of half types."""
     slots: defaultdict[Unit, int] = defaultdict(int)
     rows = hint(group.space.numel)
-    is_short = has_short_forms and stores_half_types(group, layouts)
+    is_fast = has_fast_math and stores_half_types(group, layouts)
     for member, points in zip(group.members, iterations(group), strict=True):
-        for unit, is_after, count in unit_slots(member.body, is_short, traffic.lane):
+        for unit, is_after, count in unit_slots(member.body, is_fast, traffic.lane):
             slots[unit] += round(count * (rows if is_after else points))
         if carries and member.name in group.single_pass:
             slots["simple"] += SINGLE_PASS * points
