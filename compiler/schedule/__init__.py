@@ -7,7 +7,7 @@ Read `scheduler.py` first: what is done, in order. The rest, by the question tha
     is it legal         legality, inline, parts (of a concatenation)
     does it pay         cost/
     how is it run       ways, recompute, unroll (extremes), windows (together), interleaved, first_seed
-    what memory sees    neighbours, pieces
+    what memory sees    neighbours, vectors
     what a kernel does  program/: the statements of a group, by level and in passes
     when, and where     memory/
     what is told of it  records/ (reasons.py: the closed list of answers), describe/ (as the report shows it)

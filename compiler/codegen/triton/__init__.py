@@ -13,7 +13,7 @@ scans, scanning, look_back              running ones: their kinds, of a block or
 across, slices, parts, clusters, batch  programs that join results, share rows, or share a launch
 product                                 the kernel of a matrix product
 fast_math, narrow_indices, logarithms   the same results by fewer instructions
-constancy, interleaved, order, passing  or by wider accesses, sooner, or past the cache
+constancy, interleaved, order, eviction  or by wider accesses, sooner, or evicted first
 float8, random                          numbers that Triton has not
 levels                                  where values live by a plan, as the report shows it
 """

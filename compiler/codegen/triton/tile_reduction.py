@@ -34,8 +34,8 @@ from compiler.codegen.triton.tile_registers import (
     r_sections,
 )
 from compiler.codegen.triton.tile_row_parts import plan_in_parts
-from compiler.codegen.triton.tile_shared import passes_by, shared_rows
-from compiler.codegen.triton.vectors import PIECE
+from compiler.codegen.triton.tile_shared import evicts_first, shared_rows
+from compiler.codegen.triton.vectors import VECTOR_BYTES
 from compiler.codegen.triton.walk import Walk, accesses_of, fastest, loads_along_r, unit_bytes, with_last
 from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.size import hint, is_multiple, known
@@ -66,7 +66,7 @@ _FILLING = 2
 def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
     """The plan for a group with reduction loops."""
     plan = _plan_reduction(group, storage, device)
-    return replace(plan, passes_by=True) if plan.passes_by or passes_by(plan, device) else plan
+    return replace(plan, evicts_first=True) if plan.evicts_first or evicts_first(plan, device) else plan
 
 
 def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
@@ -269,7 +269,7 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     if goes_along and x_block == 1 and rows <= device.multiprocessors:
         # No multiprocessor has a second one. On an H200 a sum and its layer norm, 128 rows of 768 float32, take 2.5 us
         # by one vector of each thread, 2.8 by two.
-        warps = max(warps, warps_for(r_block, PIECE // walk.itemsize, most=_WARPS_OF_FEW))
+        warps = max(warps, warps_for(r_block, VECTOR_BYTES // walk.itemsize, most=_WARPS_OF_FEW))
     needed = live_registers(program) * (x_block * r_block // (warps * 32)) + REGISTERS_FOR_ADDRESSES
     while warps > 4 and needed > device.registers_per_multiprocessor // (warps * 32):
         # Too many threads for the registers: fewer threads may have more each, up to 255.
@@ -297,7 +297,7 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
     else:
         x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, next_power_of_two(rows))
         most = 2048 if accumulators > 2 or walk.itemsize > 4 else 4096
-        if most == 4096 and not is_shared and rows >= device.multiprocessors and _reads_halves_in_pieces(program):
+        if most == 4096 and not is_shared and rows >= device.multiprocessors and _reads_halves_in_vectors(program):
             # Two accesses of 16 bytes a thread. On an H200 a group norm in two passes takes 56 us so, 58 by one.
             most, takes_two = 8192, True
         is_apart = _reads_apart(program)
@@ -359,7 +359,7 @@ _ROWS_AT_ONCE = 2
 #: Elements of a block of rows that are read with gaps, two for each of many threads.
 _BLOCK_APART = 1024
 
-#: Elements of a block of long text, and of a thread: the registers of eight would leave room for fewer programs than
+#: Elements of a block of large code, and of a thread: the registers of eight would leave room for fewer programs than
 #: the row is shared among, and some would wait for the rest.
 _BLOCK_OF_LONG, _OF_LONG = 2048, 4
 
@@ -367,12 +367,12 @@ _BLOCK_OF_LONG, _OF_LONG = 2048, 4
 _BLOCK_OF_STORES = 1024
 
 
-def _reads_halves_in_pieces(program: Program) -> bool:
-    """Whether rows are of one tensor of half types, and all begin where pieces of 16 bytes do. On an H200 a layer norm
+def _reads_halves_in_vectors(program: Program) -> bool:
+    """Whether rows are of one tensor of half types, and all begin where vectors of 16 bytes do. On an H200 a layer norm
     of 1,024 rows of 40,001 bfloat16 takes 81 us by blocks of 4,096, 108 by 8,192."""
     loads = {(s.buffer, s.index) for s in program.statements if s.op == "load" and s.level == "r"}
     itemsizes = [program.storage[buffer or ""].itemsize for buffer, _ in loads]
-    return itemsizes in ([1], [2]) and is_multiple(program.space.reduction_numel, PIECE // itemsizes[0])
+    return itemsizes in ([1], [2]) and is_multiple(program.space.reduction_numel, VECTOR_BYTES // itemsizes[0])
 
 
 def _reads_apart(program: Program) -> bool:

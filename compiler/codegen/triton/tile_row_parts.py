@@ -30,8 +30,8 @@ from compiler.devices import WARP, Device
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, known
 from compiler.schedule.group import Group, Space
-from compiler.schedule.pieces import PIECE
 from compiler.schedule.program.program import Program
+from compiler.schedule.vectors import VECTOR_BYTES
 
 #: The shortest and the longest row; the lanes of one, and of a longer one than so many elements.
 _SHORTEST, _LONGEST, _LANES, _LONG, _LANES_OF_LONG = 17, 256, 16, 64, 32
@@ -82,5 +82,5 @@ def _begin_anywhere(program: Program) -> bool:
 def _bytes_at_once(access: Access, along: Dim) -> int:
     """What a lane can move of a row: the largest power of two that divides all steps from row to row."""
     steps = [hint(factor) for atom, factor in access.index.terms if atom != along]
-    common = gcd(*steps, hint(access.index.offset), PIECE)
-    return common * access.itemsize if access.index.stride(along) == 1 else PIECE
+    common = gcd(*steps, hint(access.index.offset), VECTOR_BYTES)
+    return common * access.itemsize if access.index.stride(along) == 1 else VECTOR_BYTES

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.devices import WARP, Device
+from compiler.schedule.vectors import VECTOR_BYTES
 
 #: Values of 32 bits that a thread holds of its part of the row, and the elements that it has of one tensor.
 HELD_WORDS, MOST_ELEMENTS, LEAST_ELEMENTS = 192, 64, 4
@@ -29,8 +30,6 @@ THREADS, MOST_THREADS = 128, 1024
 CLUSTER_SHAPES = ((128, 64), (256, 64), (512, 32))
 #: Registers of a thread; and the elements of one that has enough to do with its share of a row that begins anywhere.
 MOST_REGISTERS, FEW_ELEMENTS = 255, 16
-#: Bytes that a thread loads at once, where a row begins at a multiple of them.
-PIECE = 16
 #: Neighbouring points of x that a program takes where x lies along memory: whole lines of the cache.
 COLUMNS_BYTES = 128
 
@@ -131,11 +130,11 @@ def _shares(length: int, threads: int, elements: int, itemsize: int, most: int) 
     block = threads * elements
     if length % block == 0:
         return length // block, block
-    is_aligned = length * itemsize % PIECE == 0
+    is_aligned = length * itemsize % VECTOR_BYTES == 0
     size = _power_above(-(-length // block))
     while not is_aligned and 2 * size <= most and length >= 2 * size * threads * FEW_ELEMENTS:
         size *= 2
-    step = PIECE // itemsize if is_aligned else threads
+    step = VECTOR_BYTES // itemsize if is_aligned else threads
     share = min(-(-length // (size * step)) * step, block)
     return -(-length // share), share
 

@@ -18,17 +18,17 @@ from compiler.schedule.cost.touches import traffic_of
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.memory.order import as_written
 from compiler.schedule.parts import Parts, in_equal_parts, in_parts
-from compiler.schedule.pieces import PIECE, moves_pieces
 from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context
 from compiler.schedule.units import UnitGraph
+from compiler.schedule.vectors import VECTOR_BYTES, moves_vectors
 
 REFUSAL = "profit.parts"
-#: Issue slots of an access that moves one element of two bytes or less, where a piece of sixteen bytes would move it
+#: Issue slots of an access that moves one element of two bytes or less, where a vector of sixteen bytes would move it
 #: with its neighbours. On an H200 the gradient of 16384 x 50257 bfloat16 logits, in rows of 50264, was a step's 0.8 ms
-#: slower without the seven columns beside it, as neighbours then go to the next row in the middle of a piece.
+#: slower without the seven columns beside it, as neighbours then go to the next row in the middle of a vector.
 ALONE = 16
-#: The least elements of a piece that are small.
+#: The least elements of a vector that are small.
 SMALL = 8
 
 
@@ -78,7 +78,7 @@ def weigh_parts(before: UnitGraph, context: Context) -> Refuse | None:
 
 def _alone_us(group: Group, layouts: Mapping[str, Layout], device: Device) -> float:
     """What the pointwise kernels of a group take besides for small elements that lie along the lanes, but are moved one
-    by one, as pieces of them do not begin where those of neighbours do. How a reduction lays its lanes is its own."""
+    by one, as vectors of them do not begin where those of neighbours do. How a reduction lays its lanes is its own."""
     if device.kind == "cpu":
         return 0.0
     alone = 0
@@ -88,16 +88,16 @@ def _alone_us(group: Group, layouts: Mapping[str, Layout], device: Device) -> fl
             continue
         dims = (*(dim for dim in part.space.x if dim != traffic.lane), traffic.lane)
         for touch in traffic.touches:
-            elements = PIECE // layouts[touch.access.buffer].dtype.itemsize
+            elements = VECTOR_BYTES // layouts[touch.access.buffer].dtype.itemsize
             if elements >= SMALL and traffic.lane in touch.access.fast_dims:
-                alone += touch.times * (not _in_pieces(touch.access.index, dims, elements))
+                alone += touch.times * (not _in_vectors(touch.access.index, dims, elements))
     return 2e6 * ALONE * alone / device.flops
 
 
-def _in_pieces(index: Index, dims: Sequence[Dim], elements: int) -> bool:
-    """Whether each `elements` neighbours along `dims` are a piece, those of one loop made of several, too: of
+def _in_vectors(index: Index, dims: Sequence[Dim], elements: int) -> bool:
+    """Whether each `elements` neighbours along `dims` are a vector, those of one loop made of several, too: of
     `64*(x0 // 1024) + x0 % 64`, eight."""
-    if moves_pieces(index, dims, elements):
+    if moves_vectors(index, dims, elements):
         return True
     return is_multiple(index.offset, elements) and all(
         is_multiple(atom.divisor if step in (1, -1) and isinstance(atom, Mod) else step, elements)
