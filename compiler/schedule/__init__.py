@@ -3,10 +3,10 @@
 Read `scheduler.py` first: what is done, in order. The rest, by the question that it answers:
 
     what is there       units, group, form, names, products/
-    what is asked       search (which pair next), rules/ (each kind of fusion), wishes and forced (what the user asks)
+    what is asked       search (which pair next), rules/ (each kind of fusion), directives and forced (by the user)
     is it legal         legality, inline, parts (of a concatenation)
     does it pay         cost/
-    how is it run       ways, recompute, unroll (extremes), windows (together), interleaved, first_seed
+    how is it run       reduction_strategies, recompute, unroll (extremes), windows (together), interleaved, first_seed
     what memory sees    neighbours, vectors
     what a kernel does  program/: the statements of a group, by level and in passes
     when, and where     memory/

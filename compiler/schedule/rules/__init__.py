@@ -124,7 +124,7 @@ def _as_known(
     def make() -> Group:
         group = rule.fuse(one, two, shared, context)
         assert isinstance(group, Group)
-        return context.in_best_way(group)
+        return context.with_best_strategy(group)
 
     score = replace(known.answer.score, distance=_distance(one, two, context.graph))
     stored = frozenset([renamed[name] for name in known.answer.stored])
@@ -142,7 +142,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
     assert isinstance(one, Group) and isinstance(two, Group)
-    is_forced = context.wishes.forces(one, two)
+    is_forced = context.directives.forces(one, two)
     # Slices of one buffer have one address and no memory of their own.
     buffers = len(group.read_buffers) + len({graph.parts.get(name, name) for name in group.stored})
     most = context.limits.most_buffers
@@ -151,7 +151,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     if buffers > most and not is_forced:
         return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": most})
     apart = [context.cost(unit) for unit in (one, two)]
-    group = context.in_best_way(group)
+    group = context.with_best_strategy(group)
     fused = context.cost(group)
     score = Score(
         category=reason.removeprefix("fused."),

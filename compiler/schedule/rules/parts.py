@@ -43,9 +43,10 @@ class Split:
 
 
 def splits_in_parts(group: Group, context: Context) -> Iterator[Split]:
-    """The units with the parts of `group` in its place, for each way to have parts; none where wishes are about it."""
+    """The units with the parts of `group` in its place, for each way to have parts; none where directives are about
+    it."""
     before = context.graph
-    if context.wishes.are_about(group):
+    if context.directives.are_about(group):
         return
     for split in (in_parts, in_equal_parts):
         parts = split(group, before, before.layouts)

@@ -1,9 +1,10 @@
-"""The ways to run a group that reduces, and what was decided on them.
+"""Reduction strategies: how a group that reduces is run, and what was decided on that.
 
     single pass   for r: m = max x;  for r: s += exp(x - m)      ->   for r: m, s = max x, the sum relative to it
     team          one program goes through a row again and again ->   several hold it, and exchange what they reduce
 
-These are no fusions of two units, but ways to run one, which each verdict on two units reckons with (`Context.ways`).
+A strategy fuses nothing: it says how one unit runs. Each verdict on two units takes the best one into account
+(`Context.reduction_strategies`).
 A single pass costs some arithmetic for each element, a team some waiting, so that where a row stays in the registers of
 one program neither gains anything. The records are made here, for the groups that are left in the end.
 """
@@ -20,7 +21,7 @@ from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Score
 
 
-def verdicts_on_ways(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
+def verdicts_on_strategies(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
     """What became of each sum that need not wait for another reduction, and of rows that a team could hold."""
     if "single_pass" not in context.disabled:
         yield from _on_single_pass(unit, context)
@@ -39,7 +40,7 @@ def _on_single_pass(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
 
 def _on_team(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
     alone, team = replace(unit, in_teams=False), replace(unit, in_teams=True)
-    if not any(way.in_teams for way in context.ways(replace(alone, single_pass=frozenset()))):
+    if not any(strategy.in_teams for strategy in context.reduction_strategies(replace(alone, single_pass=frozenset()))):
         return
     if context.cost(team).passes > 1:  # it does not fit into a team either
         return
