@@ -77,10 +77,10 @@ def test_programs_and_threads_are_predicted_as_the_tile_plan_makes_them(name: st
 
 def test_passes_that_find_nothing_in_registers_read_again() -> None:
     group, layouts = only_group(softmax, torch.empty(64, 50000))
-    one_after_another = replace(group, single_pass=frozenset(), in_teams=False)
+    one_after_another = replace(group, single_pass=frozenset(), is_cooperative=False)
     in_one = replace(one_after_another, single_pass=frozenset(relative_members(one_after_another, layouts)))
-    for way, passes in ((one_after_another, 3), (in_one, 2), (replace(in_one, in_teams=True), 1)):
-        work, shape = predicted(way, layouts)
+    for strategy, passes in ((one_after_another, 3), (in_one, 2), (replace(in_one, is_cooperative=True), 1)):
+        work, shape = predicted(strategy, layouts)
         assert len(shape.passes) == passes
         assert work.again == (passes - 1) * 64 * 50000 * 4
     group, layouts = only_group(softmax, torch.empty(64, 1000))

@@ -11,7 +11,7 @@ from compiler.codegen.triton.functions import function_texts
 from compiler.codegen.triton.helpers import HELPERS
 from compiler.codegen.triton.logarithms import HELPERS as LOGARITHMS
 from compiler.codegen.triton.look_back import HELPERS as LOOK_BACK
-from compiler.codegen.triton.parts import HELPERS as TEAM_HELPERS
+from compiler.codegen.triton.parts import HELPERS as SHARED_ROW_HELPERS
 from compiler.codegen.triton.random import HELPERS as RANDOM_HELPERS
 from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
 from compiler.codegen.triton.statements import StatementPrinter
@@ -30,8 +30,8 @@ def module_head(printers: Sequence[StatementPrinter]) -> str:
     functions = {function: None for printer in printers for function in printer.functions}
     texts = function_texts(functions, helpers)
     known_helpers = {
-        **HELPERS, **STATE_HELPERS, **TEAM_HELPERS, **LOOK_BACK, **CLUSTER_HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS,
-        **RANDOM_HELPERS, **FAST_MATH, **LOGARITHMS,
+        **HELPERS, **STATE_HELPERS, **SHARED_ROW_HELPERS, **LOOK_BACK, **CLUSTER_HELPERS, **SCAN_HELPERS,
+        **FLOAT8_HELPERS, **RANDOM_HELPERS, **FAST_MATH, **LOGARITHMS,
     }  # fmt: skip
     texts = [*(known_helpers[name] for name in known_helpers if name in helpers), *texts]
     imports = _IMPORTS if helpers.isdisjoint(form.name for form in FLOAT8.values()) else _IMPORTS + CAPABILITY

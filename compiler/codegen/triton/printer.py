@@ -110,7 +110,7 @@ class KernelPrinter:
         if self.plan.kind == "split":
             self.parts.split_sections()
         elif self.plan.kind == "team":
-            self.parts.team_sections()
+            self.parts.cooperative_sections()
         elif self.plan.takes_rows_in_turn:
             self._rows_of_a_part()
         else:

@@ -40,9 +40,9 @@ from compiler.codegen.triton.walk import Walk, accesses_of, fastest, loads_along
 from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.size import hint, is_multiple, known
 from compiler.schedule.cost.columns import Walked
+from compiler.schedule.cost.cooperative import cooperative_reduction
 from compiler.schedule.cost.look_back import Chunks, bytes_of_scans, chunks_of, may_look_back
-from compiler.schedule.cost.shape import ROWS_OF_LINES, SHORT, block_of_few, exchanges_floats, may_be_in_teams
-from compiler.schedule.cost.team import team_for
+from compiler.schedule.cost.shape import ROWS_OF_LINES, SHORT, block_of_few, exchanges_floats, may_cooperate
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.program import Program
 from compiler.schedule.program.single_pass import in_single_pass
@@ -92,11 +92,11 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
     # What one program holds needs no team, unless rows are so few that multiprocessors would have none.
     fills = hint(space.numel) >= _FILLING * device.multiprocessors
     is_held = fills and not walk.is_outer and _fits_registers(persistent, walk, passes, device)
-    if may_be_in_teams(group) and not walk.is_mixed and not is_held and len(r_sections(looped)) > 1:
+    if may_cooperate(group) and not walk.is_mixed and not is_held and len(r_sections(looped)) > 1:
         loads = [{s.number for s in section.statements if s.op == "load"} for section in r_sections(looped)]
         again = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
         held = fast_program(group, storage, is_persistent=True, rewrite=rewrite)
-        team = _plan_team(replace(held, space=space), walk, again, exchanges_floats(group), device)
+        team = _plan_cooperative(replace(held, space=space), walk, again, exchanges_floats(group), device)
         if team is not None:
             return team
     goes_across, walked = walk.is_outer and not walk.is_mixed, walked_by(group, storage)
@@ -160,13 +160,13 @@ def is_outer(group: Group, storage: dict[str, torch.dtype]) -> bool:
     return not accesses or max(x_unit.values(), default=0) > max(r_unit.values(), default=0)
 
 
-def _plan_team(program: Program, walk: Walk, held: int, floats: bool, device: Device) -> Plan | None:
+def _plan_cooperative(program: Program, walk: Walk, held: int, floats: bool, device: Device) -> Plan | None:
     """A team of programs for each row, if its parts fit into registers and nothing is stored for a row as a whole
     before its first reduction: that might overwrite what another program of the team still has to read."""
     first = next(place for place, section in enumerate(program.sections) if section.level == "r")
     early = [s for section in program.sections[: first + 1] for s in section.statements if s.op == "store"]
     rows, length = hint(program.space.numel), known(program.space.reduction_numel)
-    team = team_for(rows, length, held, _loaded_itemsize(program, walk), walk.is_outer, device, floats)
+    team = cooperative_reduction(rows, length, held, _loaded_itemsize(program, walk), walk.is_outer, device, floats)
     if team is None or any(s.level == "x" for s in early):
         return None
     x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)

@@ -12,7 +12,7 @@ from compiler.ir.lazy import lazy
 from compiler.ir.nodes import ExternNode
 from compiler.options import LARGEST_GROUP
 from compiler.schedule.cost.kernel import Cost, group_cost
-from compiler.schedule.cost.shape import may_be_in_teams
+from compiler.schedule.cost.shape import may_cooperate
 from compiler.schedule.cost.single_pass import relative_members
 from compiler.schedule.directives import NO_DIRECTIVES, Directives
 from compiler.schedule.form import form_and_names
@@ -130,22 +130,23 @@ class Context:
         return {names[reader]: names[writer] for reader, writer in self.relative_of_forms[form.number].items()}
 
     def with_best_strategy(self, group: Group) -> Group:
-        """The group as it takes least: with sums in a single pass, or with teams of programs."""
+        """The group as it takes least: with sums in a single pass, or as a cooperative reduction."""
         plain = group
-        if group.single_pass or group.in_teams:
-            plain = replace(group, single_pass=frozenset(), in_teams=False)
+        if group.single_pass or group.is_cooperative:
+            plain = replace(group, single_pass=frozenset(), is_cooperative=False)
         if self.cost(plain).passes < 2:
             return plain
         return min(self.reduction_strategies(plain), key=lambda strategy: self.cost(strategy).microseconds)
 
     def reduction_strategies(self, plain: Group) -> list[Group]:
-        """The strategies of a group, the plainest first, which it is given. Teams are for what one pass cannot do."""
+        """The strategies of a group, the plainest first, which it is given. Cooperative ones are for what one pass
+        cannot do."""
         found = [plain]
         if "single_pass" not in self.disabled:
             members = frozenset(self.relative_members(plain))
             found += [replace(one, single_pass=members) for one in found if members]
         if "team" not in self.disabled and min(self.cost(one).passes for one in found) > 1:
-            found += [team for one in found if may_be_in_teams(team := replace(one, in_teams=True))]
+            found += [shared for one in found if may_cooperate(shared := replace(one, is_cooperative=True))]
         return found
 
 
