@@ -11,9 +11,9 @@ from compiler.codegen.triton.functions import function_texts
 from compiler.codegen.triton.helpers import HELPERS
 from compiler.codegen.triton.logarithms import HELPERS as LOGARITHMS
 from compiler.codegen.triton.look_back import HELPERS as LOOK_BACK
-from compiler.codegen.triton.parts import HELPERS as SHARED_ROW_HELPERS
 from compiler.codegen.triton.random import HELPERS as RANDOM_HELPERS
 from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
+from compiler.codegen.triton.shared_rows import HELPERS as SHARED_ROW_HELPERS
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.states import HELPERS as STATE_HELPERS
 from compiler.ir.float8 import FLOAT8

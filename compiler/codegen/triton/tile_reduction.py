@@ -25,6 +25,7 @@ from compiler.codegen.triton.programs import (
 )
 from compiler.codegen.triton.tile_across import joins_rows_last, plan_across
 from compiler.codegen.triton.tile_columns import expected_length, held_plan, streamed_plan, walked_by
+from compiler.codegen.triton.tile_lane_parts import plan_in_parts
 from compiler.codegen.triton.tile_registers import (
     REGISTERS_FOR_ADDRESSES,
     carries,
@@ -33,7 +34,6 @@ from compiler.codegen.triton.tile_registers import (
     loading_ahead,
     r_sections,
 )
-from compiler.codegen.triton.tile_row_parts import plan_in_parts
 from compiler.codegen.triton.tile_shared import evicts_first, shared_rows
 from compiler.codegen.triton.vectors import VECTOR_BYTES
 from compiler.codegen.triton.walk import Walk, accesses_of, fastest, loads_along_r, unit_bytes, with_last

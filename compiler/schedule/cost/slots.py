@@ -17,7 +17,7 @@ from compiler.schedule.once import once_a_form
 
 #: What computes: the lanes of 32 bits, functions of several instructions, divisions of integers, float64, random
 #: numbers.
-Unit = Literal["simple", "function", "division", "double", "random"]
+IssueUnit = Literal["simple", "function", "division", "double", "random"]
 
 _NOT_COUNTED = frozenset(("load", "store", "constant", "index_value", "indirect"))
 _DIVISIONS = frozenset("floordiv truncdiv remainder fmod".split())
@@ -54,13 +54,13 @@ _DOUBLE = 3
 
 
 @once_a_form
-def unit_slots(body: Body, is_fast: bool = False, lane: Dim | None = None) -> tuple[tuple[Unit, bool, float], ...]:
+def unit_slots(body: Body, is_fast: bool = False, lane: Dim | None = None) -> tuple[tuple[IssueUnit, bool, float], ...]:
     """Issue slots of one iteration of the body: the unit, whether they come after its reduction, so once for each
     independent point, and how many. The divisions of addresses are among them. `is_fast` says that functions have
     fast-math approximations. Of a place that is computed and does not change along `lane`, a thread has one for all the
     elements that it takes of that loop. What is computed twice in the same way, as by bodies that were put together, is
     one instruction of the kernel's."""
-    found: defaultdict[tuple[Unit, bool], float] = defaultdict(float)
+    found: defaultdict[tuple[IssueUnit, bool], float] = defaultdict(float)
     after: set[int] = set()
     counted: set[int] = set()
     shared = _same_along(body, lane) if lane is not None else frozenset()
@@ -91,7 +91,7 @@ def _same_along(body: Body, lane: Dim) -> frozenset[int]:
     return frozenset(found)
 
 
-def _slots_of(instruction: Instruction, is_fast: bool) -> tuple[Unit, int]:
+def _slots_of(instruction: Instruction, is_fast: bool) -> tuple[IssueUnit, int]:
     op, dtype = instruction.op, instruction.dtype
     if op in RANDOM:
         return "random", SLOTS[op]

@@ -21,7 +21,7 @@ from math import gcd
 
 import torch
 
-from compiler.codegen.row_parts import row_parts
+from compiler.codegen.lane_parts import lane_parts
 from compiler.codegen.triton.fast_math import fast_program
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
 from compiler.codegen.triton.tile_registers import live_registers
@@ -52,7 +52,7 @@ def plan_in_parts(group: Group, storage: dict[str, torch.dtype], program: Progra
     if len(program.space.r) != 1 or not _SHORTEST <= length <= _LONGEST or is_full or not _begin_anywhere(program):
         return None
     lanes = _LANES if length <= _LONG else _LANES_OF_LONG
-    parts = row_parts(group, lanes)
+    parts = lane_parts(group, lanes)
     if parts is None:
         return None
     held = (live_registers(program) + sum(s.level == "r" for s in program.across)) * -(-length // lanes) * lanes // WARP

@@ -1,4 +1,4 @@
-"""Whether a concatenation is written part by part: see `compiler.schedule.parts`.
+"""Whether a concatenation is written part by part: see `compiler.schedule.concatenation`.
 
 It is tried on a graph of its own: there the parts fuse with what they can, and if all kernels that are new take less
 than those that they come from, the schedule goes on with that graph.
@@ -13,11 +13,11 @@ from compiler.devices import Device
 from compiler.ir.index import Dim, Index, Mod
 from compiler.ir.nodes import Layout
 from compiler.ir.size import is_multiple
+from compiler.schedule.concatenation import ConcatenationParts, in_equal_parts, in_parts
 from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.cost.touches import traffic_of
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.memory.order import as_written
-from compiler.schedule.parts import Parts, in_equal_parts, in_parts
 from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context
 from compiler.schedule.units import UnitGraph
@@ -54,7 +54,7 @@ def splits_in_parts(group: Group, context: Context) -> Iterator[Split]:
             yield _with(parts, group, before, is_for_makers=split is in_parts)
 
 
-def _with(parts: Parts, group: Group, before: UnitGraph, is_for_makers: bool) -> Split:
+def _with(parts: ConcatenationParts, group: Group, before: UnitGraph, is_for_makers: bool) -> Split:
     nodes = [new for node in before.graph.nodes for new in parts.nodes.get(node.name, (node,))]
     layouts = before.layouts | {node.name: node.layout for made in parts.nodes.values() for node in made}
     graph = replace(before.graph, nodes=nodes, buffers=layouts)

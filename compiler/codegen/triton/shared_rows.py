@@ -79,7 +79,7 @@ def draw_with_launch(writer: Writer, programs: int) -> None:
     writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
 
 
-class RowParts:
+class SharedRows:
     """Prints the sections of a plan whose rows several programs share."""
 
     def __init__(self, kernel: KernelFrame) -> None:
