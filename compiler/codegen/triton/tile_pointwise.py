@@ -7,9 +7,9 @@ from math import prod
 
 import torch
 
+from compiler.codegen.triton.fast_math import fast_program
 from compiler.codegen.triton.lengths import length_of
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
-from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.vectors import Moves, moves_of
 from compiler.codegen.triton.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last
 from compiler.devices import Device
@@ -18,8 +18,8 @@ from compiler.ir.size import hint, is_multiple
 from compiler.schedule.cost.shape import ALONE, SMALL
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.group import Group, Space
-from compiler.schedule.pieces import PIECE, is_walk
 from compiler.schedule.program.program import Program
+from compiler.schedule.vectors import VECTOR_BYTES, is_walk
 
 #: Elements that a thread takes at the most: of half types and bytes, beside elements of 32 bits, and where accesses
 #: have gaps; and accesses of which so few are no windows.
@@ -27,7 +27,7 @@ _MOST_AT_ONCE, _MOST_OF_WIDE, _MOST_APART, _FEW_ACCESSES = 16, 8, 4, 4
 #: Places from one element to the next that are a wide gap.
 _WIDE_GAP = 3
 #: Instructions of a thread that are fetched once for all warps.
-_LONGEST_TEXT = 1800
+_LARGEST_CODE = 1800
 #: Points of a side of a tile at the least, and of a run through several loops that is one.
 _SHORTEST_SIDE, _LEAST_RUN = 4, 32
 #: Points of a loop from which on lanes go along it.
@@ -75,7 +75,7 @@ _PROGRAMS_OF_LOOKED_UP = 8
 
 
 def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
-    program = short_program(group, storage)
+    program = fast_program(group, storage)
     accesses = accesses_of(program)
     dims = group.space.x
     if not dims:
@@ -98,7 +98,7 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
     if not moves.alone and _finds_much_by_row(program, accesses, dims, device):
         return _plan_row_by_row(program, dims)
     length = length_of(program)
-    at_once, warps = _of_long_text(*_at_once(accesses, moves, dims), length)
+    at_once, warps = _within_code_size(*_at_once(accesses, moves, dims), length)
     points = prod(hint(dim.size) for dim in dims)
     block, warps = _pointwise_block(points, accesses, at_once, warps, device)
     if (
@@ -211,7 +211,7 @@ def _looks_up_rows(program: Program, accesses: list[Access], dims: tuple[Dim, ..
 def _finds_much_by_row(program: Program, accesses: list[Access], dims: tuple[Dim, ...], device: Device) -> bool:
     """Whether many values are loaded that are the same for a long row, beside half types that lie along it."""
     is_fixed = len(dims) > 1 and all(isinstance(dim.size, int) for dim in dims)
-    if not is_fixed or hint(dims[-1].size) < _LONG_ROW or not is_multiple(dims[-1].size, PIECE // 2):
+    if not is_fixed or hint(dims[-1].size) < _LONG_ROW or not is_multiple(dims[-1].size, VECTOR_BYTES // 2):
         return False
     along = [a for a in accesses if dims[-1] in a.index.dims]
     by_row = [a for a in accesses if a.index.dims and a not in along and not a.index.indirections]
@@ -285,15 +285,15 @@ def _is_near(access: Access) -> bool:
     return hint(high - low) * access.itemsize <= NEAR_CACHE // 2
 
 
-def _of_long_text(at_once: int, warps: int, length: int) -> tuple[int, int]:
-    """As many elements as leave the text of a thread, which is `length` for each, where it is at hand; many warps that
-    go through it in step where elements are few, or of half types. On an H200 ten sines and ninety sums and products of
-    16,777,216 bfloat16 take 283 us by sixteen elements, 218 by four, 209 by four in programs of eight warps; but the
-    gradients of a loss of many labels in float32 53.3 by four warps and 56.4 by eight, twelve costly steps of 4,194,304
-    52.2 and 53.2, a pendulum's six sines of 2,097,152 15.7 and 15.9, and by eight elements 17.5; three powers for each
-    of 8,388,608 89 us by eight elements, 84 by four."""
+def _within_code_size(at_once: int, warps: int, length: int) -> tuple[int, int]:
+    """As many elements as keep the code size of a thread, `length` for each, within the instruction cache; many warps
+    that go through it in step where elements are few, or of half types. On an H200 ten sines and ninety sums and
+    products of 16,777,216 bfloat16 take 283 us by sixteen elements, 218 by four, 209 by four in programs of eight
+    warps; but the gradients of a loss of many labels in float32 53.3 by four warps and 56.4 by eight, twelve costly
+    steps of 4,194,304 52.2 and 53.2, a pendulum's six sines of 2,097,152 15.7 and 15.9, and by eight elements 17.5;
+    three powers for each of 8,388,608 89 us by eight elements, 84 by four."""
     few = at_once
-    while few > _FEW_AT_ONCE and few * length > _LONGEST_TEXT:
+    while few > _FEW_AT_ONCE and few * length > _LARGEST_CODE:
         few //= 2
     in_step = few <= _FEW_AT_ONCE or (few < at_once and at_once > _MOST_OF_WIDE)
     return few, max(warps, _MANY_WARPS) if in_step else warps

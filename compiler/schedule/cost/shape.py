@@ -21,9 +21,9 @@ from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
 from compiler.schedule.cost.columns import LINE, Columns, Walked, held_columns, most_parts, shares_of, streamed_columns
+from compiler.schedule.cost.cooperative import cooperative_reduction
 from compiler.schedule.cost.look_back import bytes_of_scans, chunks_of, may_look_back
 from compiler.schedule.cost.single_pass import passes_in_blocks
-from compiler.schedule.cost.team import team_for
 from compiler.schedule.cost.touches import Traffic
 from compiler.schedule.group import Group, Member
 
@@ -155,7 +155,7 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     in_blocks = passes_in_blocks(group, layouts) if group.single_pass else passes
     held = sum(sum(access in loads for loads in in_blocks) > 1 for access in reads)
     floats = exchanges_floats(group)
-    team = team_for(rows, size, held, itemsize, is_outer, device, floats) if may_be_in_teams(group) else None
+    team = cooperative_reduction(rows, size, held, itemsize, is_outer, device, floats) if may_cooperate(group) else None
     if team is not None and not is_mixed and len(in_blocks) > 1:
         programs = -(-rows // team.x_block) * team.size
         exchanges = (len(in_blocks) - writes_rows(group)) * team.waves(rows, device)
@@ -278,10 +278,10 @@ def _walked_bytes(group: Group, traffic: Traffic) -> tuple[int, int]:
     return along[True], along[False]
 
 
-def may_be_in_teams(group: Group) -> bool:
+def may_cooperate(group: Group) -> bool:
     """Whether a team of programs may hold a row of the group: nothing of it must happen in order or just once."""
     is_known = all(isinstance(dim.size, int) for dim in (*group.space.x, *group.space.r))
-    return group.in_teams and is_known and not (group.has_scan or group.across or group.updated)
+    return group.is_cooperative and is_known and not (group.has_scan or group.across or group.updated)
 
 
 def walked_of(group: Group, reads: frozenset[Access], dtypes: Mapping[str, torch.dtype]) -> Walked:

@@ -118,7 +118,7 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
   return inGroup("measured", figures);
 }
 
-/** Of the generated kernels alone, one after another: what library calls take is not foreseen. */
+/** Of the generated kernels alone, one after another: what library calls take is not predicted. */
 function predictedOf(shown: Report): Figure[] {
   const known = shown.graphs.map((graph) => graph.predicted_us).filter((us) => us != null);
   if (known.length === 0 || known.length < shown.graphs.length) return [];
