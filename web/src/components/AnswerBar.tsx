@@ -67,7 +67,9 @@ function FigureButton({ placed: { figure, state } }: { placed: Placed }) {
         {figure.value}
         {state === "known" && <FigureChange id={figure.id} />}
       </span>
-      <span class="figure-label">{figure.label}</span>
+      <span class="figure-label" title={figure.label}>
+        {figure.label}
+      </span>
     </button>
   );
 }
