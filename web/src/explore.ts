@@ -176,6 +176,7 @@ function follow(first: Report, mine: number, from: "from the start" | "from now 
     started: (limit) =>
       batch(() => {
         state.queuePosition.value = null;
+        state.stageSince.value = performance.now();
         // Whoever comes while it runs does not know when it began.
         state.time.value = { since: from === "from the start" ? performance.now() : null, limit };
       }),

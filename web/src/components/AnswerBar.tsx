@@ -118,13 +118,13 @@ function verdictOf(shown: Report): string {
   return `${place}${said}${/[.!?:]$/.test(said) ? "" : "."}`;
 }
 
-function Verdict() {
+function Verdict({ hasStale }: { hasStale: boolean }) {
   const shown = report.value;
   if (!shown) return <p class="verdict quiet">Paste PyTorch code on the left, or choose an example.</p>;
   return (
     <p class="verdict" data-tone={isWrong(shown) || isDoubted(shown) ? "bad" : undefined}>
-      {isFailed(shown) && <span class="status-chip">{STATUS_WORDS[shown.status as keyof typeof STATUS_WORDS]}</span>} {verdictOf(shown)}
-      {previous.value && !isRunning.value && <span class="quiet"> What is grey is from the previous version.</span>}
+      {isFailed(shown) && <span class="status-chip" data-status={shown.status}>{STATUS_WORDS[shown.status as keyof typeof STATUS_WORDS]}</span>} {verdictOf(shown)}
+      {hasStale && !isRunning.value && <span class="quiet"> What is grey is from the previous version.</span>}
     </p>
   );
 }
@@ -152,7 +152,7 @@ export function AnswerBar() {
         })}
       </div>
       <div class="answer-line">
-        {offline.value ? <Offline /> : (!isRunning.value || report.value?.summary.verdict) && <Verdict />}
+        {offline.value ? <Offline /> : (!isRunning.value || report.value?.summary.verdict) && <Verdict hasStale={showsPrevious.value || figures.some(({ state }) => state === "stale")} />}
         {isRunning.value && !offline.value && <Progress />}
         {isRunning.value && (
           <button type="button" class="stop" onClick={() => void stop()} data-action="stop">

@@ -4,16 +4,16 @@ import { Editor } from "./Editor";
 import { OptionsRow } from "./OptionsRow";
 import { exploreOrStop } from "./run";
 
+/** What the message under its line does not tell: what can be done, the rest of a long message, or one without a line. */
 function ErrorCard() {
   const shown = report.value;
   // What the reader stopped needs no explanation.
   const error = shown && isFailed(shown) && shown.status !== "cancelled" ? shown.error : null;
-  if (!error) return null;
+  if (!error || (error.line !== null && !error.hint && !error.message.includes("\n"))) return null;
   return (
     <div class="error-card" role="alert">
       <strong>{error.type}</strong>
-      {error.line !== null && ` at line ${error.line}`}
-      {error.stage && ` in ${error.stage}`}: <span class="error-text">{error.message}</span>
+      {error.line !== null && ` at line ${error.line}`}: <span class="error-text">{error.message}</span>
       {error.hint && <p class="hint">{error.hint}</p>}
     </div>
   );
