@@ -33,7 +33,8 @@ interface Placed {
 /** What is known, each in its place; where it is not, the one before, and where there was none, a dash. */
 function placed(now: Report | null, before: Report | null): Placed[] {
   const known = now ? figuresOf(now.summary, now) : [];
-  const old = before ? figuresOf(before.summary, before) : [];
+  // Beside a wrong result an older time would be read as its own.
+  const old = before && !(now && isWrong(now)) ? figuresOf(before.summary, before) : [];
   const ids = [...new Set([...known, ...PLACES, ...old].map(({ id }) => id))];
   return ids.map((id) => {
     const [current, stale] = [known, old].map((all) => all.find((one) => one.id === id));
