@@ -1,3 +1,4 @@
+import { isEmbedded } from "../embed";
 import { isFailed, isEdited, isRunning, report } from "../state";
 import { exploresWhileTyping, toggleExploring } from "../typing";
 import { Editor } from "./Editor";
@@ -19,6 +20,22 @@ function ErrorCard() {
   );
 }
 
+/** What explores, at once or after a pause. */
+function Ways() {
+  return (
+    <>
+      <label class="check push" title="Explore 0.7 s after the last change. Turn it off to explore with the button only.">
+        <input type="checkbox" checked={exploresWhileTyping.value} onChange={toggleExploring} />
+        while typing
+      </label>
+      <button type="button" class={isRunning.value ? "stop" : "primary"} onClick={exploreOrStop} data-action="explore">
+        {isRunning.value ? "Stop" : "Explore"}
+        <kbd>{isRunning.value ? "" : /Mac/.test(navigator.platform) ? "⌘↵" : "Ctrl ↵"}</kbd>
+      </button>
+    </>
+  );
+}
+
 export function EditorPane() {
   return (
     <section class="pane" id="pane-editor" data-pane="editor" aria-label="Snippet" tabIndex={-1}>
@@ -29,18 +46,11 @@ export function EditorPane() {
             edited
           </span>
         )}
-        <label class="check push" title="Explore 0.7 s after the last change. Turn it off to explore with the button only.">
-          <input type="checkbox" checked={exploresWhileTyping.value} onChange={toggleExploring} />
-          while typing
-        </label>
-        <button type="button" class={isRunning.value ? "stop" : "primary"} onClick={exploreOrStop} data-action="explore">
-          {isRunning.value ? "Stop" : "Explore"}
-          <kbd>{isRunning.value ? "" : /Mac/.test(navigator.platform) ? "⌘↵" : "Ctrl ↵"}</kbd>
-        </button>
+        {!isEmbedded() && <Ways />}
       </div>
       <Editor />
       <ErrorCard />
-      <OptionsRow />
+      {!isEmbedded() && <OptionsRow />}
     </section>
   );
 }
