@@ -162,7 +162,7 @@ export function AnswerBar() {
         )}
         {beside.value && (
           <button type="button" class="beside" data-testid="beside" onClick={() => openView("compare")}>
-            {["beside the other:", ...beside.value.differences, beside.value.verdict].join(" ")}
+            {`Beside the other: ${beside.value.verdict}`}
           </button>
         )}
         <GraphSelector />
