@@ -31,7 +31,7 @@ function contentOf(view: View): { stale: boolean; content: ComponentChildren } {
 /** Above the toolbar: the view whose word was clicked. */
 export function Drawer() {
   const view = viewShown();
-  if (!view) return isNarrow.value && phoneTab.value === "more" ? <Empty>A word below opens what it names.</Empty> : null;
+  if (!view) return isNarrow.value && phoneTab.value === "more" ? <Empty>Choose a view below.</Empty> : null;
   const { stale, content } = contentOf(view);
   return (
     <section class="pane" id="drawer" data-pane="drawer" data-view={view.id} aria-label={`Details: ${view.label}`} tabIndex={-1}>
