@@ -33,8 +33,8 @@ from compiler.lease import TimingTurns
 from compiler.options import Options, Timing
 from compiler.pipeline import Exploration, explore_size
 from compiler.report import Contestant
-from compiler.runtime.measure import Samples, is_measurable_difference
-from compiler.runtime.stopwatch import Stopwatch, stopwatch
+from compiler.runtime.timing.measure import Samples, is_measurable_difference
+from compiler.runtime.timing.stopwatch import Stopwatch, stopwatch
 from compiler.runtime.trial import record_arguments
 from compiler.snippet_changes import SnippetChanges
 
@@ -53,7 +53,7 @@ METHOD = (
     "same kernel on the same tensors, each with a cold L2 cache on a GPU. `nothing_us` is what the stopwatch shows of "
     "a call that launches nothing. Two runs of a contestant are within their spread where their medians differ by no "
     "more than the larger distance between the quartiles of the two; they are the same by the rule of "
-    "`compiler/runtime/noise.py` where no reader would be told that one is faster."
+    "`compiler/runtime/timing/noise.py` where no reader would be told that one is faster."
 )
 
 

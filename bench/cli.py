@@ -45,7 +45,7 @@ from bench.scheduling import suite as scheduling
 from bench.suite import CASES_OF_ONE_PROCESS, Progress, Request, run_suite
 from bench.train import OWN, TRAINING
 from bench.wide import WIDE
-from compiler.runtime.stopwatch import stopwatch
+from compiler.runtime.timing.stopwatch import stopwatch
 
 METHOD = (
     "Medians in milliseconds, contestants interleaved: {clock}. The floor is inputs read once plus outputs written "

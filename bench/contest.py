@@ -19,11 +19,11 @@ from bench.patterns import Case, Size
 from bench.turns import Turns
 from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
 from compiler.options import Timing
-from compiler.runtime.gradients import DRAWS
-from compiler.runtime.judge import is_correct
-from compiler.runtime.measure import Samples, is_measurable_difference, take_samples
-from compiler.runtime.stopwatch import Stopwatch
-from compiler.runtime.verify import relative_error, to_double
+from compiler.runtime.checking.gradients import DRAWS
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import relative_error, to_double
+from compiler.runtime.timing.measure import Samples, is_measurable_difference, take_samples
+from compiler.runtime.timing.stopwatch import Stopwatch
 
 CONTESTANTS = ("eager", "ours", "inductor_default", "inductor_reduce_overhead")
 #: TorchInductor's modes, by the contestant's name. The last two run where they are asked for: the first of them times
@@ -185,9 +185,9 @@ def fresh_caches() -> Iterator[None]:
     process compiled for something else is forgotten too."""
     from torch._inductor.utils import fresh_cache
 
-    from compiler.runtime.device_functions import function_texts
-    from compiler.runtime.launcher import launcher_library
-    from compiler.runtime.triton_source import forget_kernels
+    from compiler.runtime.host.launcher import launcher_library
+    from compiler.runtime.triton.device_functions import function_texts
+    from compiler.runtime.triton.source import forget_kernels
 
     # Parts of ours that are made once for a machine, with no kernel of any case in them.
     launcher_library()

@@ -16,9 +16,9 @@ import torch
 
 from compiler.devices import processor_name, usable_cores
 from compiler.environment import triton_version
-from compiler.runtime.clocks import device_state
-from compiler.runtime.measure import device_name
-from compiler.runtime.stopwatch import Stopwatch
+from compiler.runtime.timing.clocks import device_state
+from compiler.runtime.timing.measure import device_name
+from compiler.runtime.timing.stopwatch import Stopwatch
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -26,9 +26,9 @@ from compiler.compile import GraphCompilation, observed_compilations
 from compiler.options import Timing
 from compiler.padding import decide
 from compiler.padding.choice import PaddingChoice
-from compiler.runtime.measure import take_samples
-from compiler.runtime.stopwatch import stopwatch
-from compiler.runtime.verify import to_double
+from compiler.runtime.checking.verify import to_double
+from compiler.runtime.timing.measure import take_samples
+from compiler.runtime.timing.stopwatch import stopwatch
 
 #: Rows of the result that are compared with float64.
 CHECKED = 64

@@ -27,8 +27,8 @@ from compiler.codegen.triton.product import render_tiles
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.devices import device_for
 from compiler.options import Timing
-from compiler.runtime.measure import take_samples
-from compiler.runtime.stopwatch import Call, stopwatch
+from compiler.runtime.timing.measure import take_samples
+from compiler.runtime.timing.stopwatch import Call, stopwatch
 from compiler.schedule.cost.kernel import group_cost
 from compiler.schedule.group import Group
 from compiler.schedule.products.best_tile import tile_of, tiles_within
@@ -246,7 +246,7 @@ def _predict(compilation: GraphCompilation, device: torch.device, result: dict[s
 
 
 def _measure_tiles(compilation: GraphCompilation, device: torch.device, timing: Timing, result: dict[str, Any]) -> None:
-    from compiler.runtime.triton_launch import load_triton
+    from compiler.runtime.triton.launch import load_triton
 
     assert compilation.schedule is not None
     product, model = _product_of(compilation), device_for(device)

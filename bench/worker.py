@@ -30,7 +30,7 @@ from bench.train import TRAINING
 from bench.turns import Turns
 from bench.wide import WIDE
 from bench.wide.share import run_share
-from compiler.runtime.stopwatch import stopwatch
+from compiler.runtime.timing.stopwatch import stopwatch
 
 Send = Callable[..., None]
 #: Suites whose cases have no floor of bytes: whole models, of which a floor would say little.

@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from compiler.capture.aot import compile_through_aot
+from compiler.capture.autograd.aot import compile_through_aot
+from compiler.capture.autograd.repeated_writes import write_to_repeated_memory
+from compiler.capture.autograd.shared_memory import OverlappingWrite
 from compiler.capture.captured import Implementation, Phase
-from compiler.capture.read_outputs import Read
-from compiler.capture.repeated_writes import write_to_repeated_memory
-from compiler.capture.shared_memory import OverlappingWrite
+from compiler.capture.shortcuts.read_outputs import Read
+from compiler.capture.shortcuts.while_captured import shorten_captures_for
 from compiler.capture.torch_internals import is_forward_mode, leave_inductor_out_of_metrics, time_guards_as_they_are
-from compiler.capture.while_captured import shorten_captures_for
 from compiler.fx.fake_values import device_of
 from compiler.garbage import garbage_kept
 from compiler.options import Options

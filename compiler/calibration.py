@@ -22,7 +22,7 @@ import torch
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.devices import MEASURED_FIELDS, Device
-from compiler.runtime.stopwatch import Call, Stopwatch, stopwatch
+from compiler.runtime.timing.stopwatch import Call, Stopwatch, stopwatch
 from compiler.runtime.trial import record_arguments
 
 #: Elements of the large kernel, by kind of device: 2 GiB and 256 MiB are read and written.

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 
 from compiler.matched_kernels import KernelChange, matched, total
 from compiler.report import Contestant, Graph, Kernel, Report, ReportModel, WhatIf
-from compiler.runtime.noise import Spread, are_apart
+from compiler.runtime.timing.noise import Spread, are_apart
 from compiler.wording import byte_count, counted
 
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch.fx import GraphModule
 
+from compiler.capture.autograd.fixed_sizes import fix_sizes
+from compiler.capture.autograd.written_back import mark_updates, written_back
 from compiler.capture.captured import Implementation, Phase
-from compiler.capture.fixed_sizes import fix_sizes
-from compiler.capture.read_outputs import Read, soon_read
-from compiler.capture.written_back import mark_updates, written_back
+from compiler.capture.shortcuts.read_outputs import Read, soon_read
 from compiler.codegen.cpp.product import render_product
 from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.on_host import outputs_for_host
@@ -45,11 +45,11 @@ from compiler.padding.choice import PaddingChoice
 from compiler.padding.decide import pad_products
 from compiler.replay.choose import Compiled, Replayed, replayed_or_not
 from compiler.replay.decision import ReplayDecision
-from compiler.runtime.cpp_library import compile_kernels
+from compiler.runtime.cpp.library import compile_kernels
+from compiler.runtime.cpp.product_steps import product_launcher
 from compiler.runtime.executable import Executable, build_executable
-from compiler.runtime.flat import FlatCall
-from compiler.runtime.host_values import HostValue, has_host_values, host_value
-from compiler.runtime.product_steps import product_launcher
+from compiler.runtime.host.flat import FlatCall
+from compiler.runtime.host.host_values import HostValue, has_host_values, host_value
 from compiler.schedule.first_seed import counted_from, first_seed
 from compiler.schedule.group import Group
 from compiler.schedule.memory.plan import MemoryPlan, plan_memory
@@ -59,8 +59,8 @@ from compiler.schedule.scheduler import Schedule, schedule
 from compiler.schedule.wishes import NO_WISHES, OtherNames, Wishes, wishes_of
 
 if TYPE_CHECKING:
-    from compiler.runtime.graph_launchers import GraphLaunchers
-    from compiler.runtime.tuning import Tuning
+    from compiler.runtime.triton.graph_launchers import GraphLaunchers
+    from compiler.runtime.triton.tuning import Tuning
 
 
 @dataclass
@@ -246,7 +246,7 @@ class GraphCompilation:
         return {name: by_name[kernel.name] for name, kernel in self.primary.items()}
 
     def _no_launchers(self) -> GraphLaunchers:
-        from compiler.runtime.graph_launchers import GraphLaunchers
+        from compiler.runtime.triton.graph_launchers import GraphLaunchers
 
         assert self.schedule is not None
         device = torch.cuda.current_device() if self.runs_on.index is None else self.runs_on.index
@@ -274,8 +274,8 @@ class GraphCompilation:
 def have_helpers(graph: GraphModule) -> None:
     """Start what is done beside this process's own passes: what Triton makes once, and, where the graph is one of many
     kernels, other processes that compile."""
-    from compiler.runtime.compile_helpers import start_helpers_for
-    from compiler.runtime.triton_setup import begin_setting_up
+    from compiler.runtime.triton.compile_helpers import start_helpers_for
+    from compiler.runtime.triton.setup import begin_setting_up
 
     begin_setting_up()
     start_helpers_for(len(graph.graph.nodes))
@@ -283,7 +283,7 @@ def have_helpers(graph: GraphModule) -> None:
 
 def _tuning(device: torch.device, model: Device, loops: LoopGraph) -> Tuning:
     """Imported here: it loads Triton's launcher, for which there may be no use."""
-    from compiler.runtime.tuning import Tuning
+    from compiler.runtime.triton.tuning import Tuning
 
     return Tuning(device, model, loops.buffers)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compiler.capture.called import Called
+from compiler.capture.program.called import Called
 from compiler.options import Options
 from compiler.pipeline import OnStage, explore
 from compiler.report import Report

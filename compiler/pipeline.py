@@ -29,7 +29,7 @@ from __future__ import annotations
 from functools import partial
 
 from compiler import report as rep
-from compiler.capture.called import Called
+from compiler.capture.program.called import Called
 from compiler.lease import Lease, TimingTurns
 from compiler.options import Options
 from compiler.snippet_changes import SnippetChanges

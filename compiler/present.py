@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from compiler import report as rep
+from compiler.capture.autograd.repeats import removed_repeats
+from compiler.capture.autograd.without_effect import without_effect
 from compiler.capture.captured import CapturedGraph
 from compiler.capture.describe import describe_fx
-from compiler.capture.repeats import removed_repeats
-from compiler.capture.without_effect import without_effect
 from compiler.codegen.rendered import RenderedKernel, kernel_lines
 from compiler.codegen.triton.levels import describe_levels
 from compiler.codegen.wrapper import call_text
@@ -206,7 +206,7 @@ def _grid(rendered: RenderedKernel) -> list[int] | None:
 
 
 def _steps(product: Product, kernel: RenderedKernel) -> list[rep.KernelStep]:
-    """What a product's launch does on a CPU: see `compiler/runtime/product_steps.py`."""
+    """What a product's launch does on a CPU: see `compiler/runtime/cpp/product_steps.py`."""
     if kernel.language != "cpp":
         return []
     functions = [rep.KernelStep(function=step.name, buffers=list(step.parameters)) for step in kernel.steps]

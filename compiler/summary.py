@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from compiler.capture.captured import Capture
 from compiler.report import Contestant, Graph, Report, Summary, WrongResult
-from compiler.runtime.measure import is_measurable_difference
-from compiler.runtime.wrong_results import Checked, finite, largest
+from compiler.runtime.checking.wrong_results import Checked, finite, largest
+from compiler.runtime.timing.measure import is_measurable_difference
 from compiler.wording import counted
 
 

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from compiler.runtime.instruction_sets import UnknownInstructionSet, instruction_set
+from compiler.runtime.cpp.instruction_sets import UnknownInstructionSet, instruction_set
 from server.settings import GROUPS, Settings, WrongSettings, group, shown, unknown_variables
 
 ROOT = Path(__file__).resolve().parents[1]

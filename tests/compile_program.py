@@ -9,15 +9,15 @@ from typing import Any
 
 import torch
 
-from compiler.capture.aot import compile_through_aot
+from compiler.capture.autograd.aot import compile_through_aot
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.runtime.executable import build_executable
-from compiler.runtime.triton_interpreter import interpret
-from compiler.runtime.triton_offline import OfflineResult, compile_offline
+from compiler.runtime.interpreter.interpreter import interpret
+from compiler.runtime.triton.offline import OfflineResult, compile_offline
 from compiler.schedule.cost.moved import moved_by
 
 

@@ -10,7 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from bench.fusion.program import LARGE, Program, differentiable
-from compiler.capture.aot import compile_through_aot
+from compiler.capture.autograd.aot import compile_through_aot
 from compiler.compile import GraphCompilation
 from compiler.devices import Device, device_for
 from compiler.options import Options

@@ -25,8 +25,8 @@ from compiler.layout.price import (
     price_of_gradients,
 )
 from compiler.options import Timing
-from compiler.runtime.measure import take_samples
-from compiler.runtime.stopwatch import Stopwatch
+from compiler.runtime.timing.measure import take_samples
+from compiler.runtime.timing.stopwatch import Stopwatch
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 

@@ -24,7 +24,7 @@ from bench.suite import Progress, Request, run_suite
 from bench.table import cells, verdict, versions
 from compiler.devices import device_for
 from compiler.options import Timing
-from compiler.runtime.stopwatch import stopwatch
+from compiler.runtime.timing.stopwatch import stopwatch
 
 NETS = ("resnet", "mobilenet_v2", "convnext")
 BATCHES = (1, 32)

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from compiler.runtime.verify import leaves
+from compiler.runtime.checking.verify import leaves
 
 #: How many times eager's error ours may be.
 ALLOWED = 3.0

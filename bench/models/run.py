@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from bench.models.judge import named_tensors
 from bench.models.model import Model, loss_of
-from compiler.runtime.verify import to_double
+from compiler.runtime.checking.verify import to_double
 
 Outputs = Mapping[str, Any]
 Compile = Callable[[Any], Any]

@@ -31,7 +31,7 @@ from bench.models.compiled import Compiled
 from bench.models.judge import InDouble, Judgement, judge
 from bench.models.model import Model
 from bench.models.run import Run
-from compiler.capture.torch_trace import graph_break_reasons
+from compiler.capture.recording.torch_trace import graph_break_reasons
 from compiler.compile import observed_compilations
 
 #: Characters kept of what a failure says, from its end.

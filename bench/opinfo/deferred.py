@@ -22,7 +22,7 @@ from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule
 from torch.utils._pytree import tree_leaves
 
-from compiler.capture.aot import compile_through_aot
+from compiler.capture.autograd.aot import compile_through_aot
 from compiler.capture.torch_internals import lazy_backward_off
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
@@ -32,8 +32,8 @@ from compiler.devices import device_for
 from compiler.fx.fake_values import device_of
 from compiler.ir.nodes import ExternNode
 from compiler.options import Options
-from compiler.runtime.cpp_compiler import CompilationFailed
-from compiler.runtime.cpp_library import compile_kernels
+from compiler.runtime.cpp.compiler import CompilationFailed
+from compiler.runtime.cpp.library import compile_kernels
 from compiler.runtime.executable import build_executable
 
 

@@ -27,7 +27,7 @@ from bench.predictions.programs import Program, programs, record
 from bench.predictions.scatter import draw
 from bench.predictions.summary import summarise, tables
 from compiler.devices import device_for
-from compiler.runtime.stopwatch import stopwatch
+from compiler.runtime.timing.stopwatch import stopwatch
 
 METHOD = (
     "Every kernel is timed alone, and each way of a choice as a whole, in interleaved rounds: {clock}. Medians of at "

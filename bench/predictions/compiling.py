@@ -15,7 +15,7 @@ import torch
 from bench.contest import sentence_of
 from compiler.codegen.rendered import RenderedKernel
 from compiler.devices import usable_cores
-from compiler.runtime.triton_launch import load_triton
+from compiler.runtime.triton.launch import load_triton
 
 
 class Compilers:

@@ -12,7 +12,7 @@ import torch
 from bench.patterns import PATTERNS, Case, Size
 from bench.predictions.micro import CHOICES, SINGLE
 from bench.snippets import FOLDER
-from compiler.capture.aot import compile_through_aot
+from compiler.capture.autograd.aot import compile_through_aot
 from compiler.capture.capture import capture
 from compiler.capture.captured import GraphRunner, Phase
 from compiler.options import Options

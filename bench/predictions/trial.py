@@ -12,10 +12,10 @@ from bench.predictions.classes import class_of
 from bench.predictions.kernels import MeasuredKernel, PlannedGraph, arguments_of, buffer_values
 from compiler.codegen.rendered import RenderedKernel
 from compiler.options import Timing
-from compiler.runtime.cpp_library import compile_kernels
-from compiler.runtime.measure import Samples, take_samples
-from compiler.runtime.stopwatch import Call, stopwatch
-from compiler.runtime.triton_launch import load_triton
+from compiler.runtime.cpp.library import compile_kernels
+from compiler.runtime.timing.measure import Samples, take_samples
+from compiler.runtime.timing.stopwatch import Call, stopwatch
+from compiler.runtime.triton.launch import load_triton
 from compiler.schedule.cost.kernel import cost_parts, group_cost
 from compiler.schedule.records.choices import Choice
 

@@ -19,9 +19,9 @@ from torch._functorch.aot_autograd import aot_function
 
 from bench.programs.program import Program, namespace
 from compiler.backend import BoxedGraph
-from compiler.capture.aot import compile_through_aot
+from compiler.capture.autograd.aot import compile_through_aot
+from compiler.capture.autograd.fixed_sizes import fix_sizes
 from compiler.capture.captured import GraphRunner, Phase
-from compiler.capture.fixed_sizes import fix_sizes
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation, compile_graph, observed_compilations
@@ -31,7 +31,7 @@ from compiler.ir.size import Undecided
 from compiler.lowering.decompositions import decompositions
 from compiler.lowering.unsupported import OpenSizesUnsupported
 from compiler.options import Options
-from compiler.runtime.cpp_library import compile_kernels
+from compiler.runtime.cpp.library import compile_kernels
 from compiler.runtime.executable import build_executable
 from compiler.schedule.group import Group
 

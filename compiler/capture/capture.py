@@ -12,20 +12,20 @@ from collections.abc import Iterator
 import torch
 
 from compiler.budget import TIME_LIMIT, UNLIMITED, Budget, OutOfTime, in_seconds
-from compiler.capture.aot import JointPass
-from compiler.capture.called import Called
+from compiler.capture.autograd.aot import JointPass
 from compiler.capture.captured import Capture
-from compiler.capture.device import is_gpu_wanted, makes_tensors_in_functions
-from compiler.capture.errors import hint_only_compiled, report_error
-from compiler.capture.forms import Explorer, NothingToExploreError
-from compiler.capture.inputs import NoInputsFitError
-from compiler.capture.intercept import Interception
-from compiler.capture.output import OutputRecorder
-from compiler.capture.recorder import Recorder
-from compiler.capture.replay import restored_state
-from compiler.capture.snippet import Snippet, as_main, parse_snippet, run_snippet, snippet_of
+from compiler.capture.diagnosis.errors import hint_only_compiled, report_error
+from compiler.capture.program.called import Called
+from compiler.capture.program.device import is_gpu_wanted, makes_tensors_in_functions
+from compiler.capture.program.forms import Explorer, NothingToExploreError
+from compiler.capture.program.inputs import NoInputsFitError
+from compiler.capture.program.output import OutputRecorder
+from compiler.capture.program.snippet import Snippet, as_main, parse_snippet, run_snippet, snippet_of
+from compiler.capture.recording.intercept import Interception
+from compiler.capture.recording.recorder import Recorder
+from compiler.capture.recording.torch_trace import quiet_logs
 from compiler.capture.torch_internals import is_error_of_compiler, lazy_backward_off, reset_dynamo
-from compiler.capture.torch_trace import quiet_logs
+from compiler.capture.torch_state import restored_state
 from compiler.options import Options
 from compiler.report import Error
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges

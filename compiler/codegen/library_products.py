@@ -4,7 +4,8 @@
                                           library_mm(x, weight, mm)
 
 What torch finds out at every call (shapes, strides, which operand lies transposed) is known when the wrapper is made.
-What may change between calls (its settings, the stream, the addresses) is left to `compiler.runtime.library_products`.
+What may change between calls (its settings, the stream, the addresses) is left to
+`compiler.runtime.host.library_products`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ scope. `empty` allocates on the graph's device, `draw_seeds` fills a tensor from
 like launch a product of matrices in the library (`library_products.py`), `view` makes a strided view (`alias` one to
 return of memory that somebody else has too), `reuse` gives a buffer freed storage for elements of another dtype. For
 the same dtype a view of the freed tensor does, or itself. `lt_on_host` gets the value of `lt` to the host
-(`compiler/runtime/host_values.py`).
+(`compiler/runtime/host/host_values.py`).
 """
 
 from __future__ import annotations

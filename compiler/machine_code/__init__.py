@@ -7,7 +7,7 @@ cpp             the C++ compiler's assembly, and what it made vectors of
 instructions    what instructions do: their mix, the width of loads and stores, matrix units
 occupancy       how many warps a multiprocessor holds, by NVIDIA's rules
 
-The text of each level, with the source's line of each of its lines, is made by `runtime/code_texts.py`.
+The text of each level, with the source's line of each of its lines, is made by `runtime/triton/code_texts.py`.
 
 The text may be anybody's: it is only compiled where snippets are run. `of_report` and the report's models import no
 torch: the service uses them.

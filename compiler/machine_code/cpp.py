@@ -16,10 +16,10 @@ from pathlib import Path
 
 from compiler.options import KernelToCompile
 from compiler.report import CodeLevel, MachineCode, VectorLoop, VectorRemark
-from compiler.runtime import code_texts as texts
-from compiler.runtime.code_texts import SourceFile
-from compiler.runtime.cpp_compiler import INCLUDE, CompilationFailed, compiler, flags, is_gcc
-from compiler.runtime.instruction_sets import architecture
+from compiler.runtime.cpp.compiler import INCLUDE, CompilationFailed, compiler, flags, is_gcc
+from compiler.runtime.cpp.instruction_sets import architecture
+from compiler.runtime.triton import code_texts as texts
+from compiler.runtime.triton.code_texts import SourceFile
 
 _FILE = "kernel.cpp"
 _SECONDS = 120

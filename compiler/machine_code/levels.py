@@ -12,7 +12,7 @@ from compiler import report as rep
 from compiler.environment import compiler_version, triton_version
 from compiler.machine_code.cpp import cpp_levels
 from compiler.options import KernelToCompile, Options
-from compiler.runtime.cpp_compiler import CompilationFailed, CompilerMissing
+from compiler.runtime.cpp.compiler import CompilationFailed, CompilerMissing
 
 STAGE = "compile"
 

@@ -1,7 +1,7 @@
 """Triton's levels of one kernel: what it hands from one of its compilers to the next, down to the machine's code.
 
 NVIDIA's assembler and disassembler come with Triton, AMD's assembler is a part of it; none of them needs a GPU. What
-is compiled is what a launch on that GPU would compile, by the same passes (see `runtime/triton_stages.py`).
+is compiled is what a launch on that GPU would compile, by the same passes (see `runtime/triton/stages.py`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from compiler.machine_code.instructions import of_level
 from compiler.machine_code.occupancy import occupancy
 from compiler.options import KernelToCompile
 from compiler.report import MachineCode, Pass
-from compiler.runtime import code_texts as texts
-from compiler.runtime.assembler import without_limit
-from compiler.runtime.code_texts import SourceFile
-from compiler.runtime.triton_offline import as_launched
-from compiler.runtime.triton_text import TritonKernel, WrongKernel
+from compiler.runtime.triton import code_texts as texts
+from compiler.runtime.triton.assembler import without_limit
+from compiler.runtime.triton.code_texts import SourceFile
+from compiler.runtime.triton.offline import as_launched
+from compiler.runtime.triton.text import TritonKernel, WrongKernel
 
 #: Lines of one pass's difference that are shown, and characters of all of them together.
 MOST_DIFFERENT, MOST_OF_PASSES = 400, 400_000
@@ -70,7 +70,7 @@ def read_kernel(source: str, wanted: KernelToCompile, file: str) -> TritonKernel
         from compiler.peer import kernel_text
 
         return kernel_text.read_kernel(source, wanted.name, file)
-    from compiler.runtime.triton_text import execute
+    from compiler.runtime.triton.text import execute
 
     function: Any = execute(source, file, wanted.name).get(wanted.name)
     if not hasattr(function, "arg_names"):
@@ -101,8 +101,8 @@ def compiled_by_triton(source: str, kernel: TritonKernel, target: str) -> Any:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from compiler.runtime.triton_cache import through_cache
-    from compiler.runtime.triton_library import library_options
+    from compiler.runtime.triton.cache import through_cache
+    from compiler.runtime.triton.library import library_options
 
     is_amd = target.startswith("gfx")
     gpu = GPUTarget("hip", target, _AMD_WARP) if is_amd else GPUTarget("cuda", int(target.removeprefix("sm_")), 32)

@@ -29,10 +29,10 @@ from compiler.peer.errors import References, errors_of_calls
 from compiler.peer.inductor import ExploredPeer, Recording, compiling_quickly, explore_peer
 from compiler.peer.our_terms import Translation
 from compiler.report import CompilePhaseName, ContestantOutcome, Graph, Peer, TimingResult, WrongResult
-from compiler.runtime.gradients import graphs_of
-from compiler.runtime.measure import measure
+from compiler.runtime.checking.gradients import graphs_of
+from compiler.runtime.checking.wrong_results import checked_call, finite, largest
+from compiler.runtime.timing.measure import measure
 from compiler.runtime.trial import call_of_all
-from compiler.runtime.wrong_results import checked_call, finite, largest
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
 #: A function that runs an entry, after its first call, and what was heard of it.

@@ -1,8 +1,9 @@
 """How far everybody is from float64, output by output, for several seeds of the inputs.
 
 The first is the snippet's own: what its calls were given. For each further one the arguments are drawn anew, as
-`runtime/gradients.py` says, and everybody runs on them: eager, ours, and whoever else compiled the calls. They are no
-part of the verdict, which is of the calls that the snippet makes: what is wrong for another seed is told beside it.
+`runtime/checking/gradients.py` says, and everybody runs on them: eager, ours, and whoever else compiled the calls. They
+are no part of the verdict, which is of the calls that the snippet makes: what is wrong for another seed is told beside
+it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from compiler.budget import Budget, OutOfTime
 from compiler.capture.captured import Capture
 from compiler.capture.reference import is_random
 from compiler.report import CallErrors, ContestantErrors
-from compiler.runtime.gradients import CallReference, CheckedCall, graphs_of, reference_of
-from compiler.runtime.wrong_results import element_errors
+from compiler.runtime.checking.gradients import CallReference, CheckedCall, graphs_of, reference_of
+from compiler.runtime.checking.wrong_results import element_errors
 from compiler.snippet_changes import SnippetChanges
 from compiler.wording import counted
 

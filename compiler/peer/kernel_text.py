@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from unittest import mock
 
-from compiler.runtime.triton_text import TritonKernel, WrongKernel, execute
+from compiler.runtime.triton.text import TritonKernel, WrongKernel, execute
 
 
 def read_kernel(source: str, name: str, file: str) -> TritonKernel:

@@ -56,7 +56,7 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
     if choice == "auto" and graph.memory.peak_bytes > MOST_MEMORY * graph.model.memory_bytes:
         return ReplayDecision("replay.memory", {"peak_bytes": graph.memory.peak_bytes})
     from compiler.replay.recorder import CudaRecorder
-    from compiler.runtime.triton_launch import TritonLauncher
+    from compiler.runtime.triton.launch import TritonLauncher
 
     number = torch.cuda.current_device() if graph.device.index is None else graph.device.index
     launchers = [kernel for kernel in graph.kernels.values() if isinstance(kernel, TritonLauncher)]

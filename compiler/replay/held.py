@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 import torch
 
-from compiler.runtime.quick_torch import view
+from compiler.runtime.host.quick_torch import view
 
 #: How many tensors share the memory at an address of torch's own record of it; None where this torch does not tell.
 users_of_memory: Callable[[int], int] | None = getattr(torch._C, "_storage_Use_Count", None)

@@ -17,7 +17,7 @@ import torch
 
 from compiler.replay.held import Held, bare
 from compiler.replay.price import FEWEST_TOGETHER, Copies
-from compiler.runtime.quick_torch import alias, allocator
+from compiler.runtime.host.quick_torch import alias, allocator
 
 LaunchTail = Callable[[list[Any], list[Any]], list[Any]]
 

@@ -28,9 +28,9 @@ from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import addresses_of
 from compiler.replay.price import Times
 from compiler.replay.recording import Call, CannotRecord
-from compiler.runtime import library_products
-from compiler.runtime.launcher import address_test, new_stream
-from compiler.runtime.triton_launch import TritonLauncher
+from compiler.runtime.host import library_products
+from compiler.runtime.host.launcher import address_test, new_stream
+from compiler.runtime.triton.launch import TritonLauncher
 
 
 @dataclass

@@ -11,7 +11,7 @@ from compiler.report import Graph, Kernel, KernelArtifact, KernelStep
 from compiler.reproducer.formula import call_on_tensors
 from compiler.reproducer.sizes import Layout
 from compiler.reproducer.texts import BUILD_CPP
-from compiler.runtime.cpp_compiler import portable_flags
+from compiler.runtime.cpp.compiler import portable_flags
 
 _HEADERS = Path(__file__).resolve().parents[1] / "codegen" / "cpp" / "include"
 _OWN_HEADER = re.compile(r'^#include "([\w.]+)"[^\n]*\n', re.MULTILINE)

@@ -12,18 +12,18 @@ from typing import Any, Protocol
 
 import torch
 
-from compiler.capture.unmet_sizes import UnmetSize
+from compiler.capture.autograd.unmet_sizes import UnmetSize
 from compiler.codegen.library_products import library_products
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import variable
 from compiler.ir.formulas import FUNCTIONS
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.loop_builder import SEEDS
-from compiler.runtime.flat import FlatCall, flat_call
-from compiler.runtime.host_values import HostValue
-from compiler.runtime.library_products import product_launch
-from compiler.runtime.quick_torch import alias, allocator, view
-from compiler.runtime.seeds import seed_drawer
+from compiler.runtime.host.flat import FlatCall, flat_call
+from compiler.runtime.host.host_values import HostValue
+from compiler.runtime.host.library_products import product_launch
+from compiler.runtime.host.quick_torch import alias, allocator, view
+from compiler.runtime.host.seeds import seed_drawer
 from compiler.schedule.scheduler import Schedule
 
 _serial = count()

@@ -10,10 +10,10 @@ from __future__ import annotations
 import importlib
 from contextlib import suppress
 
-from compiler.runtime.cpp_compiler import CompilerMissing, machine
-from compiler.runtime.device_functions import UnknownLibrary, function_texts
-from compiler.runtime.launcher import launcher_library
-from compiler.runtime.triton_setup import hash_of_triton
+from compiler.runtime.cpp.compiler import CompilerMissing, machine
+from compiler.runtime.host.launcher import launcher_library
+from compiler.runtime.triton.device_functions import UnknownLibrary, function_texts
+from compiler.runtime.triton.setup import hash_of_triton
 
 for name in (
     "compiler.lowering.decompositions",

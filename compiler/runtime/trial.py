@@ -19,13 +19,13 @@ from compiler.capture.rounding_noise import RoundingNoise
 from compiler.capture.slow_products import products_in_float32
 from compiler.codegen.rendered import lines_through
 from compiler.options import Timing
+from compiler.runtime.checking.gradients import DRAWS
+from compiler.runtime.checking.judge import TOLERANCE, judge, judge_forms
+from compiler.runtime.checking.rewrite_check import error_of_rewrite
+from compiler.runtime.checking.wrong_results import Checked, checked_graph, largest
 from compiler.runtime.executable import CompiledGraph, Executable, build_executable
-from compiler.runtime.gradients import DRAWS
-from compiler.runtime.judge import TOLERANCE, judge, judge_forms
-from compiler.runtime.measure import measure
-from compiler.runtime.rewrite_check import error_of_rewrite
-from compiler.runtime.triton_offline import ptx_lines, source_file
-from compiler.runtime.wrong_results import Checked, checked_graph, largest
+from compiler.runtime.timing.measure import measure
+from compiler.runtime.triton.offline import ptx_lines, source_file
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
 #: What a reader can do about it.

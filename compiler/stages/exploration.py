@@ -16,15 +16,15 @@ import torch
 
 from compiler import report as rep
 from compiler.budget import TIME_LIMIT, Budget, in_seconds
-from compiler.capture.called import Called
 from compiler.capture.captured import Capture
+from compiler.capture.program.called import Called
 from compiler.defects import message_of
 from compiler.devices import device_for
 from compiler.environment import describe_environment
 from compiler.failures import error_of
 from compiler.lease import TimingTurns
 from compiler.options import Options
-from compiler.runtime.wrong_results import Checked, is_wrong
+from compiler.runtime.checking.wrong_results import Checked, is_wrong
 from compiler.snippet_changes import SnippetChanges
 from compiler.stages.graphs import Graphs, Work
 from compiler.stages.shares import Shares

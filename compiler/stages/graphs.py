@@ -9,8 +9,8 @@ from compiler import compile_phases
 from compiler import report as rep
 from compiler.capture.captured import Capture, CapturedGraph
 from compiler.compile import GraphCompilation
-from compiler.runtime.kernel_times import KernelTimes
-from compiler.runtime.wrong_results import graphs_without_times, withhold_times
+from compiler.runtime.checking.wrong_results import graphs_without_times, withhold_times
+from compiler.runtime.timing.kernel_times import KernelTimes
 
 
 @dataclass

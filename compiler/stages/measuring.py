@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from compiler.budget import PLANNED, OutOfTime
 from compiler.present import present_replay
-from compiler.runtime.kernel_times import KernelTimes, beside_calls, measure_kernels, note_times
+from compiler.runtime.timing.kernel_times import KernelTimes, beside_calls, measure_kernels, note_times
 from compiler.runtime.trial import call_of_all, measure_entries
 from compiler.stages.exploration import Exploration, silenced
 from compiler.stages.graphs import Graphs, Timed, Work
@@ -99,7 +99,7 @@ def _note_left_out(exploration: Exploration, right: list[Work]) -> None:
 
 def _record(exploration: Exploration, graphs: Graphs, right: list[Work]) -> None:
     """What the profiler cannot record is told, and takes nothing from what was measured."""
-    from compiler.runtime.tracing import call_of_graph, recorded
+    from compiler.runtime.timing.tracing import call_of_graph, recorded
 
     entries = graphs.capture.timed_entries
     calls = [("eager", call_of_all(entries, [entry.eager for entry in entries]))]

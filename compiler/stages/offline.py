@@ -14,11 +14,11 @@ from compiler import report as rep
 from compiler.budget import UNLIMITED, Budget
 from compiler.codegen.rendered import RenderedKernel, kernel_lines, lines_through
 from compiler.compile import GraphCompilation
-from compiler.runtime.interpreted_work import TooMuchWork
+from compiler.runtime.checking.verify import relative_error
+from compiler.runtime.interpreter.interpreter import interpret, interpreting, programs
+from compiler.runtime.interpreter.work import TooMuchWork
 from compiler.runtime.trial import Launch, record_launches
-from compiler.runtime.triton_interpreter import interpret, interpreting, programs
-from compiler.runtime.triton_offline import compile_offline
-from compiler.runtime.verify import relative_error
+from compiler.runtime.triton.offline import compile_offline
 
 #: Why a kernel of a large graph is not looked at.
 NO_TIME = "the time for it was up"

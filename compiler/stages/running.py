@@ -5,9 +5,9 @@ from __future__ import annotations
 from compiler.budget import OutOfTime
 from compiler.capture.slow_products import products_in_float32
 from compiler.present import present_replay
-from compiler.runtime.gradients import CheckedCall, check_training
+from compiler.runtime.checking.gradients import CheckedCall, check_training
+from compiler.runtime.checking.wrong_results import checked_call, gradient_checks
 from compiler.runtime.trial import note_resources, verify_graph
-from compiler.runtime.wrong_results import checked_call, gradient_checks
 from compiler.stages.exploration import Exploration, silenced
 from compiler.stages.graphs import Graphs, Work
 from compiler.stages.offline import check_by_emulation

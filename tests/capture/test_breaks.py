@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.capture.break_kinds import BREAK_KINDS, kind_of_break
+from compiler.capture.diagnosis.break_kinds import BREAK_KINDS, kind_of_break
 from tests.capture.broken_programs import BROKEN, program
 from tests.capture.programs import captured, captured_source
 

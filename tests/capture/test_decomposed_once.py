@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 
-from compiler.capture import aot
-from compiler.capture.aot import compile_through_aot
-from compiler.capture.decomposed_once import decomposed_once
+from compiler.capture.autograd import aot
+from compiler.capture.autograd.aot import compile_through_aot
+from compiler.capture.shortcuts.decomposed_once import decomposed_once
 from compiler.lowering.decompositions import decompositions
 
 aten = torch.ops.aten

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from compiler.backend import fusionscope
-from compiler.capture.errors import hint_for
+from compiler.capture.diagnosis.errors import hint_for
 from tests.capture.programs import captured_source
 
 PROGRAM = """import torch

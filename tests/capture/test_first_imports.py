@@ -16,16 +16,16 @@ from torch._dynamo import utils as dynamo_utils
 from torch._dynamo.variables.higher_order_ops import LocalMapWrappedHigherOrderVariable as Wrapped
 from torch._export import utils as export_utils
 
+from compiler.capture.shortcuts.while_captured import shorten_captures_for
 from compiler.capture.torch_internals import unlogged_aot_autograd
-from compiler.capture.while_captured import shorten_captures_for
 from compiler.lowering import decompositions
 
 FIRST_CALL = """
 import sys
 import torch
 from torch import nn
-from compiler.capture.aot import compile_through_aot
-from compiler.capture.while_captured import shorten_captures_for
+from compiler.capture.autograd.aot import compile_through_aot
+from compiler.capture.shortcuts.while_captured import shorten_captures_for
 
 def backend(graph, inputs):
     return compile_through_aot(graph, inputs, lambda part, phase: part.forward)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from compiler.capture import reference_run
-from compiler.capture.device import makes_tensors_in_functions
+from compiler.capture.program.device import makes_tensors_in_functions
 from tests.capture.programs import captured_source, targets
 
 MODULE = """
@@ -242,7 +242,7 @@ def test_graph_that_cannot_be_captured_does_not_stop_the_snippet(monkeypatch: py
     def fail(*_: object) -> None:
         raise NotImplementedError("no such operator")
 
-    monkeypatch.setattr("compiler.capture.recorder.compile_through_aot", fail)
+    monkeypatch.setattr("compiler.capture.recording.recorder.compile_through_aot", fail)
     capture = captured_source("import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(2)))\n")
     assert capture.output == "tensor([2., 2.])\n"
     assert capture.error is not None and capture.error.message == "no such operator"

@@ -14,8 +14,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from compiler.capture.formulas_once import formulas_once
-from compiler.capture.kinds_checked_once import kinds_checked_once
+from compiler.capture.shortcuts.formulas_once import formulas_once
+from compiler.capture.shortcuts.kinds_checked_once import kinds_checked_once
 
 Operation = Callable[[Any, Any], Any]
 OPERATIONS: list[Operation] = [

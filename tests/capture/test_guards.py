@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.capture.comparisons import compared_value, fails_comparison
-from compiler.capture.guards import MOST_GUARDS
-from compiler.capture.sources import words_of
+from compiler.capture.diagnosis.comparisons import compared_value, fails_comparison
+from compiler.capture.diagnosis.guards import MOST_GUARDS
+from compiler.capture.diagnosis.sources import words_of
 from compiler.report import Guard
 from tests.capture.programs import captured_source
 

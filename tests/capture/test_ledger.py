@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from compiler.capture import artefacts, ledger
 from compiler.capture.captured import Capture
-from compiler.capture.ledger import Ledger
-from compiler.capture.recorder import Recorder
+from compiler.capture.recording import artefacts, ledger
+from compiler.capture.recording.ledger import Ledger
+from compiler.capture.recording.recorder import Recorder
+from compiler.capture.recording.torch_trace import TraceRecord
 from compiler.capture.torch_internals import reset_dynamo
-from compiler.capture.torch_trace import TraceRecord
 from tests.capture.programs import captured, captured_source
 
 DYNAMIC = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.capture.naming import user_name
+from compiler.capture.autograd.naming import user_name
 
 
 @pytest.mark.parametrize(

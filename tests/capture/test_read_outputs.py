@@ -12,9 +12,9 @@ from torch import Tensor
 
 import compiler.compile as compile_module
 from compiler.backend import fusionscope
-from compiler.capture.read_outputs import outputs_only_read
-from compiler.capture.torch_trace import bytecode_seen
-from compiler.runtime.host_values import HostValue
+from compiler.capture.recording.torch_trace import bytecode_seen
+from compiler.capture.shortcuts.read_outputs import outputs_only_read
+from compiler.runtime.host.host_values import HostValue
 
 A, B = torch.arange(1.0, 7.0), torch.linspace(-1, 3, 6)
 

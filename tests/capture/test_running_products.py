@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from compiler.capture.running_products import gradient_of_running_product
+from compiler.capture.autograd.running_products import gradient_of_running_product
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])

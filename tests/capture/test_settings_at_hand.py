@@ -13,7 +13,7 @@ import torch
 from torch._dynamo import config
 from torch.fx.experimental import _config as sizes
 
-from compiler.capture.settings_at_hand import settings_at_hand
+from compiler.capture.shortcuts.settings_at_hand import settings_at_hand
 
 
 @pytest.fixture(params=[False, True])
@@ -131,7 +131,7 @@ def test_a_capture_obeys_a_setting_that_is_changed_in_it() -> None:
         seen.append(config.recompile_limit)
         return graph.forward
 
-    from compiler.capture.while_captured import shorten_captures_for
+    from compiler.capture.shortcuts.while_captured import shorten_captures_for
 
     shorten_captures_for(backend)
     torch._dynamo.reset()

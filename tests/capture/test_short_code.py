@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from compiler.backend import fusionscope
-from compiler.capture import short_code
-from compiler.capture.short_code import shortened
-from compiler.capture.torch_trace import bytecode_seen
+from compiler.capture.recording.torch_trace import bytecode_seen
+from compiler.capture.shortcuts import short_code
+from compiler.capture.shortcuts.short_code import shortened
 from tests.capture.test_read_outputs import A, B, branch, item, loop, negated_branch, unbroken
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from compiler.backend import fusionscope
-from compiler.capture.torch_trace import bytecode_seen
+from compiler.capture.recording.torch_trace import bytecode_seen
 
 X = torch.arange(6.0).reshape(2, 3)
 

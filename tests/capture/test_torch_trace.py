@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.capture.recording.torch_trace import TraceListener, TraceRecord, bytecode_seen
 from compiler.capture.torch_internals import reset_dynamo
-from compiler.capture.torch_trace import TraceListener, TraceRecord, bytecode_seen
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,10 @@ from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
 from compiler.backend import fusionscope
-from compiler.capture import aot, traced_once
-from compiler.capture.aot import compile_through_aot
-from compiler.capture.traced_once import Unlike, may_be_traced_once
+from compiler.capture.autograd import aot
+from compiler.capture.autograd.aot import compile_through_aot
+from compiler.capture.shortcuts import traced_once
+from compiler.capture.shortcuts.traced_once import Unlike, may_be_traced_once
 from tests.capture.test_decomposed_once import NOT_TOLD, told
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from compiler.capture import CapturedGraph, reference_run
-from compiler.capture.repeats import removed_repeats
-from compiler.capture.training import saved_for_backward
+from compiler.capture.autograd.repeats import removed_repeats
+from compiler.capture.autograd.training import saved_for_backward
 from tests.capture.programs import captured, captured_source
 
 _GATED = """import torch

@@ -14,10 +14,10 @@ from torch import Tensor, fx
 from torch._dynamo import output_graph, symbolic_convert
 from torch._dynamo import utils as dynamo_utils
 
-from compiler.capture import while_captured
+from compiler.capture.recording.torch_trace import TraceListener
+from compiler.capture.shortcuts import while_captured
+from compiler.capture.shortcuts.while_captured import shorten_captures_for
 from compiler.capture.torch_internals import guards_see_changed_tensors
-from compiler.capture.torch_trace import TraceListener
-from compiler.capture.while_captured import shorten_captures_for
 from tests.capture.test_decomposed_once import told
 from tests.capture.test_traced_once import FUNCTIONS, Blocks
 

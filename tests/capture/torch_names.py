@@ -13,8 +13,8 @@ RELEASES = {"2.11": "3.6", "2.12": "3.7", "2.13": "3.7"}
 
 EVERYWHERE = ("compiler/", "server/", "bench/")
 INTERNALS = ("compiler/capture/torch_internals.py",)
-TRACE = ("compiler/capture/torch_trace.py",)
-THIN = ("compiler/capture/thin_calls.py",)
+TRACE = ("compiler/capture/recording/torch_trace.py",)
+THIN = ("compiler/capture/shortcuts/thin_calls.py",)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ TABLE = (
         _names("torch._guards", "CompileContext.try_get TracingContext.try_get"),
     ),
     Taken(
-        ("compiler/capture/short_code.py",),
+        ("compiler/capture/shortcuts/short_code.py",),
         "put instructions together for each version of Python",
         _names(
             "torch._dynamo.bytecode_transformation",
@@ -94,17 +94,17 @@ TABLE = (
         _names("torch._subclasses.fake_tensor", "unset_fake_temporarily FakeTensor FakeTensorMode"),
     ),
     Taken(
-        ("compiler/capture/repeated_writes.py",),
+        ("compiler/capture/autograd/repeated_writes.py",),
         "tell tensors that do not tell their memory",
         _names("torch._C._functorch", "is_functorch_wrapped_tensor"),
     ),
     Taken(
-        ("compiler/capture/written_again.py",),
+        ("compiler/capture/shortcuts/written_again.py",),
         "know the values that a graph is traced with, and make others like them",
         _names("torch._subclasses.fake_tensor", "FakeTensor in_kernel_invocation_manager"),
     ),
     Taken(
-        ("compiler/capture/while_captured.py",),
+        ("compiler/capture/shortcuts/while_captured.py",),
         "do less while Dynamo captures: run equal calls once, look up names for a log that is on",
         (
             "torch._subclasses.fake_tensor.FakeTensor",
@@ -121,7 +121,7 @@ TABLE = (
         ("torch.fx._lazy_graph_module._make_graph_module",),
     ),
     Taken(
-        ("compiler/capture/settings_at_hand.py",),
+        ("compiler/capture/shortcuts/settings_at_hand.py",),
         "read settings quickly",
         (
             "torch.utils._config_module._UNSET_SENTINEL",
@@ -134,7 +134,7 @@ TABLE = (
         ("torch._functorch.aot_autograd.aot_module_simplified", *_names("torch._dynamo", "disable utils.counters")),
     ),
     Taken(
-        ("compiler/capture/traced_once.py",),
+        ("compiler/capture/shortcuts/traced_once.py",),
         "run Dynamo's graph in place of AOTAutograd, with its tensors that see what changes them",
         (
             "torch._functorch._aot_autograd.graph_capture_wrappers.PropagateUnbackedSymInts",
@@ -154,7 +154,7 @@ TABLE = (
         ),
     ),
     Taken(
-        ("compiler/capture/running_products.py",),
+        ("compiler/capture/autograd/running_products.py",),
         "have AOTAutograd of torch 2.11 trace another gradient",
         (
             "torch._C.DispatchKey.Autograd",
@@ -239,7 +239,7 @@ TABLE = (
         ("torch.utils._sympy.printers.PythonPrinter",),
     ),
     Taken(
-        ("compiler/capture/formulas_once.py",),
+        ("compiler/capture/shortcuts/formulas_once.py",),
         "make the formula of equal sizes once",
         (
             "torch._logging._internal.trace_log",
@@ -247,7 +247,7 @@ TABLE = (
         ),
     ),
     Taken(
-        ("compiler/capture/kinds_checked_once.py",),
+        ("compiler/capture/shortcuts/kinds_checked_once.py",),
         "check each kind of result once",
         (
             *_names("torch", "_C._dispatch_key_set _logging._internal.trace_log"),
@@ -262,7 +262,7 @@ TABLE = (
     Taken(("compiler/rewrite/calls.py",), "tell builtin functions of torch apart", ("torch._C._nn",)),
     # Launching and timing.
     Taken(
-        ("compiler/runtime/quick_torch.py",),
+        ("compiler/runtime/host/quick_torch.py",),
         "allocate, view and find addresses as torch's own compiled code does",
         ("torch._C._dynamo.guards",),
     ),
@@ -274,29 +274,29 @@ TABLE = (
     Taken(("compiler/replay/outputs.py",), "copy many tensors by one call", ("torch._foreach_copy_",)),
     Taken(
         (
-            "compiler/runtime/triton_launch.py",
+            "compiler/runtime/triton/launch.py",
             "compiler/replay/recorder.py",
-            "compiler/runtime/library_products.py",
-            "compiler/runtime/seeds.py",
-            "compiler/runtime/host_values.py",
+            "compiler/runtime/host/library_products.py",
+            "compiler/runtime/host/seeds.py",
+            "compiler/runtime/host/host_values.py",
         ),
         "launch on the current stream",
         ("torch._C._cuda_getCurrentRawStream",),
         is_of_cuda=True,
     ),
     Taken(
-        ("compiler/runtime/cublas.py",),
+        ("compiler/runtime/host/cublas.py",),
         "ask whether products of float32 may round their operands",
         ("torch._C._get_fp32_precision_getter",),
     ),
     Taken(
-        ("compiler/runtime/stopwatch.py", "bench/agreement.py"),
+        ("compiler/runtime/timing/stopwatch.py", "bench/agreement.py"),
         "hold the stream while calls are queued",
         ("torch.cuda._sleep",),
     ),
     # Triton.
     Taken(
-        ("compiler/runtime/device_functions.py",),
+        ("compiler/runtime/triton/device_functions.py",),
         "take functions out of libdevice",
         (
             "triton.knobs",
@@ -305,16 +305,16 @@ TABLE = (
         ),
     ),
     Taken(
-        ("compiler/runtime/triton_stages.py",),
+        ("compiler/runtime/triton/stages.py",),
         "start the assembler with Triton's own settings before it has the text",
         (
             *_names("triton.knobs", "compilation.disable_line_info nvidia.disable_ptxas_opt nvidia.dump_ptxas_log"),
             *_names("triton.backends.nvidia.compiler", "get_ptxas sm_arch_from_capability"),
         ),
     ),
-    Taken(("compiler/runtime/triton_passes.py",), "leave passes out", _names("triton._C.libtriton", "ir llvm passes")),
+    Taken(("compiler/runtime/triton/passes.py",), "leave passes out", _names("triton._C.libtriton", "ir llvm passes")),
     Taken(
-        ("compiler/runtime/triton_reading.py",),
+        ("compiler/runtime/triton/reading.py",),
         "read a kernel's text without noting its lines",
         (
             "triton.knobs.compilation.front_end_debugging",
@@ -323,7 +323,7 @@ TABLE = (
         ),
     ),
     Taken(
-        ("compiler/runtime/compile_helper.py", "compiler/runtime/compile_helpers.py"),
+        ("compiler/runtime/triton/compile_helper.py", "compiler/runtime/triton/compile_helpers.py"),
         "have another process find the same key for a kernel",
         (
             *_names("triton.backends.nvidia", "compiler compiler.get_ptxas_version"),
@@ -331,22 +331,22 @@ TABLE = (
         ),
     ),
     Taken(
-        ("compiler/runtime/triton_text.py",),
+        ("compiler/runtime/triton/text.py",),
         "find a kernel's lines, and tell kernels apart",
         _names("triton.runtime", "jit jit.inspect"),
     ),
     Taken(
-        ("compiler/runtime/triton_source.py",),
+        ("compiler/runtime/triton/source.py",),
         "tell Triton of a descriptor",
         ("triton.tools.tensor_descriptor.TensorDescriptor",),
     ),
     Taken(
-        ("compiler/runtime/triton_cache.py",),
+        ("compiler/runtime/triton/cache.py",),
         "keep compiled kernels within bounds, and only whole ones",
         ("triton.knobs", "triton.runtime.cache.FileCacheManager"),
     ),
     Taken(
-        ("compiler/runtime/triton_setup.py",),
+        ("compiler/runtime/triton/setup.py",),
         "have what Triton makes once made while other passes run",
         (
             *_names("triton.backends.nvidia", "compiler compiler.get_ptxas_version"),
@@ -354,13 +354,13 @@ TABLE = (
         ),
     ),
     Taken(
-        ("compiler/runtime/triton_compile.py",),
+        ("compiler/runtime/triton/compile.py",),
         "load a kernel without a launcher of Triton's",
         ("triton.runtime.driver",),
     ),
     Taken(
         (
-            *("compiler/runtime/triton_offline.py", "compiler/runtime/compile_helper.py"),
+            *("compiler/runtime/triton/offline.py", "compiler/runtime/triton/compile_helper.py"),
             "compiler/machine_code/triton.py",
         ),
         "compile a kernel for a GPU that is not there",
@@ -368,8 +368,8 @@ TABLE = (
     ),
     Taken(
         (
-            *("compiler/runtime/triton_interpreter.py", "compiler/runtime/interpreted_work.py"),
-            "compiler/runtime/interpreted_text.py",
+            *("compiler/runtime/interpreter/interpreter.py", "compiler/runtime/interpreter/work.py"),
+            "compiler/runtime/interpreter/text.py",
         ),
         "run kernels on a CPU",
         (
@@ -384,7 +384,7 @@ TABLE = (
     ),
     # What a snippet may have changed is set aside while its results are judged and timed.
     Taken(
-        ("compiler/capture/captured.py", "compiler/runtime/verify.py"),
+        ("compiler/capture/captured.py", "compiler/runtime/checking/verify.py"),
         "take tensors without the functions of their classes",
         _names("torch._C", "DisableTorchFunction TensorBase TensorBase.detach"),
     ),

@@ -14,9 +14,9 @@ from compiler.ir.functions import ON_INTEGERS
 from compiler.ir.index import Dim, Index
 from compiler.ir.interpret import call_function
 from compiler.ir.ops import NAMED, ops
-from compiler.runtime.cpp_library import compile_kernels
-from compiler.runtime.triton_interpreter import interpret
-from compiler.runtime.triton_offline import compile_offline
+from compiler.runtime.cpp.library import compile_kernels
+from compiler.runtime.interpreter.interpreter import interpret
+from compiler.runtime.triton.offline import compile_offline
 from compiler.schedule.group import Group
 from tests.codegen.cpp import harness
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.capture.read_outputs import note_break
+from compiler.capture.shortcuts.read_outputs import note_break
 from compiler.codegen.on_host import outputs_for_host
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation

@@ -11,8 +11,8 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.same_code import code_of, first_of_each_code
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
-from compiler.runtime import cpp_library
-from compiler.runtime.cpp_library import compile_kernels
+from compiler.runtime.cpp import library as cpp_library
+from compiler.runtime.cpp.library import compile_kernels
 
 LAYERS = """
 import torch

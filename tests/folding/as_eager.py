@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from compiler.runtime.judge import is_correct
-from compiler.runtime.verify import leaves, to_double
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import leaves, to_double
 
 
 def check_as_eager(function: Callable[..., Any], backend: Any, inputs: Callable[[], list[torch.Tensor]]) -> None:

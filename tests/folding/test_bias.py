@@ -19,7 +19,7 @@ from compiler.devices import H200
 from compiler.folding.bias import with_bias_apart
 from compiler.ir.nodes import ExternNode
 from compiler.options import Options
-from compiler.runtime.verify import leaves
+from compiler.runtime.checking.verify import leaves
 from tests.compile_program import capture_graph, compile_program, kernel_count
 from tests.folding.as_eager import check_as_eager
 from tests.layout.test_channels_last import CompiledForGpu, convolutions

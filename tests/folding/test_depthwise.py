@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from compiler.backend import fusionscope
 from compiler.layout.choice import LOOP
-from compiler.runtime.judge import is_correct
+from compiler.runtime.checking.judge import is_correct
 from compiler.schedule import together, windows
 from compiler.schedule.windows import over_windows
 from tests.compile_program import call_interpreted, compile_program, kernel_count

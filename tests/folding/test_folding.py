@@ -15,8 +15,8 @@ from compiler.devices import H200
 from compiler.ir.library_calls import FUSED_CONVOLUTION
 from compiler.layout.decide import lower_in_layout
 from compiler.options import Options
-from compiler.runtime.judge import is_correct
-from compiler.runtime.verify import to_double
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import to_double
 from tests.compile_program import capture_graph, compile_program, kernel_count
 from tests.layout.test_channels_last import CompiledForGpu
 

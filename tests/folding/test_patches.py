@@ -15,8 +15,8 @@ from compiler.devices import H200
 from compiler.layout.choice import PRODUCT
 from compiler.layout.patches import with_products
 from compiler.options import Options
-from compiler.runtime.judge import is_correct
-from compiler.runtime.verify import leaves, to_double
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import leaves, to_double
 from tests.compile_program import capture_graph, compile_program, kernel_count
 from tests.folding.as_eager import check_as_eager
 from tests.layout.test_channels_last import CompiledForGpu, convolutions

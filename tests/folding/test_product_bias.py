@@ -18,8 +18,8 @@ from compiler.devices import H200, cpu_device
 from compiler.ir.nodes import ExternNode
 from compiler.lowering.registry import operator_name
 from compiler.options import Options
-from compiler.runtime.judge import is_correct
-from compiler.runtime.verify import to_double
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import to_double
 from tests.compile_program import compile_program
 
 INPUTS = ((24, 16), (40, 16), (40,))

@@ -17,8 +17,8 @@ from compiler.codegen.triton.tile import plan_tile
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.ir.size import known
-from compiler.runtime.triton_interpreter import interpret
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
+from compiler.runtime.interpreter.interpreter import interpret
 from compiler.schedule.cost.shape import shape_of
 from compiler.schedule.cost.touches import touches_of, traffic_by
 from compiler.schedule.records.reasons import Refuse

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
 from tests.compile_program import call_interpreted, compile_program
 
 #: With rows of a matrix, and columns of another one, that are longer than a program holds.

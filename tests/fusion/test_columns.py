@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from compiler.backend import fusionscope
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
 from tests.compile_program import bytes_moved, call_interpreted, compile_program
 from tests.fusion.test_team import as_list
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from compiler.backend import fusionscope
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
 from tests.fusion.test_look_back import CASES, as_list, in_double
 
 pytestmark = pytest.mark.gpu

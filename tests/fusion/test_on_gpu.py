@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from compiler.backend import fusionscope
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
 from tests.fusion.test_across import CASES, Case, as_list, in_double
 from tests.fusion.test_batch import CASES as BATCHES
 from tests.fusion.test_team import CASES as TEAMS

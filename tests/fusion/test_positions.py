@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compiler.runtime.triton_interpreter import interpret
+from compiler.runtime.interpreter.interpreter import interpret
 from tests.compile_program import compile_program
 
 Tensor = torch.Tensor

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
 from tests.compile_program import call_interpreted, compile_program
 
 CASES: dict[str, tuple[Callable[..., Any], int, int]] = {

@@ -14,8 +14,8 @@ from compiler.codegen.triton.render import render_plan
 from compiler.codegen.triton.tile import plan_tile
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
-from compiler.runtime.triton_interpreter import interpret
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
+from compiler.runtime.interpreter.interpreter import interpret
 from compiler.schedule.rules import Fuse
 from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from compiler.runtime.triton_offline import compile_offline
+from compiler.runtime.triton.offline import compile_offline
 from tests.compile_program import call_interpreted, compile_program, kernel_count
 
 

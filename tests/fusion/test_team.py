@@ -13,8 +13,8 @@ import torch
 
 from compiler.compile import GraphCompilation
 from compiler.devices import GPUS, device_for
-from compiler.runtime.triton_interpreter import interpret
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
+from compiler.runtime.interpreter.interpreter import interpret
 from compiler.schedule.cost.team import team_for
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, compiled_for_gpus, kernel_count
 

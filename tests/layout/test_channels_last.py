@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from compiler.backend import BoxedGraph
-from compiler.capture.aot import compile_through_aot
+from compiler.capture.autograd.aot import compile_through_aot
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.ir.nodes import ExternNode
 from compiler.layout.choice import LayoutChoice
 from compiler.options import Options
-from compiler.runtime.judge import is_correct
-from compiler.runtime.verify import leaves, to_double
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import leaves, to_double
 from tests.compile_program import compile_program, kernel_count
 from tests.layout.programs import IMAGE, PROGRAMS, chain, inputs_of, residual_block
 

@@ -8,7 +8,7 @@ from bench.layouts.convolutions import Row, measure_gradients, measure_row, rows
 from compiler.devices import H200, cpu_device
 from compiler.layout.price import REACHED, Convolution, least_times, price_of, price_of_gradients
 from compiler.options import Timing
-from compiler.runtime.stopwatch import stopwatch
+from compiler.runtime.timing.stopwatch import stopwatch
 
 CPU = torch.device("cpu")
 DENSE = Convolution((32, 256, 14, 14), (256, 256, 3, 3), (32, 256, 14, 14), 1, torch.bfloat16)

@@ -24,8 +24,8 @@ from compiler.layout.rounding import (
     rounding_of,
 )
 from compiler.options import Options
-from compiler.runtime.judge import is_correct
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import relative_error
 from tests.compile_program import compile_program
 from tests.layout.test_channels_last import CompiledForGpu
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
-from compiler.runtime.judge import is_correct
+from compiler.runtime.checking.judge import is_correct
 from tests.layout.test_channels_last import CompiledForGpu, convolutions, is_channels_last, moved
 
 aten = torch.ops.aten

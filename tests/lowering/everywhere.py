@@ -14,8 +14,8 @@ from functools import cached_property
 import pytest
 
 from compiler.ir import interpret
-from compiler.runtime.cpp_compiler import CompilationFailed
-from compiler.runtime.cpp_library import Kernel
+from compiler.runtime.cpp.compiler import CompilationFailed
+from compiler.runtime.cpp.library import Kernel
 from tests.codegen.cpp.harness import Lowered, compiled_in_half_the_time, execute, launch_all, render_nodes
 from tests.lowering.checks import Samples, fallbacks
 from tests.lowering.in_triton import run_in_triton

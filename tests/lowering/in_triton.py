@@ -12,7 +12,7 @@ from compiler.codegen.triton.render import render_triton
 from compiler.devices import H200
 from compiler.ir.interpret import flat_storage, run_extern, view
 from compiler.ir.nodes import LoopGraph, LoopNode
-from compiler.runtime.triton_interpreter import interpret, interpreting, programs
+from compiler.runtime.interpreter.interpreter import interpret, interpreting, programs
 from compiler.schedule.group import Group, Member, Space
 
 #: A kernel with more program instances takes longer than it teaches: give the row a smaller sample.

@@ -17,7 +17,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.compile import GraphCompilation
 from compiler.ir.interpret import run
 from compiler.ir.nodes import ExternNode
-from compiler.runtime.triton_interpreter import interpret
+from compiler.runtime.interpreter.interpreter import interpret
 from compiler.schedule.group import Group
 from tests.compile_program import compile_program, compiled_for_gpus
 

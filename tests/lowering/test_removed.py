@@ -8,7 +8,7 @@ import torch
 from compiler.options import Options
 from compiler.pipeline import explore
 from compiler.report import Graph
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
 from tests.compile_program import compile_program
 
 HEAD = "import torch\nx = torch.randn(8, 16)\n@torch.compile\ndef f(x):\n"

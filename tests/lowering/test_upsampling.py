@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compiler.capture.aot import compile_through_aot
+from compiler.capture.autograd.aot import compile_through_aot
 from compiler.capture.torch_internals import lazy_backward_off
 from compiler.ir import interpret
 from compiler.ir.nodes import LoopGraph, LoopNode

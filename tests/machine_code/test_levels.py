@@ -12,8 +12,8 @@ from compiler.machine_code.triton import compiled_by_triton, disassembled, read_
 from compiler.options import KernelToCompile, Options
 from compiler.pipeline import explore
 from compiler.report import CodeLevel, Kernel, KernelLine, MachineCode, Report
-from compiler.runtime.code_texts import MOST_CHARACTERS, SourceFile, of_sass
-from compiler.runtime.code_texts import level as cut_level
+from compiler.runtime.triton.code_texts import MOST_CHARACTERS, SourceFile, of_sass
+from compiler.runtime.triton.code_texts import level as cut_level
 
 ROWS = """import torch
 def f(x):

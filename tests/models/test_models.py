@@ -13,8 +13,8 @@ from bench import cli, contest
 from bench.models.judge import judge
 from bench.models.model import Example, Model, ModelSize, tokens
 from bench.models.trial import run_model
-from compiler.runtime.instruction_sets import SETTING, runnable
-from compiler.runtime.stopwatch import stopwatch
+from compiler.runtime.cpp.instruction_sets import SETTING, runnable
+from compiler.runtime.timing.stopwatch import stopwatch
 from tests.models.architectures import LENGTH, WORDS, Decoder, ResidualNet, RotaryDecoder
 
 CPU = torch.device("cpu")

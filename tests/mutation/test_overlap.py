@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from compiler.backend import fusionscope
-from compiler.capture.shared_memory import where_written_apart
+from compiler.capture.autograd.shared_memory import where_written_apart
 
 SIZE = 16
 

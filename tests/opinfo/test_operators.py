@@ -11,7 +11,7 @@ import torch
 from bench.opinfo import database
 from bench.opinfo.database import Sample
 from bench.opinfo.run import Outcome, run_samples
-from compiler.runtime.instruction_sets import SETTING, runnable
+from compiler.runtime.cpp.instruction_sets import SETTING, runnable
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

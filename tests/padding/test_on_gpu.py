@@ -12,8 +12,8 @@ from torch import Tensor
 
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
-from compiler.runtime.judge import is_correct
-from compiler.runtime.verify import to_double
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import to_double
 from tests.padding.test_padding import added, both_sides, consumed, in_parts, whole
 
 pytestmark = pytest.mark.gpu

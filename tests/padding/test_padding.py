@@ -23,7 +23,7 @@ from compiler.padding import decide
 from compiler.padding.choice import PaddingChoice
 from compiler.padding.price import WORTH
 from compiler.pipeline import explore
-from compiler.runtime.judge import is_correct
+from compiler.runtime.checking.judge import is_correct
 
 WORDS, WIDTH, ROWS = 53, 16, 24
 aten = torch.ops.aten

@@ -14,8 +14,8 @@ from compiler.capture.captured import CapturedGraph
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.report import Report
-from compiler.runtime.measure import is_measurable_difference, measure, measure_each, take_samples
-from compiler.runtime.stopwatch import Call, HostStopwatch
+from compiler.runtime.timing.measure import is_measurable_difference, measure, measure_each, take_samples
+from compiler.runtime.timing.stopwatch import Call, HostStopwatch
 from compiler.stages.compiling import codegen
 from compiler.stages.exploration import Exploration
 from compiler.stages.graphs import Graphs

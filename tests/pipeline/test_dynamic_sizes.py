@@ -17,7 +17,7 @@ from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopNode
 from compiler.options import Options
 from compiler.runtime.executable import build_executable
-from compiler.runtime.triton_interpreter import interpret as run_triton
+from compiler.runtime.interpreter.interpreter import interpret as run_triton
 from tests.compile_program import capture_graph, compile_graph, compile_program
 
 #: The first is what the kernels are made for; the others are larger and smaller, odd, and no multiples of a block.

@@ -69,8 +69,8 @@ def test_what_cannot_be_told_of_a_capture_loses_no_graph(monkeypatch: pytest.Mon
     def fail(*_: object) -> None:
         raise KeyError("changed")
 
-    monkeypatch.setattr("compiler.capture.ledger.read_guards", fail)
-    monkeypatch.setattr("compiler.capture.ledger.report_break", fail)
+    monkeypatch.setattr("compiler.capture.recording.ledger.read_guards", fail)
+    monkeypatch.setattr("compiler.capture.recording.ledger.report_break", fail)
     report = explored(_WORKS.replace("y = (x @ w)", "torch._dynamo.graph_break()\n    y = (x @ w)"))
     assert report.status == "ok" and report.graphs[0].kernels
     assert report.graphs[0].guards == [] and report.breaks == []

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 from compiler.backend import fusionscope
-from compiler.runtime.judge import TOLERANCE, is_correct
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.judge import TOLERANCE, is_correct
+from compiler.runtime.checking.verify import relative_error
 from tests.pipeline.training_programs import PROGRAMS
 
 

@@ -20,7 +20,7 @@ import torch
 from rich.console import Console
 
 import compiler.compile as compiling
-import compiler.runtime.judge as judging
+import compiler.runtime.checking.judge as judging
 from compiler import pipeline
 from compiler.codegen.rendered import RenderedKernel
 from compiler.comparison import compare

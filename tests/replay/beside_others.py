@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.replay.replayed import ReplayedCall
-from compiler.runtime.judge import is_correct
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import relative_error
 
 CALLS = 10
 #: What the peer may be off by, whose convolutions round to TF32: four times the distance of two such numbers.

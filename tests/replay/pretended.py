@@ -14,7 +14,7 @@ from compiler.replay.inputs import addresses_of
 from compiler.replay.price import Times
 from compiler.replay.recording import Call, CannotRecord
 from compiler.replay.replayed import Facts, ReplayedCall
-from compiler.runtime.launcher import address_test
+from compiler.runtime.host.launcher import address_test
 
 HOST_BOUND = Times(host_us=500.0, elapsed_us=520.0)
 

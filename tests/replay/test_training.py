@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from compiler.backend import BoxedGraph
-from compiler.capture.aot import compile_through_aot
+from compiler.capture.autograd.aot import compile_through_aot
 from compiler.capture.captured import Implementation, Phase
 from compiler.layout.passed import saved_outputs
 from compiler.replay.held import HeldAddresses, users_of_memory

@@ -20,8 +20,8 @@ from compiler.rewrite import masks
 from compiler.rewrite.reasons import REASONS
 from compiler.rewrite.replacement import is_slow
 from compiler.rewrite.rewriting import Rewriting, rewrite
-from compiler.runtime.judge import is_correct
-from compiler.runtime.verify import relative_error, to_double
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import relative_error, to_double
 from tests.rewrite.programs import KEPT, REPLACED, plain
 
 #: What is replaced has tests of its own, and so have calls; two devices need a GPU.

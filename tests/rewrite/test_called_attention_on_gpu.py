@@ -12,8 +12,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from bench.reproducers import patterns, run_all
 from compiler.backend import fusionscope
-from compiler.runtime.judge import is_correct
-from compiler.runtime.verify import to_double
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import to_double
 from tests.rewrite.test_called_attention import masked, of_past, of_rows, rewritten, training, with_gradients
 
 pytestmark = pytest.mark.gpu

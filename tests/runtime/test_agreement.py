@@ -3,7 +3,7 @@
 import pytest
 
 from bench.agreement import Run, between_marks, pairs
-from compiler.runtime.measure import Samples
+from compiler.runtime.timing.measure import Samples
 
 
 def test_a_launch_is_what_ran_between_its_two_marks():

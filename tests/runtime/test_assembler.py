@@ -20,10 +20,10 @@ from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import compiler as nvidia
 
-from compiler.runtime import triton_stages
-from compiler.runtime.assembler import WaitingAssembler, without_limit
-from compiler.runtime.triton_cache import through_cache
-from compiler.runtime.triton_stages import assembler_started_early, with_our_stages
+from compiler.runtime.triton import stages as triton_stages
+from compiler.runtime.triton.assembler import WaitingAssembler, without_limit
+from compiler.runtime.triton.cache import through_cache
+from compiler.runtime.triton.stages import assembler_started_early, with_our_stages
 from tests.compile_program import compile_program, compiled_for_gpus
 
 PTX = """
@@ -234,7 +234,7 @@ def test_a_copy_of_the_process_keeps_no_assembler_waiting(tmp_path: Path) -> Non
 def test_it_ends_with_the_process_that_started_it() -> None:
     script = """
 import os, signal, time
-from compiler.runtime.assembler import WaitingAssembler
+from compiler.runtime.triton.assembler import WaitingAssembler
 from triton.backends.nvidia.compiler import get_ptxas
 waiting = WaitingAssembler(lambda source, binary: [get_ptxas(90).path, "--gpu-name=sm_90a", source, "-o", binary])
 time.sleep(0.3)

@@ -24,7 +24,7 @@ from bench.wide import WIDE
 from bench.wide.share import run_share
 from compiler import compile as compiling
 from compiler.options import Options
-from compiler.runtime import cpp_compiler
+from compiler.runtime.cpp import compiler as cpp_compiler
 from compiler.runtime.disk_cache import cache_directory
 
 CPU = torch.device("cpu")
@@ -118,7 +118,7 @@ def test_a_compiler_that_fails_on_a_snippet_has_no_seconds_and_says_why(monkeypa
 
 
 def setup_of(size: str = "tiny") -> contest.Setup:
-    from compiler.runtime.stopwatch import stopwatch
+    from compiler.runtime.timing.stopwatch import stopwatch
 
     return contest.Setup(CPU, size, 0, 3, 1.0, 1e10, stopwatch(CPU))  # type: ignore[arg-type]
 

@@ -19,12 +19,13 @@ from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import compiler as nvidia
 
-from compiler.runtime import compile_helpers, preparing, triton_stages
-from compiler.runtime.compile_helper import Job
-from compiler.runtime.compile_helpers import Helpers, let_helper_compile, start_helpers_for
-from compiler.runtime.preparing import prepare_all
-from compiler.runtime.triton_cache import KernelCache, through_cache
-from compiler.runtime.triton_text import execute
+from compiler.runtime.triton import compile_helpers, preparing
+from compiler.runtime.triton import stages as triton_stages
+from compiler.runtime.triton.cache import KernelCache, through_cache
+from compiler.runtime.triton.compile_helper import Job
+from compiler.runtime.triton.compile_helpers import Helpers, let_helper_compile, start_helpers_for
+from compiler.runtime.triton.preparing import prepare_all
+from compiler.runtime.triton.text import execute
 
 KERNEL = """\
 import triton
@@ -191,7 +192,7 @@ def test_a_helper_does_without_torch(tmp_path: Path) -> None:
         "this assembler",
     )
     program = (
-        "import pickle, sys; sys.modules['torch'] = None; from compiler.runtime.compile_helper import done; "
+        "import pickle, sys; sys.modules['torch'] = None; from compiler.runtime.triton.compile_helper import done; "
         "assert done(pickle.load(sys.stdin.buffer))"
     )
     subprocess.run([sys.executable, "-c", program], input=pickle.dumps(job), check=True, timeout=300)

@@ -9,7 +9,7 @@ import torch
 
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
-from compiler.runtime.element_errors import ElementErrors, ulp
+from compiler.runtime.checking.element_errors import ElementErrors, ulp
 from server.summary import markdown
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]

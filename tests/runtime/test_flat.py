@@ -15,9 +15,9 @@ import pytest
 import torch
 from torch import Tensor
 
-import compiler.runtime.launcher as launcher
-from compiler.runtime.flat import FlatCall, flat_call
-from compiler.runtime.quick_torch import allocator, view
+import compiler.runtime.host.launcher as launcher
+from compiler.runtime.host.flat import FlatCall, flat_call
+from compiler.runtime.host.quick_torch import allocator, view
 
 CPU = torch.device("cpu")
 X, Y = torch.arange(6.0).reshape(2, 3), torch.ones(2, 3)

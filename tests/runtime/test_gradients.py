@@ -14,9 +14,9 @@ from torch import nn
 from compiler.options import Options
 from compiler.pipeline import explore
 from compiler.report import Report
-from compiler.runtime.double_precision import InDoublePrecision
+from compiler.runtime.checking.double_precision import InDoublePrecision
+from compiler.runtime.checking.gradients import check_training
 from compiler.runtime.executable import Executable
-from compiler.runtime.gradients import check_training
 from compiler.stages import running
 from tests.capture.programs import captured_source
 

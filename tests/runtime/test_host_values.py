@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-import compiler.runtime.host_values as host_values
-from compiler.runtime.host_values import HostValue, host_value
+import compiler.runtime.host.host_values as host_values
+from compiler.runtime.host.host_values import HostValue, host_value
 
 STREAM, NOT_READY, LAUNCH_FAILED = 5, 600, 719
 SOON = 0.02

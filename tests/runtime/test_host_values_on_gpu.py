@@ -16,7 +16,7 @@ from torch import Tensor
 
 import compiler.compile as compile_module
 from compiler.backend import fusionscope
-from compiler.runtime.host_values import HostValue, host_value
+from compiler.runtime.host.host_values import HostValue, host_value
 from tests.capture.test_read_outputs import branch
 
 pytestmark = pytest.mark.gpu

@@ -9,8 +9,8 @@ import torch
 
 from compiler import pipeline
 from compiler.options import Options, Timing
-from compiler.runtime.interpreted_work import TooMuchWork
-from compiler.runtime.triton_interpreter import interpret, programs
+from compiler.runtime.interpreter.interpreter import interpret, programs
+from compiler.runtime.interpreter.work import TooMuchWork
 from compiler.stages import offline, running
 from tests.compile_program import compile_program
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
-from compiler.runtime.judge import TOLERANCE, is_correct, judge, judge_forms, tolerance
+from compiler.runtime.checking.judge import TOLERANCE, is_correct, judge, judge_forms, tolerance
 
 F64 = torch.float64
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
-import compiler.runtime.library_products as library_products
+import compiler.runtime.host.library_products as library_products
 from compiler.codegen.library_products import LibraryProduct, library_product
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, TensorArgument
-from compiler.runtime import cublas
-from compiler.runtime.library_products import ByTorch, product_launch
+from compiler.runtime.host import cublas
+from compiler.runtime.host.library_products import ByTorch, product_launch
 from compiler.schedule.products.library_epilogues import ADDMM_GELU
 
 aten = torch.ops.aten

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from compiler.backend import fusionscope
-from compiler.runtime import cublas
-from compiler.runtime.library_products import ProductLauncher
+from compiler.runtime.host import cublas
+from compiler.runtime.host.library_products import ProductLauncher
 
 pytestmark = pytest.mark.gpu
 BF16 = torch.bfloat16

@@ -12,8 +12,8 @@ import torch
 
 from compiler.options import Timing
 from compiler.report import Contestant
-from compiler.runtime import clocks
-from compiler.runtime.measure import (
+from compiler.runtime.timing import clocks
+from compiler.runtime.timing.measure import (
     WARMUP_CALLS,
     Samples,
     is_measurable_difference,
@@ -23,7 +23,7 @@ from compiler.runtime.measure import (
     percentile,
     take_samples,
 )
-from compiler.runtime.stopwatch import Call, HostStopwatch
+from compiler.runtime.timing.stopwatch import Call, HostStopwatch
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
@@ -107,7 +107,7 @@ def test_single_kernels_are_timed_by_name() -> None:
 FAULTS = """
 import resource
 import torch
-from compiler.runtime.allocator import keep_freed_memory
+from compiler.runtime.host.allocator import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

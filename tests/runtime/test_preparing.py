@@ -18,9 +18,10 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.compile import GraphCompilation, compile_graph
 from compiler.devices import device_for
 from compiler.options import Options
-from compiler.runtime import graph_launchers, preparing, triton_setup
-from compiler.runtime.graph_launchers import GraphLaunchers, work_of_compiling
-from compiler.runtime.preparing import Preparation, prepare_all
+from compiler.runtime.triton import graph_launchers, preparing
+from compiler.runtime.triton import setup as triton_setup
+from compiler.runtime.triton.graph_launchers import GraphLaunchers, work_of_compiling
+from compiler.runtime.triton.preparing import Preparation, prepare_all
 from tests.compile_program import capture_graph
 
 SECONDS = 300

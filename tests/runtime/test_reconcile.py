@@ -9,9 +9,9 @@ from compiler.options import Options, Timing
 from compiler.peer import compare
 from compiler.peer.compare import Compared
 from compiler.report import Contestant, Peer, Report, TimingResult
-from compiler.runtime import kernel_times as measuring
-from compiler.runtime.measure import Samples
-from compiler.runtime.reconcile import disturbance
+from compiler.runtime.timing import kernel_times as measuring
+from compiler.runtime.timing.measure import Samples
+from compiler.runtime.timing.reconcile import disturbance
 from compiler.stages import compiling
 from compiler.stages import measuring as stage_of_times
 from server.launches import launch_sentences

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-import compiler.runtime.seeds as seeds
-from compiler.runtime.seeds import END, LOWEST, by_kernel, seed_drawer
+import compiler.runtime.host.seeds as seeds
+from compiler.runtime.host.seeds import END, LOWEST, by_kernel, seed_drawer
 
 #: The first two words that Random123's own test vectors give for Philox 4x32-10 with a key and a counter of zeros.
 FIRST_BITS = 0x6627E8D5E169C58D

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from compiler.backend import fusionscope
-from compiler.runtime.seeds import END, LOWEST, by_kernel, seed_drawer
+from compiler.runtime.host.seeds import END, LOWEST, by_kernel, seed_drawer
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)
@@ -44,7 +44,7 @@ def test_they_are_those_of_randint(seed: int, count: int) -> None:
 
 def test_they_are_the_first_thing_a_process_asks_of_its_gpu() -> None:
     program = (
-        "import torch; from compiler.runtime.seeds import by_kernel, seed_drawer;"
+        "import torch; from compiler.runtime.host.seeds import by_kernel, seed_drawer;"
         "assert seed_drawer(torch.device('cuda', 0), 1) is not by_kernel"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

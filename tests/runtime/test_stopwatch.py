@@ -7,7 +7,7 @@ import time
 import pytest
 import torch
 
-from compiler.runtime.stopwatch import LONGEST_HOLD_MS, CudaStopwatch, stopwatch
+from compiler.runtime.timing.stopwatch import LONGEST_HOLD_MS, CudaStopwatch, stopwatch
 
 GPU = torch.device("cuda", 0)
 

@@ -19,8 +19,10 @@ import torch
 from triton import knobs
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.runtime import disk_cache, triton_cache, triton_compile
-from compiler.runtime.triton_cache import KernelCache, through_cache
+from compiler.runtime import disk_cache
+from compiler.runtime.triton import cache as triton_cache
+from compiler.runtime.triton import compile as triton_compile
+from compiler.runtime.triton.cache import KernelCache, through_cache
 from tests.compile_program import compile_program, compiled_for_gpus
 
 FILES = {"k.ttir": b"module {}", "k.ptx": b".version 8.8", "k.cubin": b"\x7fELF" + bytes(5000), "k.json": b"{}"}

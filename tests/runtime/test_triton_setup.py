@@ -8,8 +8,9 @@ import os
 import pytest
 from triton.runtime.cache import triton_key
 
-from compiler.runtime import preload, triton_setup
-from compiler.runtime.triton_setup import begin_setting_up
+from compiler.runtime import preload
+from compiler.runtime.triton import setup as triton_setup
+from compiler.runtime.triton.setup import begin_setting_up
 
 
 def test_what_triton_makes_once_is_begun_once(monkeypatch: pytest.MonkeyPatch) -> None:

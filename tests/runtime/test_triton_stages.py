@@ -17,7 +17,10 @@ from triton._C.libtriton import llvm
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import device_for
-from compiler.runtime import triton_cache, triton_offline, triton_passes, triton_reading
+from compiler.runtime.triton import cache as triton_cache
+from compiler.runtime.triton import offline as triton_offline
+from compiler.runtime.triton import passes as triton_passes
+from compiler.runtime.triton import reading as triton_reading
 from tests.codegen.triton import groups
 from tests.codegen.triton.groups import Case
 from tests.compile_program import compile_program, compiled_for_gpus

@@ -15,8 +15,8 @@ from triton.runtime import jit
 
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import device_for
-from compiler.runtime.triton_source import file_name
-from compiler.runtime.triton_text import block_of, execute
+from compiler.runtime.triton.source import file_name
+from compiler.runtime.triton.text import block_of, execute
 from tests.codegen.triton import groups
 from tests.codegen.triton.groups import Case
 

@@ -14,9 +14,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from compiler.compile import GraphCompilation
 from compiler.devices import H200
 from compiler.options import Options
-from compiler.runtime import tuning
-from compiler.runtime.stopwatch import Call
-from compiler.runtime.tuning import Tuning
+from compiler.runtime.timing.stopwatch import Call
+from compiler.runtime.triton import tuning
+from compiler.runtime.triton.tuning import Tuning
 from compiler.schedule.products.loops import Product
 
 Clock = Callable[[list[Call]], list[float | None]]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from compiler.runtime.judge import is_correct
-from compiler.runtime.verify import relative_error, to_double
+from compiler.runtime.checking.judge import is_correct
+from compiler.runtime.checking.verify import relative_error, to_double
 
 
 def test_equal_outputs_have_no_error() -> None:
@@ -86,7 +86,7 @@ def test_empty_tensors_and_empty_structures_are_equal() -> None:
 def test_a_tensor_longer_than_a_chunk_is_compared_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("compiler.runtime.verify.CHUNK_ELEMENTS", 10)
+    monkeypatch.setattr("compiler.runtime.checking.verify.CHUNK_ELEMENTS", 10)
     reference = torch.ones(25)
     out = reference.clone()
     out[24] = 2.0

@@ -19,7 +19,7 @@ from compiler.ir.ops import ops
 from compiler.options import Options
 from compiler.present import present_kernels, present_schedule
 from compiler.rounds import every_unit, units_after
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
 from compiler.schedule import search
 from compiler.schedule.describe import decisions as describe_decisions
 from compiler.schedule.records.alike import not_asked

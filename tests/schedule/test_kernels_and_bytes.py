@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from compiler.options import Options
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
 from tests.compile_program import bytes_moved, compile_program, kernel_count
 
 # What cancels in a sum of random numbers decides its relative error: the same numbers in every run.

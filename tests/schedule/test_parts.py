@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
 from compiler.schedule.records.reasons import Refuse
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 

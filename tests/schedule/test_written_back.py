@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.capture.aot import compile_through_aot
+from compiler.capture.autograd.aot import compile_through_aot
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.ir import interpret

@@ -14,8 +14,8 @@ from compiler.ir.size import hint
 from compiler.schedule.program.program import Program, Statement
 
 #: Instructions for sm_90, of float32; of a function with a branch those of both ways, but of sine, cosine and tangent
-#: the usual way: a kernel has the other one once (see `runtime/device_functions.py`). Ops that are not named take
-#: `OpInfo.cost`.
+#: the usual way: a kernel has the other one once (see `runtime/triton/device_functions.py`). Ops that are not named
+#: take `OpInfo.cost`.
 _LENGTHS = {
     "sin": 33, "cos": 34, "tan": 45, "asin": 16, "acos": 15, "atan": 54, "sinh": 31, "cosh": 18, "tanh": 20,
     "asinh": 67, "acosh": 64, "atanh": 40, "exp": 8, "exp2": 1, "expm1": 24, "log": 25, "log2": 27, "log10": 26,

@@ -84,7 +84,7 @@ class Context:
     kept_stored: dict[str, list[Unit]] = field(default_factory=dict)
     #: Library calls as products of our own, by name; None for those that are none.
     products: dict[str, Product | None] = field(default_factory=dict)
-    #: What a product takes, where that is to be measured (see `compiler.runtime.tuning`).
+    #: What a product takes, where that is to be measured (see `compiler.runtime.triton.tuning`).
     measure: Measure | None = None
 
     def cost(self, group: Group) -> Cost:

@@ -18,8 +18,8 @@ from compiler.ir.body import trace
 from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout, LoopGraph, LoopNode
 from compiler.lowering.lower import lower
-from compiler.runtime import cpp_compiler
-from compiler.runtime.cpp_library import Kernel, compile_kernels
+from compiler.runtime.cpp import compiler as cpp_compiler
+from compiler.runtime.cpp.library import Kernel, compile_kernels
 from compiler.schedule.group import Group, Member, Space
 from tests.lowering.checks import aten_graph
 
@@ -124,7 +124,7 @@ def compiled_in_half_the_time() -> Iterator[None]:
 def launch_all(cases: Sequence[Lowered]) -> dict[str, Kernel]:
     """In one translation unit: another one would have headers to read, and each process of the suite has one core."""
     kernels = list({kernel.name: kernel for case in cases for kernel in case.kernels.values()}.values())
-    with patch("compiler.runtime.cpp_library.usable_cores", lambda: 1):
+    with patch("compiler.runtime.cpp.library.usable_cores", lambda: 1):
         return compile_kernels(kernels)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.runtime.cpp_compiler import INCLUDE, compiler, flags
-from compiler.runtime.instruction_sets import SETTING, runnable
+from compiler.runtime.cpp.compiler import INCLUDE, compiler, flags
+from compiler.runtime.cpp.instruction_sets import SETTING, runnable
 
 PROGRAM = Path(__file__).with_name("headers.cpp")
 SANITIZED = ("-O0", "-g", "-std=c++17", "-fopenmp-simd", "-fwrapv", "-ffp-contract=off", "-w", "-Wno-psabi")

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from compiler.backend import fusionscope
-from compiler.runtime import instruction_sets
-from compiler.runtime.cpp_compiler import flags
-from compiler.runtime.instruction_sets import SETTING, UnknownInstructionSet, runnable
+from compiler.runtime.cpp import instruction_sets
+from compiler.runtime.cpp.compiler import flags
+from compiler.runtime.cpp.instruction_sets import SETTING, UnknownInstructionSet, runnable
 from tests.compile_program import compile_program
 
 at_every_level = pytest.mark.parametrize("level", runnable())

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.runtime.instruction_sets import SETTING, runnable
+from compiler.runtime.cpp.instruction_sets import SETTING, runnable
 from tests.compile_program import compile_program
 
 PROGRAMS: dict[str, tuple[Callable[[Tensor], Any], tuple[int, ...]]] = {

@@ -9,7 +9,7 @@ import pytest
 from compiler.machine_code.cpp import cpp_levels
 from compiler.options import KernelToCompile, Options
 from compiler.pipeline import explore
-from compiler.runtime.cpp_compiler import is_gcc
+from compiler.runtime.cpp.compiler import is_gcc
 
 FUNCTIONS = ("torch.sin(x)", "torch.exp(-x * x)", "torch.tanh(x)", "torch.erf(x)", "torch.sigmoid(x)")
 

@@ -14,10 +14,13 @@ import torch
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.size import Symbol
-from compiler.runtime import cpp_compiler, cpp_library, disk_cache, launcher
-from compiler.runtime.cpp_compiler import CompilationFailed, CompilerMissing
-from compiler.runtime.cpp_library import compile_kernels
-from compiler.runtime.launcher import MOST_ARGUMENTS, launcher_library
+from compiler.runtime import disk_cache
+from compiler.runtime.cpp import compiler as cpp_compiler
+from compiler.runtime.cpp import library as cpp_library
+from compiler.runtime.cpp.compiler import CompilationFailed, CompilerMissing
+from compiler.runtime.cpp.library import compile_kernels
+from compiler.runtime.host import launcher
+from compiler.runtime.host.launcher import MOST_ARGUMENTS, launcher_library
 
 
 def kernel(name: str, body: str = "out[0] = x[0] + 1.0f;") -> RenderedKernel:
@@ -162,7 +165,7 @@ def test_without_the_launcher_kernels_run_as_well(cache: Path, monkeypatch: pyte
 
 _IN_A_CHILD = """
     import os, sys, torch
-    from compiler.runtime.cpp_library import compile_kernels
+    from compiler.runtime.cpp.library import compile_kernels
     from compiler.codegen.rendered import RenderedKernel
     source = '''#include "fusionscope.h"
     extern "C" int omp_get_num_threads();

@@ -12,7 +12,7 @@ import re
 import pytest
 import torch
 
-from compiler.runtime.instruction_sets import SETTING, runnable
+from compiler.runtime.cpp.instruction_sets import SETTING, runnable
 from tests.codegen.cpp.cases import CASES, Case
 from tests.codegen.cpp.harness import Lowered, close, execute, launch_all, lowered
 from tests.compile_program import compile_program

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from compiler.codegen.cpp.conditions import comparison
 from compiler.ir.index import Dim, Index
-from compiler.runtime.cpp_compiler import INCLUDE, compiler, flags, is_gcc
+from compiler.runtime.cpp.compiler import INCLUDE, compiler, flags, is_gcc
 from compiler.schedule.program.program import Statement
 from tests.compile_program import compile_program
 

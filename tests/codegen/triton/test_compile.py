@@ -12,8 +12,8 @@ import torch
 from triton.runtime import driver
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.runtime import triton_compile
-from compiler.runtime.triton_compile import compiled_kernel
+from compiler.runtime.triton import compile as triton_compile
+from compiler.runtime.triton.compile import compiled_kernel
 
 
 def kernel(name: str = "kernel_a", **config: int) -> RenderedKernel:

@@ -15,12 +15,12 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.product import render_tiles
 from compiler.devices import A100, H200
 from compiler.ir.index import Dim, Index
-from compiler.runtime import launcher as runtime_launcher
-from compiler.runtime import triton_launch
-from compiler.runtime.triton_compile import LoadedKernel, TileInMemory
-from compiler.runtime.triton_interpreter import interpret
-from compiler.runtime.triton_launch import load_triton
-from compiler.runtime.triton_offline import compile_offline
+from compiler.runtime.host import launcher as runtime_launcher
+from compiler.runtime.interpreter.interpreter import interpret
+from compiler.runtime.triton import launch as triton_launch
+from compiler.runtime.triton.compile import LoadedKernel, TileInMemory
+from compiler.runtime.triton.launch import load_triton
+from compiler.runtime.triton.offline import compile_offline
 from compiler.schedule.products import best_tile
 from compiler.schedule.products.descriptors import line_stride, may_be_described
 from compiler.schedule.products.loops import Product

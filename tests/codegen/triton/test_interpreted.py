@@ -12,7 +12,7 @@ from compiler.codegen.triton.render import render_triton
 from compiler.devices import H200, T4
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
-from compiler.runtime.triton_interpreter import interpret, interpreting, programs
+from compiler.runtime.interpreter.interpreter import interpret, interpreting, programs
 from compiler.schedule.group import Group, Space
 from tests.codegen.triton import groups
 from tests.codegen.triton.cases import all_cases

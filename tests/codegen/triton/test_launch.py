@@ -15,11 +15,11 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import H200
 from compiler.ir.size import Symbol, size
-from compiler.runtime import launcher as runtime_launcher
-from compiler.runtime import triton_launch
-from compiler.runtime.triton_compile import LoadedKernel
-from compiler.runtime.triton_launch import load_triton
-from compiler.runtime.triton_source import POINTERS, element_of
+from compiler.runtime.host import launcher as runtime_launcher
+from compiler.runtime.triton import launch as triton_launch
+from compiler.runtime.triton.compile import LoadedKernel
+from compiler.runtime.triton.launch import load_triton
+from compiler.runtime.triton.source import POINTERS, element_of
 from tests.codegen.triton import groups
 
 FUNCTION, STREAM, DEVICE = 0x1234, 7, 0

@@ -16,7 +16,7 @@ from compiler import report
 from compiler.codegen.triton.levels import describe_levels
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
-from compiler.runtime.triton_interpreter import interpret
+from compiler.runtime.interpreter.interpreter import interpret
 from tests.compile_program import compile_program
 from tests.schedule.test_traffic import layer_norm, rnd, softmax
 

@@ -11,12 +11,14 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.runtime import triton_compile, triton_offline, triton_passes
-from compiler.runtime.device_functions import ARGUMENTS, function_files, function_texts
-from compiler.runtime.triton_launch import TritonLauncher, load_triton
-from compiler.runtime.triton_library import library_options
-from compiler.runtime.triton_passes import SIMPLE_FUNCTIONS
-from compiler.runtime.triton_source import forget_kernels
+from compiler.runtime.triton import compile as triton_compile
+from compiler.runtime.triton import offline as triton_offline
+from compiler.runtime.triton import passes as triton_passes
+from compiler.runtime.triton.device_functions import ARGUMENTS, function_files, function_texts
+from compiler.runtime.triton.launch import TritonLauncher, load_triton
+from compiler.runtime.triton.library import library_options
+from compiler.runtime.triton.passes import SIMPLE_FUNCTIONS
+from compiler.runtime.triton.source import forget_kernels
 from tests.compile_program import compile_program, compiled_for_gpus
 
 TEXT = """

@@ -11,7 +11,7 @@ import torch
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import device_for
-from compiler.runtime.triton_offline import OfflineResult, compile_offline
+from compiler.runtime.triton.offline import OfflineResult, compile_offline
 from tests.codegen.triton import groups
 from tests.codegen.triton.groups import Case
 

@@ -7,7 +7,7 @@ import pytest
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import device_for
 from compiler.ir.nodes import LoopNode
-from compiler.runtime.triton_offline import OfflineResult, compile_offline
+from compiler.runtime.triton.offline import OfflineResult, compile_offline
 from compiler.schedule.group import Group, Member, Space
 from tests.lowering.checks import Samples
 from tests.lowering.tables import OPERATORS

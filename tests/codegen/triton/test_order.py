@@ -11,8 +11,8 @@ from torch import Tensor
 from compiler.codegen.triton.render import render_plan
 from compiler.codegen.triton.tile import plan_tile
 from compiler.devices import H200
-from compiler.runtime.triton_interpreter import interpret
-from compiler.runtime.triton_offline import compile_offline
+from compiler.runtime.interpreter.interpreter import interpret
+from compiler.runtime.triton.offline import compile_offline
 from tests.compile_program import compile_program
 
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
 from compiler.schedule.group import Group
 from compiler.schedule.products.loops import Product
 from tests.codegen.triton.test_products import CASES, Case, flat, rnd

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from compiler.codegen.triton import tile_pointwise
-from compiler.runtime.verify import relative_error
+from compiler.runtime.checking.verify import relative_error
 from tests.compile_program import call_interpreted, compile_program
 
 

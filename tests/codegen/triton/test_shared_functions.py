@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.runtime.triton_source import forget_kernels, shared_function
+from compiler.runtime.triton.source import forget_kernels, shared_function
 from tests.compile_program import compile_program
 
 Tensor = torch.Tensor

@@ -12,7 +12,7 @@ from torch import Tensor
 from compiler.codegen.triton.random import REACHES
 from compiler.codegen.triton.short_forms import HELPERS, LARGEST_ERROR, least_bits
 from compiler.ir import interpret
-from compiler.runtime.triton_interpreter import interpret as run_interpreted
+from compiler.runtime.interpreter.interpreter import interpret as run_interpreted
 from tests.compile_program import call_interpreted, compile_program
 
 HALF = torch.bfloat16

@@ -1,0 +1,10 @@
+"""From Dynamo's graph to ATen graphs: decomposed, with gradients, split in two, and mended where torch loses something.
+
+aot, training, naming                 through AOTAutograd: a joint graph, split; its inputs by their names
+regions, repeated_writes              what is rewritten before
+fixed_sizes                           what is compiled for the sizes of one call alone
+running_products, saved_indices       gradients that torch makes too long, and what is saved for them
+draws, repeats                        what the split would lose: numbers drawn again, calls that repeat others
+shared_memory, unmet_sizes            calls left to eager mode: of inputs that overlap, of refused sizes
+written_back, without_effect          inputs written to after a call; calls that no result needs
+"""

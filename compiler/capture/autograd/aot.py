@@ -1,0 +1,228 @@
+"""AOTAutograd as both the recording backend and the `fusionscope` backend use it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from compiler.capture.autograd.draws import restore_values
+from compiler.capture.autograd.naming import input_names, name_inputs
+from compiler.capture.autograd.regions import write_out_regions
+from compiler.capture.autograd.repeats import note_repeats, repeats_in
+from compiler.capture.autograd.running_products import short_gradients_of_running_products
+from compiler.capture.autograd.saved_indices import save_places_as_bytes
+from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
+from compiler.capture.autograd.training import CHEAP, VIEWS
+from compiler.capture.autograd.unmet_sizes import asserts_sizes, eager_where_unmet
+from compiler.capture.autograd.written_back import note_written_back
+from compiler.capture.captured import Implementation, Phase
+from compiler.capture.shortcuts.decomposed_once import decomposed_once
+from compiler.capture.shortcuts.read_outputs import note_break
+from compiler.capture.shortcuts.thin_calls import without_guard_on_saved_tensors, without_marks, without_wrapper
+from compiler.capture.shortcuts.traced_once import Unlike, may_be_traced_once, traced_once
+from compiler.capture.shortcuts.written_again import is_of_torch
+from compiler.capture.torch_internals import (
+    differentiated_whole,
+    ends_in_break,
+    generators_as_tensors,
+    is_autocast_on,
+    is_made_of_tensors,
+    no_states_of_generators,
+    runs_as_it_is,
+    set_gradients,
+    split_at_min_cut,
+    unlogged_aot_autograd,
+    unwatched,
+    written_inputs,
+)
+from compiler.fx.fake_values import outside_fake_mode
+from compiler.fx.lines import lines_of_text
+from compiler.layout.passed import note_passed
+from compiler.rewrite.gradient_layout import lay_gradients_out
+from compiler.rewrite.one_hot import sum_one_hots
+from compiler.rewrite.picked_numbers import add_along_rows
+
+if TYPE_CHECKING:
+    from compiler.rewrite.rewriting import Rewriting
+
+#: Makes something that runs a graph. AOTAutograd calls it with one list if it has `_boxed_call`.
+GraphCompiler = Callable[[torch.fx.GraphModule, Phase], Implementation]
+#: Changes the joint graph of a training step in place, before it is split.
+JointPass = Callable[[torch.fx.GraphModule], None]
+
+_INTERPOLATIONS = [
+    getattr(torch.ops.aten, name)
+    for name in (
+        *(f"upsample_nearest{rank}d" for rank in (1, 2, 3)), *(f"_upsample_nearest_exact{rank}d" for rank in (1, 2, 3)),
+        "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+    )
+]  # fmt: skip
+
+
+def compile_through_aot(
+    graph: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    compile_graph: GraphCompiler,
+    on_rewriting: Callable[[Rewriting], None] = lambda _: None,
+    change_joint: JointPass = lambda _: None,
+    is_thin: bool = False,
+) -> Callable[..., Any]:
+    """Rewrite, functionalise, decompose and split Dynamo's graph, and have `compile_graph` compile each part.
+
+    `graph` stays as it is; `on_rewriting` gets what is compiled in its place before any part is. `change_joint` may
+    change the graph of a training step before it is split. Where it `is_thin`, what a call passes before it gets to the
+    graph is kept as short as Dynamo lets us; a report shows all of it.
+
+    Calls in which an input is written to that shares memory with another one run `graph` as it is. Raises
+    `OverlappingWrite` where that is so in the call under compilation.
+
+    `compile_graph` is called once for "inference", or for "forward" and, when the first gradient is asked for, for
+    "backward". Every graph that it gets has its nodes' lines in `meta["lines"]`.
+    """
+    # Imported here: lowering and rewriting read captured graphs, so capture must not need them to be imported.
+    from compiler.lowering.decompositions import decompositions
+    from compiler.rewrite.rewriting import rewrite
+
+    names = input_names(graph)
+    straight: list[Implementation] = []
+    written: list[int] = []
+    checked: list[bool] = []
+    phases: set[Phase] = set()
+    may_be_straight = not is_autocast_on() and not _gives_wrapped_tensors(graph)
+
+    def compile_phase(part: torch.fx.GraphModule, _inputs: Sequence[Any], phase: Phase) -> Implementation:
+        if phase != "backward":
+            refuse_merged_inputs(part, example_inputs)
+            written.extend(written_inputs())
+        name_inputs(part, names)
+        restore_values(part)
+        write_out_regions(part)
+        attach_lines(part)
+        if phase == "inference":
+            note_written_back(part)
+            if ends_in_break(graph):
+                note_break(part)
+        with outside_fake_mode():
+            implementation = compile_graph(part, phase)
+        phases.add(phase)
+        checked.append(phase != "backward" and asserts_sizes(part))
+        if phase == "inference" and _takes_straight_calls(part, example_inputs) and runs_as_it_is():
+            straight.append(implementation)
+        return unwatched(implementation) if _is_harmed_by_modes(part, implementation) else implementation
+
+    backend = unlogged_aot_autograd(
+        fw_compiler=partial(compile_phase, phase="forward"),
+        bw_compiler=partial(compile_phase, phase="backward"),
+        inference_compiler=partial(compile_phase, phase="inference"),
+        decompositions=decomposed_once(decompositions()),
+        partition_fn=partial(_split, change_joint),
+    )
+    rewriting = rewrite(graph)
+    on_rewriting(rewriting)
+    with (
+        generators_as_tensors(),
+        no_states_of_generators(),
+        _gradients_of_interpolation(example_inputs),
+        short_gradients_of_running_products(),
+    ):
+        compiled = _traced_once(backend, rewriting.graph, example_inputs)
+    if is_thin:
+        without_marks()
+        if phases == {"inference"}:
+            without_guard_on_saved_tensors()
+    if may_be_straight and len(straight) == 1 and getattr(straight[0], "_boxed_call", False):
+        compiled = _called_straight(straight[0])
+    if any(checked) and not written:
+        compiled = eager_where_unmet(compiled, graph)
+    return where_written_apart(compiled, graph.forward, written, example_inputs)
+
+
+def _traced_once(
+    backend: Callable[..., Callable[..., Any]], graph: torch.fx.GraphModule, example_inputs: Sequence[Any]
+) -> Callable[..., Any]:
+    learns = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs)
+    if not learns and may_be_traced_once(graph):
+        with contextlib.suppress(Unlike), traced_once():
+            return backend(graph, example_inputs)
+    return backend(graph, example_inputs)
+
+
+def _split(
+    change_joint: JointPass, joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **settings: Any
+) -> Any:
+    save_places_as_bytes(joint)
+    add_along_rows(joint)
+    sum_one_hots(joint)  # after those, which it sums too
+    lay_gradients_out(joint)
+    change_joint(joint)
+    repeats = repeats_in(joint)
+    forward, backward = split_at_min_cut(
+        joint, inputs, views=VIEWS, cheap=CHEAP, num_fwd_outputs=num_fwd_outputs, **settings
+    )
+    note_passed(forward, backward, num_fwd_outputs)
+    note_repeats(repeats, forward, backward)
+    return forward, backward
+
+
+def _takes_straight_calls(part: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
+    """Whether AOTAutograd's graph takes the very inputs that Dynamo's has: none unpacked, wrapped, added or dropped."""
+    if any(isinstance(x, list | tuple | dict) or is_made_of_tensors(x) for x in example_inputs):
+        return False
+    return len(part.graph.find_nodes(op="placeholder")) == len(example_inputs)
+
+
+def _is_harmed_by_modes(part: torch.fx.GraphModule, implementation: Implementation) -> bool:
+    """Whether complex numbers are computed with, and nothing but torch's own operators is called."""
+    if not getattr(implementation, "_boxed_call", False):
+        return False
+    values = [value for node in part.graph.nodes for value in tree_leaves(node.meta.get("val"))]
+    is_complex = any(isinstance(value, torch.Tensor) and value.is_complex() for value in values)
+    return is_complex and all(is_of_torch(node.target) for node in part.graph.nodes if node.op == "call_function")
+
+
+def _gives_wrapped_tensors(graph: torch.fx.GraphModule) -> bool:
+    return any(is_made_of_tensors(node.meta.get("example_value")) for node in graph.graph.nodes)
+
+
+def _called_straight(implementation: Implementation) -> Callable[..., Any]:
+    """What Dynamo calls instead of AOTAutograd's own function around an inference graph, where that would do no more.
+
+    Kernels know no gradients, and library calls must not record any."""
+    direct: Callable[..., Any] | None = getattr(implementation, "direct", None)
+    if direct is not None:
+        return without_wrapper(direct, getattr(implementation, "direct_for", None))
+    is_grad_enabled = torch.is_grad_enabled
+
+    def call(*inputs: Any) -> Any:
+        if not is_grad_enabled():
+            return implementation(list(inputs))
+        set_gradients(False)
+        try:
+            return implementation(list(inputs))
+        finally:
+            set_gradients(True)
+
+    return call
+
+
+def _gradients_of_interpolation(example_inputs: Sequence[Any]) -> AbstractContextManager[None]:
+    """Have them be one operator each. ATen cannot tell the results' sizes of most where sizes are symbols."""
+    sizes = (size for x in example_inputs for size in (x.shape if isinstance(x, torch.Tensor) else (x,)))
+    if any(isinstance(size, torch.SymInt) for size in sizes):
+        return nullcontext()
+    return differentiated_whole(_INTERPOLATIONS)
+
+
+def attach_lines(graph: torch.fx.GraphModule) -> None:
+    """Give every node its lines; one that torch left without a stack has those of what it reads."""
+    for node in graph.graph.nodes:
+        lines = lines_of_text(node.meta.get("stack_trace"))
+        if not lines and node.op == "call_function":
+            lines = next((read.meta["lines"] for read in node.all_input_nodes if read.meta.get("lines")), ())
+        node.meta["lines"] = lines

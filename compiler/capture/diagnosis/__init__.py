@@ -1,0 +1,6 @@
+"""Why code was compiled again, where a graph ended, and what failed: in the words of the snippet.
+
+guards, comparisons, recompiles    what a graph was compiled for, and which guard failed
+breaks, break_kinds                where a graph ended, why, and what keeps it whole
+errors, sources                    exceptions of the snippet; names of what Dynamo calls by its own
+"""

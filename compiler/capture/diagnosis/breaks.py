@@ -1,0 +1,76 @@
+"""Graph breaks in the report's terms, from the text that torch writes of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from compiler.capture.diagnosis.break_kinds import kind_of_break
+from compiler.fx.lines import SNIPPET_FILE, lines_of_text
+from compiler.report import GraphBreak
+
+
+def report_break(payload: str) -> GraphBreak:
+    """One graph break from the text that torch writes of it.
+
+    Graph break in user code at snippet.py:16
+    Graph Break Reason: Data-dependent branching
+      Explanation: Detected ...
+      Hint: ...
+      Developer debug context: ...
+     For more details about this graph break, please visit: https://...
+    """
+    start = payload.find("Graph Break Reason:")
+    told = payload[start + len("Graph Break Reason:") :] if start >= 0 else payload
+    told = re.split(r"\nUser code traceback:|\nUser Stack Trace:|\nStack variable source attribution:", told)[0]
+    reason = re.split(r"\n\s*Developer debug context:", told)[0]
+    before_explanation = reason.split("Explanation:")[0].strip().splitlines()
+    name = before_explanation[-1].strip() if before_explanation else None
+    explanation = _first_match(r"Explanation:\s*(.+?)(?=\n\s*\n|\n\s*Hint:|\Z)", reason)
+    hints = [" ".join(hint.split()) for hint in re.findall(r"Hint:\s*(.+?)(?=\n\s*Hint:|\n\s*\n|\Z)", reason, re.S)]
+    hints = [hint for hint in hints if "report an issue" not in hint]
+    # Hints name whatever might help with a whole class of breaks; only the rest is about this one.
+    kind = kind_of_break(name or "", re.sub(r"\n\s*Hint:.+?(?=\n\s*Hint:|\n\s*\n|\Z)", "", told, flags=re.S))
+    return GraphBreak(
+        reason=_one_sentence(explanation or name or reason),
+        line=_break_line(payload),
+        kind=name,
+        hint=" ".join(hints) or None,
+        category=kind.id,
+        title=kind.title,
+        remedy=kind.remedy,
+        url=_first_match(r"please visit:\s*(https://\S+\.html)", payload),
+    )
+
+
+def _break_line(payload: str) -> int | None:
+    """The innermost line of the user: torch's header names a frame of a library where that is innermost."""
+    stack = payload.split("User code traceback:")[-1].split("Traceback (most recent call last)")[0]
+    lines = lines_of_text(stack)
+    if lines:
+        return lines[-1]
+    header = re.search(rf"at {re.escape(SNIPPET_FILE)}:(\d+)", payload)
+    return int(header.group(1)) if header else None
+
+
+def distinct_breaks(breaks: Iterable[GraphBreak]) -> list[GraphBreak]:
+    """Each break once, by its line and Dynamo's name, with the graphs around every time that it was met."""
+    distinct: dict[tuple[int | None, str | None], GraphBreak] = {}
+    for found in breaks:
+        known = distinct.setdefault((found.line, found.kind), found)
+        if known is not found:
+            known.count += found.count
+            known.before = list(dict.fromkeys([*known.before, *found.before]))
+            known.after = list(dict.fromkeys([*known.after, *found.after]))
+    return list(distinct.values())
+
+
+def _first_match(pattern: str, text: str) -> str | None:
+    found = re.search(pattern, text, re.S)
+    return found.group(1) if found else None
+
+
+def _one_sentence(text: str) -> str:
+    flat = " ".join(text.split())
+    ended = re.match(r"(.+?[.!?])(?= [A-Z]|$)", flat)
+    return ended.group(1) if ended else flat

@@ -1,0 +1,153 @@
+"""What there is to explore in a snippet that has run, by the form that it has.
+
+In this order: what it compiled and called; what it compiled only; `Model` with `get_inputs`; a function or module that
+it called; the last function or module that it defined.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from compiler.capture.captured import EntryCall
+from compiler.capture.program.inputs import choose_inputs, required_parameters
+from compiler.capture.program.snippet import Snippet
+from compiler.capture.program.top_level_calls import last_top_level_call
+from compiler.capture.recording.intercept import Interception
+from compiler.capture.recording.recorder import Recorder
+from compiler.fx.lines import SNIPPET_FILE
+from compiler.options import Options
+
+
+class NothingToExploreError(Exception):
+    """The snippet defines nothing that could be compiled, or nothing by the name that was asked for."""
+
+
+class Explorer:
+    """Calls what a snippet compiled or defined and did not call itself."""
+
+    def __init__(
+        self, snippet: Snippet, interception: Interception, recorder: Recorder, options: Options, device: torch.device
+    ) -> None:
+        self._snippet = snippet
+        self._interception = interception
+        self._recorder = recorder
+        self._options = options
+        self._device = device
+
+    def explore(self) -> None:
+        """Make sure that something was captured, or raise what stands in the way."""
+        if self._options.entry is not None:
+            self._explore_named(self._options.entry)
+        elif self._interception.compiled:
+            self._explore_compiled()
+        elif "Model" in self._snippet.names and callable(self._snippet.names.get("get_inputs")):
+            self._explore_model()
+        elif self._options.inputs is None and (call := last_top_level_call(self._snippet.names)) is not None:
+            self._call(self._interception.explored(call.function), list(call.args), call.kwargs)
+        else:
+            self._explore_lone(self._last_defined())
+        if self._options.training is True:
+            for entry in list(self._recorder.capture.entries):
+                self._differentiate(entry)
+
+    def _explore_compiled(self) -> None:
+        called = {entry.name for entry in self._recorder.capture.entries}
+        for name, compiled, eager in self._interception.compiled:
+            if not called:
+                self._call_on_chosen_inputs(compiled, eager)
+            elif name not in called:
+                self._recorder.note(f"{name} was compiled but never called on its own, so nothing of its own is shown.")
+
+    def _explore_named(self, name: str) -> None:
+        if name not in self._snippet.names:
+            raise NothingToExploreError(f"The snippet defines no {name!r}.")
+        target = self._snippet.names[name]
+        for compiled_name, compiled, eager in self._interception.compiled:
+            if target is compiled or target is eager or (name == compiled_name and not callable(target)):
+                if not any(entry.name == compiled_name for entry in self._recorder.capture.entries):
+                    self._call_on_chosen_inputs(compiled, eager)
+                return
+        self._explore_lone(target)
+
+    def _explore_model(self) -> None:
+        """`Model(*get_init_inputs())` on `get_inputs()`: the form of KernelBench, which calls without gradients."""
+        names: dict[str, Any] = self._snippet.names
+        initial = names["get_init_inputs"]() if callable(names.get("get_init_inputs")) else []
+        model = names["Model"](**initial) if isinstance(initial, dict) else names["Model"](*initial)
+        inputs = names["get_inputs"]()
+        if self._device.type == "cuda":
+            model = model.to(self._device)
+            inputs = torch.utils._pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.to(self._device), inputs)
+        compiled = self._interception.explored(model)
+        if isinstance(inputs, dict):
+            self._call(compiled, [], inputs)
+        else:
+            self._call(compiled, list(inputs), {})
+
+    def _explore_lone(self, target: Any) -> None:
+        if isinstance(target, type) and issubclass(target, torch.nn.Module):
+            target = target()
+        if isinstance(target, torch.nn.Module) and self._device.type == "cuda":
+            target = target.to(self._device)
+        if not callable(target):
+            raise NothingToExploreError(f"{target!r} is neither a function nor a module.")
+        self._call_on_chosen_inputs(self._interception.explored(target), target)
+
+    def _last_defined(self) -> Any:
+        """The last function or module at top level, in the order of the source."""
+        names = [name for name in _defined_names(self._snippet.tree) if _can_be_explored(self._snippet.names.get(name))]
+        if not names:
+            raise NothingToExploreError("The snippet defines no function and no module to explore.")
+        return self._snippet.names[names[-1]]
+
+    def _call_on_chosen_inputs(self, compiled: Callable[..., Any], eager: Callable[..., Any]) -> None:
+        chosen = choose_inputs(eager, self._snippet, self._options, self._device)
+        for note in chosen.notes:
+            self._recorder.note(note.message, note.line)
+        self._call(compiled, chosen.arguments, {})
+
+    def _call(self, compiled: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Call what the snippet did not call itself: nobody asks for gradients then, unless the request does."""
+        with torch.set_grad_enabled(self._options.training is True):
+            compiled(*args, **kwargs)
+
+    def _differentiate(self, entry: EntryCall) -> None:
+        """Ask for the gradients of everything that an entry returns, where the snippet did not."""
+        graphs = [graph for graph in self._recorder.capture.graphs if graph.name in entry.graphs]
+        if any(graph.phase == "backward" and graph.runner.calls for graph in graphs):
+            return
+        args, kwargs = entry.copy_arguments()
+        results = torch.utils._pytree.tree_leaves(entry.compiled(*args, **kwargs))
+        wanted = [result for result in results if isinstance(result, torch.Tensor) and result.requires_grad]
+        if wanted:
+            torch.autograd.backward([result.sum() for result in wanted])
+            self._recorder.note(f"The backward graph of {entry.name} was called with gradients of one, as asked.")
+
+
+def _defined_names(tree: ast.Module) -> Iterator[str]:
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            yield statement.name
+        elif isinstance(statement, ast.Assign):
+            yield from (target.id for target in statement.targets if isinstance(target, ast.Name))
+
+
+def _can_be_explored(value: Any) -> bool:
+    if isinstance(value, torch.nn.Module):
+        return True
+    if isinstance(value, type):
+        return issubclass(value, torch.nn.Module) and not _needs_arguments(value)
+    return (
+        isinstance(value, types.FunctionType)
+        and value.__code__.co_filename == SNIPPET_FILE
+        and bool(required_parameters(value))
+    )
+
+
+def _needs_arguments(module_class: type) -> bool:
+    return len(required_parameters(module_class.__init__)) > 1  # type: ignore[misc]

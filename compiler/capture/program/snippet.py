@@ -1,0 +1,90 @@
+"""A snippet as a Python program: parsed, fitted to the device, and run as `__main__`."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import linecache
+import sys
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from compiler.annotations import has_shape_annotations
+from compiler.capture.program.called import Called
+from compiler.capture.program.device import STAND_IN, CudaStandIn, cuda_to_cpu
+from compiler.capture.program.top_level_calls import note_call, observe_top_level_calls
+from compiler.wording import SNIPPET_FILE
+
+
+@dataclass
+class Snippet:
+    """The parsed source. `tree` is what is run: `cuda_lines` of it were rewritten for the CPU."""
+
+    source: str
+    tree: ast.Module
+    module: types.ModuleType
+    cuda_lines: list[int] = field(default_factory=list)
+    #: A function of this process that is explored in the place of a program.
+    called: Called | None = None
+
+    @property
+    def names(self) -> dict[str, object]:
+        """The snippet's globals once it has run."""
+        return self.module.__dict__
+
+
+def parse_snippet(source: str, device: torch.device) -> Snippet:
+    """Parse for `device`. Raises SyntaxError with the author's line."""
+    _register_source(source)
+    tree = ast.parse(source, SNIPPET_FILE)
+    cuda_lines = cuda_to_cpu(tree) if device.type == "cpu" else []
+    module = types.ModuleType("__main__")
+    module.__dict__.update({"__file__": SNIPPET_FILE, "__builtins__": __builtins__, STAND_IN: CudaStandIn})
+    return Snippet(source, tree, module, cuda_lines)
+
+
+def snippet_of(called: Called) -> Snippet:
+    """A program that has made that call and nothing else, with the text of the function's file as its own."""
+    _register_source(called.source)
+    module = types.ModuleType("__main__")
+    module.__dict__["__file__"] = SNIPPET_FILE
+    note_call(module.__dict__, called)
+    return Snippet(called.source, ast.Module([], []), module, called=called)
+
+
+def run_snippet(snippet: Snippet) -> None:
+    """Execute the snippet as a script, inside `as_main`. Whatever it raises passes through."""
+    if snippet.called is not None:
+        return
+    observe_top_level_calls(snippet.tree, snippet.names)
+    flags = 0
+    if has_shape_annotations(snippet.tree):
+        # `x: f32[4096, 4096]` says what x is like; f32 need not be a name when the program runs.
+        flags = __future__.annotations.compiler_flag
+    code = compile(snippet.tree, SNIPPET_FILE, "exec", flags=flags, dont_inherit=True)
+    exec(code, snippet.names)
+
+
+@contextlib.contextmanager
+def as_main(module: types.ModuleType) -> Iterator[None]:
+    """Stand in for `__main__`, where pickle, dataclasses and Dynamo look for what the snippet defines."""
+    before = sys.modules.get("__main__")
+    sys.modules["__main__"] = module
+    arguments = sys.argv
+    sys.argv = [SNIPPET_FILE]
+    try:
+        yield
+    finally:
+        sys.argv = arguments
+        if before is not None:
+            sys.modules["__main__"] = before
+
+
+def _register_source(source: str) -> None:
+    """Let tracebacks, inspect and Dynamo read the source, of which there is no file."""
+    lines = [line + "\n" for line in source.splitlines()]
+    linecache.cache[SNIPPET_FILE] = (len(source), None, lines, SNIPPET_FILE)

@@ -1,0 +1,6 @@
+"""What Dynamo hands over while the snippet runs, and what torch tells of each compilation.
+
+intercept, recorder             the snippet's own `torch.compile`, with a backend that records
+ledger                          each compilation put together, once the snippet has ended
+torch_trace, symbols, artefacts what torch tells meanwhile: its trace, open sizes, texts
+"""

@@ -1,0 +1,157 @@
+"""torch.compile and torch._dynamo.optimize, for the time that a snippet runs: same calls, our recording backend."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch._dynamo
+
+from compiler.capture.captured import EntryCall, copy_values
+from compiler.capture.recording.recorder import FailedCall, Recorder
+from compiler.capture.torch_internals import default_device, mark_as_wrapper, replace_forward, skip_files_of
+from compiler.capture.torch_state import CallState
+from compiler.options import Options
+
+_TOLD_NO_GRADIENT = "Gradients were turned off, as asked: no backward graph was captured."
+
+
+class Interception:
+    """Stands in for torch's ways to compile. `compiled` lists what the snippet compiled, whether called or not."""
+
+    def __init__(
+        self, recorder: Recorder, options: Options, device: torch.device, needs_default_device: bool = True
+    ) -> None:
+        self.compiled: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = []
+        self._recorder = recorder
+        self._options = options
+        self._device = device
+        self._needs_default_device = needs_default_device
+        self._optimize = torch._dynamo.optimize
+        skip_files_of("compiler.capture")
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        # torch keeps these for the life of the process, torch.compile among them: not ours, with all that is behind it.
+        torch.overrides.get_ignored_functions()
+        compile_before, optimize_before = torch.compile, torch._dynamo.optimize
+        torch.compile, torch._dynamo.optimize = self.compile, self.optimize
+        try:
+            yield
+        finally:
+            torch.compile, torch._dynamo.optimize = compile_before, optimize_before
+
+    def compile(
+        self,
+        model: Any = None,
+        *,
+        fullgraph: bool = False,
+        dynamic: bool | None = None,
+        backend: Any = "inductor",
+        disable: bool = False,
+        **_settings: Any,
+    ) -> Any:
+        """What torch.compile is while the snippet runs: as function, with arguments as decorator, or disabled."""
+        if model is None:
+            return functools.partial(
+                self.compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, disable=disable
+            )
+        if disable:
+            return model
+        return self.explored(model, backend=backend, fullgraph=fullgraph, dynamic=dynamic)
+
+    def optimize(
+        self,
+        backend: Any = "inductor",
+        *,
+        nopython: bool = False,
+        dynamic: bool | None = None,
+        disable: bool = False,
+        **_settings: Any,
+    ) -> Any:
+        """What torch._dynamo.optimize is while the snippet runs: the older way, always a decorator."""
+        return functools.partial(self.compile, fullgraph=nopython, dynamic=dynamic, backend=backend, disable=disable)
+
+    def explored(
+        self, function: Any, *, backend: Any = None, fullgraph: bool = False, dynamic: bool | None = None
+    ) -> Any:
+        """Compile `function` with the recording backend; its first call becomes an entry of the capture."""
+        own_backend = backend if callable(backend) else None
+        compiled = self._optimize(
+            self._recorder.backend(own_backend),
+            nopython=fullgraph,
+            dynamic=dynamic if self._options.dynamic is None else self._options.dynamic,
+            guard_filter_fn=self._recorder.guards_chosen,
+        )(function)
+        if isinstance(function, type):
+            return compiled
+        name = _name_of(function)
+        if isinstance(compiled, torch.nn.Module):
+            replace_forward(compiled, lambda forward: self._watched(name, forward, function))
+            watched = compiled
+        else:
+            watched = self._watched(name, compiled, function)
+        self.compiled.append((name, watched, function))
+        return watched
+
+    def _watched(self, name: str, call: Callable[..., Any], eager: Callable[..., Any]) -> Any:
+        """`call`, which notes its first arguments and which graphs come of it. The entry itself calls unwatched."""
+        entry: EntryCall | None = None
+
+        @functools.wraps(call)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            nonlocal entry
+            args, kwargs = self._with_gradients((args, kwargs))
+            with self._call_state():
+                is_first = entry is None
+                if entry is None:
+                    state = CallState.current(self._device)
+                    copies = copy_values((args, kwargs))
+                    entry = EntryCall(name, state.under(call), state.under(eager), *copies)
+                    self._recorder.capture.entries.append(entry)
+                with self._recorder.during(entry, FailedCall(eager, args, kwargs)):
+                    result = call(*args, **kwargs)
+                entry.has_returned |= is_first
+                return result
+
+        mark_as_wrapper(watched)
+        return watched
+
+    def _with_gradients(self, values: Any) -> Any:
+        """The arguments as they are, or, where a backward graph was asked for, as leaves that want a gradient."""
+        if self._options.training is not True or not torch.is_grad_enabled():
+            return values
+        return torch.utils._pytree.tree_map_only(torch.Tensor, _wanting_gradient, values)
+
+    @contextlib.contextmanager
+    def _call_state(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            if not self._needs_default_device and default_device() is not None:
+                stack.callback(torch.set_default_device, default_device())
+                torch.set_default_device(None)
+            stack.enter_context(self._gradient_mode())
+            yield
+
+    def _gradient_mode(self) -> contextlib.AbstractContextManager[Any]:
+        if self._options.training is False and torch.is_grad_enabled():
+            self._recorder.note(_TOLD_NO_GRADIENT)
+            return torch.no_grad()
+        return contextlib.nullcontext()
+
+
+def _wanting_gradient(tensor: torch.Tensor) -> torch.Tensor:
+    wants = tensor.requires_grad or not (tensor.is_floating_point() or tensor.is_complex())
+    return tensor if wants else tensor.detach().requires_grad_()
+
+
+def _name_of(function: Any) -> str:
+    """`MLP` for a module or a method of one, else the function's name."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, torch.nn.Module):
+        return type(function).__name__
+    if isinstance(owner, torch.nn.Module):
+        return type(owner).__name__
+    return str(getattr(function, "__name__", type(function).__name__))

@@ -1,0 +1,312 @@
+"""AOTAutograd's two runs of Dynamo's graph, made shorter where the graph changes nothing and no gradient is taken.
+
+    to learn what it changes and gives     not run: tensors like those that Dynamo says it gives, of memory of their own
+    to trace it                            a call is traced once for all calls whose inputs are alike (written_again.py)
+
+Both hold only where no call changes an input, and no result is a view of an input or of another result. Calls that
+take or give what is written to while there are views of it, as Dynamo's values without memory tell before, are each
+made. Whether all that is so is not believed but seen in the run that traces: at each call that is made, and at the end.
+Where it is not, `Unlike` is raised, and AOTAutograd begins again without either. The graphs are those of AOTAutograd by
+itself, which `tests/capture/test_traced_once.py` holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor, fx
+from torch._functorch._aot_autograd import graph_capture_wrappers
+from torch._ops import HigherOrderOperator
+from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.fx.experimental.symbolic_shapes import PropagateUnbackedSymInts
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from compiler.capture.shortcuts.written_again import (
+    Written,
+    alike,
+    is_of_torch,
+    last_node,
+    node_of,
+    write_again,
+    written_since,
+)
+
+
+class Unlike(Exception):
+    """A graph changes a tensor, or gives something else than Dynamo said it would."""
+
+
+def may_be_traced_once(graph: fx.GraphModule) -> bool:
+    """Whether it is worth trying: nothing that is there to be seen changes an input, is a program of its own, or takes
+    a gradient; and the graph has no tensors of its own, as parameters of an optimiser are: AOTAutograd puts those into
+    the graph, so that the run is not given what it may change."""
+    for node in graph.graph.nodes:
+        if node.op in ("get_attr", "call_module") or isinstance(node.target, HigherOrderOperator):
+            return False
+        takes_gradient = torch.is_grad_enabled() and node.op != "placeholder"
+        for value in _tensors(node):
+            if not isinstance(value, FakeTensor) or (takes_gradient and value.requires_grad):
+                return False
+    written = _written_while_shared(graph.graph)
+    return not any(_lies_in(node, written) for node in graph.graph.find_nodes(op="placeholder"))
+
+
+def _written_while_shared(graph: fx.Graph) -> set[int]:
+    """The memory that a call writes to, by its name, while more than one tensor lies there: an input, which others may
+    hold, or one of which there is a view. What is set is, as what is set of it is a view."""
+    found: set[int] = set()
+    tensors: dict[int, set[int]] = {}
+    for node in graph.nodes:
+        for value in _tensors(node):
+            of_others = {0} if node.op == "placeholder" else set()
+            tensors.setdefault(_memory(value), of_others).add(id(value))
+        written = _written_by(node)
+        for value in () if written is None else _tensors(written):
+            if len(tensors[_memory(value)]) > 1 or node.target is operator.setitem:
+                found.add(_memory(value))
+    return found
+
+
+def _tensors(node: fx.Node) -> list[Tensor]:
+    return [value for value in tree_flatten(_example(node))[0] if isinstance(value, Tensor)]
+
+
+def _lies_in(node: fx.Node, memory: set[int]) -> bool:
+    return any(_memory(value) in memory for value in _tensors(node))
+
+
+def _written_by(node: fx.Node) -> fx.Node | None:
+    """What a call writes to, by its name."""
+    if node.op not in ("call_function", "call_method") or not node.args or not isinstance(node.args[0], fx.Node):
+        return None
+    if node.target in _IN_PLACE:
+        return node.args[0]
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    is_in_place = name.endswith("_") and not name.endswith("__") and node.target not in _OPERATORS
+    return node.args[0] if is_in_place or node.kwargs.get("inplace") is True else None
+
+
+_OPERATORS = (operator.and_, operator.or_, operator.not_, operator.is_)
+_IN_PLACE = frozenset(
+    getattr(operator, name)
+    for name in "setitem iadd isub imul imatmul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift".split()
+)
+
+
+@contextlib.contextmanager
+def traced_once() -> Iterator[None]:
+    """Within, AOTAutograd runs graphs that way."""
+    expected: list[list[Any]] = []
+
+    def interpreter(graph: fx.GraphModule) -> _Once:
+        return _Once(graph, expected)
+
+    with mock.patch.object(graph_capture_wrappers, "PropagateUnbackedSymInts", interpreter):
+        yield
+
+
+class _Once(PropagateUnbackedSymInts):
+    """One run. `expected` has what the run before it gave, which learnt what the graph changes, if that was made up."""
+
+    def __init__(self, graph: fx.GraphModule, expected: list[list[Any]]) -> None:
+        super().__init__(graph)
+        self._expected = expected
+        #: What is written to has to know of what it is a view; and where there are views of it, each has to see what
+        #: was written through another when it is read next. Calls of these are made, each as torch makes it.
+        self._written = {_written_by(node) for node in graph.graph.nodes}
+        shared = _written_while_shared(graph.graph)
+        self._shared = {node for node in graph.graph.nodes if shared and _lies_in(node, shared)}
+        self._node: fx.Node | None = None
+        #: The memory of what was written again.
+        self._again: set[int] = set()
+        self._known: dict[Hashable, Written | None] = {}
+        self._of_inputs: set[int] = set()
+        #: The tensors in each memory that calls gave, with what the trace knows of each.
+        self._in_memory: dict[int, dict[int, tuple[Tensor, Tensor]]] = {}
+
+    def run(self, *args: Any) -> Any:  # type: ignore[override]
+        if get_proxy_mode() is None:
+            made_up = _like_the_outputs(self.module.graph)  # type: ignore[arg-type]
+            self._expected[:] = [] if made_up is None else [made_up]
+            return super().run(*args) if made_up is None else made_up
+        # Who changes one of these changes an input.
+        for value in (one for one in args if isinstance(one, Tensor)):
+            self._in_memory[_memory(_traced(value))] = dict.fromkeys((0, 1), (value, _traced(value)))
+            self._of_inputs.add(_memory(_traced(value)))
+        outputs = super().run(*args)
+        if self._expected and (_functional_mode()._tokens or not _are_alike(self._expected[0], outputs, args)):
+            raise Unlike
+        return outputs
+
+    def run_node(self, n: fx.Node) -> Any:
+        self._node = n
+        return super().run_node(n)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        return self._call(super().call_function, target, args, kwargs)
+
+    def call_method(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        return self._call(super().call_method, target, args, kwargs)
+
+    def _call(self, call: Callable[..., Any], target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        mode = get_proxy_mode()
+        if mode is None:
+            return call(target, args, kwargs)
+        tracer = mode.tracer
+        given, structure = tree_flatten((args, kwargs))
+        with torch._C.DisableTorchFunction():  # which would note each size that is asked for
+            inputs = [_traced(value) for value in given]
+            self._keep(given, inputs)
+            nodes = [node_of(value, tracer) for value in inputs]
+            is_alone = self._is_changed() or not is_of_torch(target) or torch._C._is_any_autocast_enabled()
+            of_inputs = None if is_alone or not any(nodes) else alike(inputs, nodes)
+            key = target, structure, of_inputs, torch.is_grad_enabled()
+            written = None if of_inputs is None else self._known.get(key)
+            if written is not None:
+                results = write_again(written, inputs, nodes, tracer)
+                wrapped = _wrapped(written, results, given)
+                self._keep(wrapped, results)
+                self._again.update(_memory(value) for value in results)
+                return tree_unflatten(wrapped, written.structure)
+            last, changes = last_node(tracer), _changes(given)
+        made = call(target, args, kwargs)
+        with torch._C.DisableTorchFunction():
+            if changes != _changes(given):
+                self._see_changes(given, inputs, changes)
+            of_results = [value for value in tree_flatten(made)[0]]
+            results = [_same_or_traced(value, given, inputs) for value in of_results]
+            self._keep(of_results, results)
+            if changes == _changes(given) and of_inputs is not None and key not in self._known:
+                found = tree_unflatten(results, tree_flatten(made)[1])
+                self._known[key] = written_since(last, inputs, nodes, found, tracer)
+        return made
+
+    def _is_changed(self) -> bool:
+        """Whether the call that is made gives what is written to, or takes or gives what is written to by another."""
+        node = self._node
+        assert node is not None
+        return node in self._written or not self._shared.isdisjoint((node, *node.all_input_nodes))
+
+    def _keep(self, values: Sequence[Any], traced: Sequence[Any]) -> None:
+        """Know who shares memory. All are kept, so that no other memory gets the number of theirs."""
+        for value, inner in zip(values, traced, strict=True):
+            if isinstance(inner, Tensor):
+                self._in_memory.setdefault(_memory(inner), {}).setdefault(id(value), (value, inner))
+
+    def _see_changes(self, given: Sequence[Any], inputs: Sequence[Any], changes: Sequence[int | None]) -> None:
+        """A call that put another tensor in the place of one that had its memory to itself is as good as one that gave
+        the other. One that was written again does not know whether it is a view of what its call made. What was known
+        to be written to while there are views of it was never written again, and those who read it see the change."""
+        assert self._node is not None
+        sources = tree_flatten((self._node.args, self._node.kwargs))[0]
+        if len(sources) != len(given):
+            raise Unlike
+        for value, before, earlier, now, source in zip(given, inputs, changes, _changes(given), sources, strict=True):
+            if earlier == now:
+                continue
+            memory = _memory(before)
+            is_known = source in self._shared and memory not in self._of_inputs
+            if not is_known and (
+                len(self._in_memory[memory]) != 1 or memory in self._again or _traced(value) is before
+            ):
+                raise Unlike
+            self._keep([value], [_traced(value)])
+
+
+def _traced(value: Any) -> Any:
+    """The tensor that the trace knows, of one that sees what changes it."""
+    return torch._from_functional_tensor(value.elem) if type(value) is FunctionalTensor else value
+
+
+def _same_or_traced(value: Any, given: Sequence[Any], inputs: Sequence[Any]) -> Any:
+    """That of a result; a result that is an input has the very object of that."""
+    return next((input for one, input in zip(given, inputs, strict=True) if one is value), _traced(value))
+
+
+def _wrapped(written: Written, results: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    mode = _functional_mode()
+    return [
+        given[result] if isinstance(result, int) else FunctionalTensor(torch._to_functional_tensor(value), mode)
+        for result, value in zip(written.results, results, strict=True)
+    ]
+
+
+def _functional_mode() -> Any:
+    """What has tensors see their changes, and calls follow each other by tokens where one may end the program."""
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FUNCTIONAL)
+
+
+def _changes(values: Sequence[Any]) -> list[int | None]:
+    """How often the memory of each tensor was written to."""
+    return [
+        torch._functionalize_mutation_counter(value.elem) if type(value) is FunctionalTensor else None
+        for value in values
+    ]
+
+
+def _like_the_outputs(graph: fx.Graph) -> list[Any] | None:
+    """Tensors like the graph's outputs; None where one shares memory with an input or with another, or is not known."""
+    outputs = graph.output_node().args[0]
+    if not isinstance(outputs, tuple | list):
+        return None
+    taken = {_memory(value) for node in graph.find_nodes(op="placeholder") if _is_tensor(value := _example(node))}
+    made: list[Any] = []
+    for output in outputs:
+        value = _example(output) if isinstance(output, fx.Node) else output
+        if value is None or type(value) is int:
+            made.append(value)
+            continue
+        if type(value) is not FakeTensor or not _is_simple(value) or _memory(value) in taken:
+            return None
+        taken.add(_memory(value))
+        made.append(torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device))
+    return made
+
+
+def _example(node: fx.Node) -> Any:
+    return node.meta.get("example_value", NotImplemented)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _memory(value: Any) -> int:
+    return int(value.untyped_storage()._cdata) if value.layout == torch.strided else id(value)
+
+
+def _is_simple(value: Tensor) -> bool:
+    sizes = (*value.shape, *value.stride(), value.storage_offset())
+    is_plain = value.layout == torch.strided and not (value.requires_grad or value.is_conj() or value.is_neg())
+    return is_plain and all(type(size) is int for size in sizes) and value.storage_offset() == 0
+
+
+def _are_alike(expected: Sequence[Any], outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:
+    """Whether the graph gives what was expected: tensors of the same sizes, each of memory of its own."""
+    if len(expected) != len(outputs):
+        return False
+    taken = {_memory(_traced(value)) for value in inputs if isinstance(value, Tensor)}
+    for one, other in zip(expected, outputs, strict=True):
+        if not isinstance(one, Tensor):
+            if type(one) is not type(other) or one != other:  # of a number that is not known nothing is asked
+                return False
+            continue
+        if type(other) is not FunctionalTensor or not all(
+            type(size) is int for size in (*other.shape, *other.stride())
+        ):
+            return False
+        if _told(one) != _told(other) or _memory(_traced(other)) in taken:
+            return False
+        taken.add(_memory(_traced(other)))
+    return True
+
+
+def _told(value: Tensor) -> tuple[Any, ...]:
+    return value.shape, value.stride(), value.storage_offset(), value.dtype, value.device, value.requires_grad

@@ -1,0 +1,80 @@
+"""Whether a rewritten graph computes what Dynamo captured: both are run in float64 on what the snippet gave them.
+
+A graph is otherwise checked against its own ATen form, which comes after the rewrite and would be as wrong as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from compiler.capture.captured import RewriteCheck, copy_values
+from compiler.capture.reference import draws, raise_precision
+from compiler.runtime.checking.verify import relative_error
+
+
+def error_of_rewrite(check: RewriteCheck) -> float | None:
+    """How far results and gradients of the two graphs are apart, as `relative_error` has it; None if they were never
+    called, or if they draw random numbers."""
+    if check.inputs is None:
+        return None
+    before, draws = run_in_double(check.captured, check.inputs)
+    after, _ = run_in_double(check.rewritten, check.inputs)
+    return None if draws else relative_error(after, before)
+
+
+def run_in_double(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> tuple[list[Any], bool]:
+    """Results of Dynamo's graph in float64, then the gradients of its inputs for a fixed gradient of each result; and
+    whether it drew random numbers. `inputs` are not changed."""
+    values = [_leaf(value) for value in copy_values(tuple(inputs))]
+    mode = _InDouble()
+    with torch.enable_grad(), mode:
+        results = tree_leaves(graph(*[_as_used(value) for value in values]))
+        wanted = [value for value in values if isinstance(value, torch.Tensor) and value.requires_grad]
+        traced = [value for value in results if isinstance(value, torch.Tensor) and value.requires_grad]
+        gradients: Sequence[Any] = ()
+        if wanted and traced:
+            gradients = torch.autograd.grad(traced, wanted, [_seed(value) for value in traced], allow_unused=True)
+    return [*tree_map(_detached, results), *gradients], mode.draws
+
+
+def _leaf(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return raise_precision(value.detach(), torch.float64).clone().requires_grad_(value.requires_grad)
+
+
+def _as_used(value: Any) -> Any:
+    """What the graph may change in place, which autograd forbids for a leaf."""
+    return value.view_as(value) if isinstance(value, torch.Tensor) and value.requires_grad else value
+
+
+def _seed(result: torch.Tensor) -> torch.Tensor:
+    """A gradient that is not the same everywhere, so that a mistake in one place is not made up for in another."""
+    steps = torch.arange(result.numel(), dtype=result.dtype, device=result.device)
+    return (1 + steps % 7).view(result.shape)
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if isinstance(value, torch.Tensor) else value
+
+
+class _InDouble(TorchDispatchMode):
+    """Every floating dtype that an operator names, and every floating result, becomes float64."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.draws = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.draws |= draws(func, args, kwargs or {})
+        raised, named = tree_map(_raised_dtype, (args, kwargs or {}))
+        return tree_map(lambda value: raise_precision(value, torch.float64), func(*raised, **named))
+
+
+def _raised_dtype(value: Any) -> Any:
+    return raise_precision(value, torch.float64) if isinstance(value, torch.dtype) else value

@@ -1,0 +1,103 @@
+"""The times of a graph's kernels, each alone, and whether they add up to those of the calls that launch them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from compiler import report as rep
+from compiler.budget import UNLIMITED, Budget
+from compiler.capture.captured import CapturedGraph, copy_values
+from compiler.devices import Device
+from compiler.options import Timing
+from compiler.runtime.executable import CompiledGraph
+from compiler.runtime.timing.measure import Samples, measure_each
+from compiler.runtime.timing.reconcile import disturbance
+from compiler.runtime.trial import record_arguments
+
+#: How often times that do not add up are taken anew.
+TRIES_AGAIN = 2
+
+
+@dataclass(frozen=True)
+class KernelTimes:
+    """What was measured of one graph: each kernel alone, by name, and one call of all of them; and why these do not add
+    up, if they do not."""
+
+    kernels: Mapping[str, Samples]
+    call: Samples
+    disturbed: str | None = None
+
+
+def measure_kernels(
+    graph: CapturedGraph, compilation: CompiledGraph, timing: Timing, budget: Budget = UNLIMITED
+) -> KernelTimes | None:
+    """Time each kernel alone on the tensors that the graph gives it, and a call of the whole graph beside them. A
+    scatter updates its tensor at every run: its values are no result then, its accesses stay the same.
+
+    Times that do not add up to the call's are taken again; if they still do not, `disturbed` says so. Kernels for which
+    there was no time are not in it. None where nothing was measured."""
+    executable, inputs = compilation.executable, graph.inputs
+    if inputs is None or executable is None or not executable.kernels or not budget.fits(graph.least_seconds):
+        return None
+    assert compilation.schedule is not None
+    arguments = record_arguments(compilation, inputs)
+    launch = executable.kernels
+
+    def call_of(name: str) -> Callable[[], None]:
+        given = arguments[name]
+        return lambda: launch[name](*given)
+
+    copies = copy_values(inputs)
+
+    def whole() -> object:
+        with torch.no_grad():
+            return executable.call(list(copies))
+
+    calls = {name: call_of(name) for name in arguments}
+    half = timing.model_copy(update={"max_seconds": timing.max_seconds / 2})
+    found = None
+    for left in range(TRIES_AGAIN, -1, -1):
+        part, began = budget.share(1 / (left + 1)), budget.clock()
+        call = measure_each({"call": whole}, compilation.runs_on, half, part.share(0.5)).get("call")
+        if call is None:
+            break
+        times = measure_each(calls, compilation.runs_on, half, part)
+        is_whole = len(times) == len(compilation.schedule.units)
+        told = disturbance(list(times.values()), call, is_whole, compilation.runs_on.type)
+        found = KernelTimes(times, call, told)
+        if told is None or not budget.fits(budget.clock() - began):
+            break
+    return found
+
+
+def beside_calls(measured: Mapping[str, KernelTimes], timing: rep.TimingResult | None, device_type: str) -> str | None:
+    """Why the kernels' times are no parts of the time that the compiled calls took when they were raced; None where
+    they may be. `measured` has the graphs that those calls run, by name."""
+    raced = timing.contestants if timing is not None else []
+    compiled = next((Samples(tuple(one.samples_ms)) for one in raced if one.name == "compiled"), None)
+    if compiled is None:
+        return None
+    kernels = [samples for times in measured.values() for samples in times.kernels.values()]
+    calls = [times.call for times in measured.values()]
+    # The calls do more than to launch these kernels, so only kernels that take longer contradict them.
+    told = disturbance(kernels, compiled, is_whole=False, device_type=device_type)
+    return told or disturbance(calls, compiled, is_whole=False, device_type=device_type)
+
+
+def note_times(report: rep.Graph, found: KernelTimes, beside: str | None, peak_of: Device | None) -> None:
+    """Fill measured_us, gb_per_s, percent_of_peak, call_us and `disturbed`. `beside` is why the times are none of the
+    calls that were raced last. Nothing is derived from times that nobody is to rely on."""
+    report.call_us = round(1e3 * found.call.median_ms, 3)
+    report.disturbed = found.disturbed or beside
+    for kernel in report.kernels:
+        if kernel.name not in found.kernels:
+            continue
+        kernel.measured_us = round(1e3 * found.kernels[kernel.name].median_ms, 3)
+        kernel.gb_per_s = kernel.percent_of_peak = None
+        if report.disturbed is None:
+            kernel.gb_per_s = round(kernel.bytes / max(kernel.measured_us, 1e-6) / 1e3, 3)
+            if peak_of is not None:
+                kernel.percent_of_peak = round(100 * kernel.gb_per_s * 1e9 / peak_of.bandwidth, 2)

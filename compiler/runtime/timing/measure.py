@@ -1,0 +1,216 @@
+"""Times of several ways to run the same calls, taken so that they can be compared.
+
+The contestants are interleaved: each round samples every one of them once, in an order that changes from round to
+round, so that a clock that drifts or a neighbour that wakes up meets all of them alike. Medians and quartiles are
+reported and every sample is kept.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+from compiler.budget import UNLIMITED, Budget
+from compiler.garbage import garbage_kept
+from compiler.options import Timing
+from compiler.report import Contestant, TimingResult
+from compiler.runtime.timing import clocks
+from compiler.runtime.timing.noise import FEWEST_SAMPLES, RULE, Spread, are_apart
+from compiler.runtime.timing.stopwatch import Call, Stopwatch, stopwatch
+from compiler.snippet_changes import NO_CHANGES, SnippetChanges
+
+#: Calls before the first sample: a compiled function compiles, tunes and records its CUDA graph in the first two.
+WARMUP_CALLS = 3
+#: The share of `Timing.max_seconds` after which a CPU makes no more of them: what runs there was compiled before, and a
+#: call that long has met all of the memory that it works on.
+WARMUP_SHARE = 0.25
+#: Calls whose time on the host is taken: with few of them a neighbour of the host decides.
+HOST_SAMPLES = 21
+#: Rounds that are taken even when `Timing.max_seconds` are up, while they fit into the exploration's time.
+FEWEST_ROUNDS = FEWEST_SAMPLES
+Name = TypeVar("Name", bound=str)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What was measured of one contestant, in milliseconds: device time on a GPU, wall time on a CPU; and on a GPU the
+    time that the host took to queue one call."""
+
+    samples_ms: tuple[float, ...]
+    host_ms: float | None = None
+
+    @property
+    def median_ms(self) -> float:
+        return statistics.median(self.samples_ms)
+
+    @property
+    def quartiles_ms(self) -> tuple[float, float]:
+        """The 25th and the 75th percentile."""
+        return percentile(self.samples_ms, 25), percentile(self.samples_ms, 75)
+
+
+def measure(
+    contestants: Mapping[str, Call],
+    device: torch.device,
+    timing: Timing,
+    budget: Budget = UNLIMITED,
+    changes: SnippetChanges = NO_CHANGES,
+) -> TimingResult:
+    """Time the contestants against each other: `timing.min_runs` samples of each, fewer if `timing.max_seconds` are up
+    or the budget would be, one of each at the least.
+
+    Each call must run the same work on the same inputs; what it returns is dropped. An exception of a call is the
+    caller's to handle. The calls run functions of the snippet whose `changes` these are.
+    """
+    watch = stopwatch(device, timing.cold_l2, changes)
+    before = clocks.device_state(device)
+    samples = take_samples(contestants, watch, device, timing, budget, changes)
+    after = clocks.device_state(device)
+    eager = samples.get("eager")
+    return TimingResult(
+        method=_method(watch, samples, [clocks.sentence(after), _throttled_before(before)]),
+        device=device_name(device),
+        cold_l2=timing.cold_l2 and device.type == "cuda",
+        contestants=[
+            Contestant(
+                name=name,
+                samples_ms=list(samples[name].samples_ms),
+                median_ms=samples[name].median_ms,
+                low_ms=samples[name].quartiles_ms[0],
+                high_ms=samples[name].quartiles_ms[1],
+                differs_from_eager=(
+                    is_measurable_difference(samples[name], eager) if eager and name != "eager" else None
+                ),
+            )
+            for name in contestants
+        ],
+    )
+
+
+def take_samples(
+    contestants: Mapping[Name, Call],
+    watch: Stopwatch,
+    device: torch.device,
+    timing: Timing,
+    budget: Budget = UNLIMITED,
+    changes: SnippetChanges = NO_CHANGES,
+) -> dict[Name, Samples]:
+    """The samples of any set of contestants, interleaved. What the first call of each took says how many more of them
+    fit into the budget; where no round does, those calls are the samples."""
+    names = list(contestants)
+    taken: dict[Name, list[float]] = {name: [] for name in names}
+    is_gpu = device.type == "cuda"
+    with garbage_kept(), torch.cuda.device(device) if is_gpu else nullcontext():
+        host: dict[Name, float | None] = dict.fromkeys(names)
+        seconds: dict[Name, float] = {}
+        for name, call in contestants.items():
+            most = math.inf if is_gpu else WARMUP_SHARE * timing.max_seconds
+            seconds[name] = _warm_up(call, most, budget, changes)
+            if budget.fits(len(names) * seconds[name]):
+                watch.prepare(call)
+            if is_gpu and budget.fits(HOST_SAMPLES * seconds[name]):
+                host[name] = statistics.median(watch.wall(call) for _ in range(HOST_SAMPLES))
+        rounds = budget.within(timing.max_seconds)
+        for turn in range(timing.min_runs):
+            if (turn >= FEWEST_ROUNDS and rounds.is_spent) or not budget.fits(sum(seconds.values())):
+                break
+            for name in order_of_round(names, turn):
+                taken[name].append(watch.sample(contestants[name]))
+    changes.set_aside()
+    return {name: Samples(tuple(taken[name] or [1e3 * seconds[name]]), host[name]) for name in names}
+
+
+def _warm_up(call: Call, most_seconds: float, budget: Budget, changes: SnippetChanges) -> float:
+    """All calls before the first sample; no more of them once they have taken as long as that. Gives the seconds of
+    the last one."""
+    took = total = 0.0
+    for _ in range(WARMUP_CALLS):
+        before = budget.clock()
+        with changes.in_force():
+            call()
+        took = budget.clock() - before
+        total += took
+        if total > most_seconds or not budget.fits(took):
+            break
+    return took
+
+
+def measure_each(
+    calls: Mapping[str, Call],
+    device: torch.device | None = None,
+    timing: Timing | None = None,
+    budget: Budget = UNLIMITED,
+) -> dict[str, Samples]:
+    """The samples of each of many single kernels, by name. They are not raced: each is timed on its own.
+
+    Without a device the GPU is meant if there is one. `timing.max_seconds` and the budget are shared by all the calls;
+    those for which nothing is left are not in the result."""
+    device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    timing = timing or Timing()
+    share = timing.model_copy(update={"max_seconds": timing.max_seconds / max(len(calls), 1)})
+    watch = stopwatch(device, timing.cold_l2)
+    found: dict[str, Samples] = {}
+    for place, (name, call) in enumerate(calls.items()):
+        if budget.is_spent:
+            break
+        part = budget.share(1 / (len(calls) - place))
+        found[name] = take_samples({name: call}, watch, device, share, part)[name]
+    return found
+
+
+def is_measurable_difference(a: Contestant | Samples, b: Contestant | Samples) -> bool:
+    """Whether one is faster for a reader to rely on, by the rule of `noise`."""
+    return are_apart(_spread(a), _spread(b))
+
+
+def order_of_round(names: Sequence[Name], turn: int) -> list[Name]:
+    """The order in which round `turn` takes the contestants: rotated by one each round, so that each of them is first
+    equally often, and reversed after each full turn, so that each of them comes after each other one."""
+    if not names:
+        return []
+    shift = turn % len(names)
+    order = [*names[shift:], *names[:shift]]
+    return order[::-1] if (turn // len(names)) % 2 else order
+
+
+def percentile(samples: Sequence[float], percent: float) -> float:
+    """Linear interpolation between the two nearest samples, as numpy's default."""
+    ordered = sorted(samples)
+    place = (len(ordered) - 1) * percent / 100
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def device_name(device: torch.device) -> str:
+    """The GPU's name as its driver gives it, or "cpu"."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def _spread(contestant: Contestant | Samples) -> Spread:
+    low, high = contestant.quartiles_ms if isinstance(contestant, Samples) else (contestant.low_ms, contestant.high_ms)
+    return Spread(len(contestant.samples_ms), low, contestant.median_ms, high)
+
+
+def _method(watch: Stopwatch, samples: Mapping[str, Samples], more: list[str]) -> str:
+    rounds = max((len(kept.samples_ms) for kept in samples.values()), default=0)
+    counted = f"{rounds} interleaved rounds" if rounds > 1 else "1 round"
+    sentences = [
+        RULE,
+        watch.method,
+        f"{counted} after {WARMUP_CALLS} warm-up calls, fewer of what is long on a CPU; medians and quartiles.",
+    ]
+    queueing = [f"{name} {kept.host_ms * 1e3:.0f} µs" for name, kept in samples.items() if kept.host_ms is not None]
+    if queueing:
+        sentences.append(f"Host time to queue one call, not in the samples: {', '.join(queueing)}.")
+    return " ".join(sentence for sentence in [*sentences, *more] if sentence)
+
+
+def _throttled_before(state: dict[str, object] | None) -> str:
+    return "The GPU was slowed by its driver before the first sample too." if state and state["throttle"] else ""

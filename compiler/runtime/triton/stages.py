@@ -1,0 +1,149 @@
+"""The stages that Triton takes a kernel through, from its text to its binary, as our kernels want them.
+
+Triton has a hook for who wants others. Ours has the assembler started before the first stage, leaves passes out that a
+kernel has no use for (see `passes`), and has the assembler leave loops alone that gain nothing from being
+written out (see `product_loops`). Else the assembler is told what Triton tells it, and the result is the same to the
+last bit, but for kernels with a limit of registers (see `_assembled`). Where anything is not as it is known here, or
+goes wrong, Triton goes its own way, and says what is wrong with its text.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from compiler.devices import usable_cores
+from compiler.runtime.triton import passes as triton_passes
+from compiler.runtime.triton import product_loops
+from compiler.runtime.triton.assembler import WaitingAssembler, unfinished, without_limit
+from compiler.runtime.triton.reading import release_of_triton
+
+#: What versions of Triton tell the assembler besides what is said in `_arguments`; no other version is known here.
+_OF_VERSION: dict[str, list[str]] = {"3.6": [], "3.7": ["--regAllocOptLevel=2"]}
+
+_in_this_thread = threading.local()
+
+
+@contextmanager
+def assembler_started_early() -> Iterator[None]:
+    """Within, each kernel that Triton compiles in this thread has its assembler started at once."""
+    started: list[WaitingAssembler] = []
+    _in_this_thread.started = started
+    try:
+        yield
+    finally:
+        _in_this_thread.started = None
+        for one in started:
+            one.close()
+
+
+def with_our_stages(
+    backend: Any = None, stages: dict[str, Any] | None = None, options: Any = None, *_: Any
+) -> tuple[str, str] | None:
+    """Triton's hook, called with a kernel's stages by their names before the first of them. Asked without any, it tells
+    what it changes in the kernel that comes out: nothing."""
+    if stages is None:
+        return "", ""
+    started: list[WaitingAssembler] | None = getattr(_in_this_thread, "started", None)
+    if started is not None and "cubin" in stages:
+        _assemble_early(backend, stages, options, started)
+    if started is not None and {"ttgir", "llir", "ptx"} <= stages.keys() and release_of_triton() in triton_passes.KNOWN:
+        _leave_out(backend, stages, options)
+    return None
+
+
+def _leave_out(backend: Any, stages: dict[str, Any], options: Any) -> None:
+    to_second_form, to_llvm, to_text = stages["ttgir"], stages["llir"], stages["ptx"]
+    operators: frozenset[str] = frozenset()
+    keeps_loops = False
+
+    def with_fewer_passes(module: Any, metadata: dict[str, Any]) -> Any:
+        nonlocal operators, keeps_loops
+        operators = triton_passes.operators_of(module)
+        keeps_loops = product_loops.has_loop_to_keep(module, operators)
+        if not triton_passes.without_products(module, operators, options, backend.target.arch):
+            return to_second_form(module, metadata)
+        metadata["tensordesc_meta"] = module.get_tensordesc_metadata()
+        return module
+
+    def with_fewer_of_llvm(module: Any, metadata: dict[str, Any]) -> Any:
+        if not triton_passes.gains_nothing_from_llvm(operators, options):
+            return to_llvm(module, metadata)
+        with triton_passes.without_llvms_passes():
+            return to_llvm(module, metadata)
+
+    def with_loops(module: Any, metadata: dict[str, Any]) -> str:
+        text: str = to_text(module, metadata)
+        return product_loops.with_loops_kept(text) if keeps_loops else text
+
+    stages["ttgir"], stages["llir"], stages["ptx"] = with_fewer_passes, with_fewer_of_llvm, with_loops
+
+
+def _assemble_early(backend: Any, stages: dict[str, Any], options: Any, started: list[WaitingAssembler]) -> None:
+    def start() -> WaitingAssembler:
+        started.append(WaitingAssembler(lambda source, binary: [*arguments, source, "-o", binary]))
+        return started[-1]
+
+    limit = getattr(options, "maxnreg", None)
+    try:
+        arguments = _arguments(backend, options)
+        waiting = start()
+        beside = start() if limit is not None and unfinished() < usable_cores() else None
+    except (UnknownAssembler, OSError):
+        return
+    in_tritons_way = stages["cubin"]
+    stages["cubin"] = lambda text, metadata: (
+        _assembled(text, limit, waiting, beside, start) or in_tritons_way(text, metadata)
+    )
+
+
+def _assembled(
+    text: str,
+    limit: int | None,
+    waiting: WaitingAssembler,
+    beside: WaitingAssembler | None,
+    start: Callable[[], WaitingAssembler],
+) -> bytes | None:
+    """The binary; with the kernel's limit of registers only where it takes more by itself, and spills nothing for the
+    limit: given one, the assembler takes as many, also where it would do with fewer. An assembler `beside` the first
+    makes the other binary in the same time, which then may not be wanted; without one it is made after the first."""
+    if limit is None:
+        return waiting.assemble(text)
+    waiting.give(without_limit(text))
+    if beside is not None:
+        beside.give(text)
+    binary = waiting.made()
+    registers, _ = waiting.taken
+    if binary is None or registers is None or registers <= limit:
+        return binary
+    if beside is None:
+        beside = start()
+        beside.give(text)
+    with_limit = beside.made()
+    return with_limit if with_limit is not None and beside.taken[1] == 0 else binary
+
+
+class UnknownAssembler(Exception):
+    """This Triton may tell its assembler what is not known here."""
+
+
+def _arguments(backend: Any, options: Any) -> list[str]:
+    """The assembler and what Triton would tell it of a kernel, but for the names of files. Raises UnknownAssembler."""
+    from triton import knobs
+    from triton.backends.nvidia import compiler as nvidia
+
+    of_version = _OF_VERSION.get(release_of_triton())
+    if of_version is None or knobs.nvidia.disable_ptxas_opt or knobs.nvidia.dump_ptxas_log:
+        raise UnknownAssembler
+    capability = backend.target.arch
+    return [
+        nvidia.get_ptxas(capability).path,
+        *(["-lineinfo", "-suppress-debug-info"] if knobs.compilation.disable_line_info else ["-lineinfo"]),
+        *([] if options.enable_fp_fusion else ["--fmad=false"]),
+        "-v",
+        *of_version,
+        *(options.ptx_options.split(" ") if options.ptx_options else []),
+        f"--gpu-name={nvidia.sm_arch_from_capability(capability)}",
+    ]
