@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from compiler.codegen.cpp.collisions import keeps_apart
+from compiler.codegen.cpp.condition_indices import MASK, indices_of_conditions
 from compiler.codegen.cpp.conditions import comparison
 from compiler.codegen.cpp.drawn import MOST_DRAWN, Drawn, can_be_drawn
 from compiler.codegen.cpp.ops import (
@@ -22,7 +23,6 @@ from compiler.codegen.cpp.ops import (
     text_literal,
     value_type,
 )
-from compiler.codegen.cpp.places import MASK, places_of_conditions
 from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.turned import Tile, Turned, turned_accesses
 from compiler.codegen.cpp.wide import MOST_WIDE, Wide, wide_accesses
@@ -47,7 +47,7 @@ class StatementPrinter:
         self.statements = {s.number: s for s in self.program.statements}
         self.names = {s.number: self._first_name(s) for s in self.program.statements}
         self.narrow = frozenset(s.number for s in self.program.statements if s.dtype != torch.int64)
-        self.of_conditions = places_of_conditions(self.program)
+        self.of_conditions = indices_of_conditions(self.program)
         self.kept_so_far: set[int] = set()
         self.passes = [section for section in self.program.sections if section.level == "r"]
         self.shared = self._values_of_several_sections()

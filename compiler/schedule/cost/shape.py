@@ -21,9 +21,9 @@ from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
 from compiler.schedule.cost.columns import LINE, Columns, Walked, held_columns, most_parts, shares_of, streamed_columns
+from compiler.schedule.cost.cooperative import cooperative_reduction
 from compiler.schedule.cost.look_back import bytes_of_scans, chunks_of, may_look_back
 from compiler.schedule.cost.single_pass import passes_in_blocks
-from compiler.schedule.cost.team import team_for
 from compiler.schedule.cost.touches import Traffic
 from compiler.schedule.group import Group, Member
 
@@ -41,8 +41,8 @@ ROWS_OF_LINES = 64
 #: Rows of columns that are so short are held without further ado, for one pass too.
 SHORT = 32
 
-#: Bytes that a thread loads at a time, and blocks of a row from which on a loop in several passes takes them so.
-VECTOR, LEAST_BLOCKS = 16, 4
+#: Bytes that a thread loads at a time.
+VECTOR = 16
 
 #: Weighted operations for an element that are much: a gate's gradients by sigmoid and tanh take 46.
 MUCH = 28
@@ -155,7 +155,7 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     in_blocks = passes_in_blocks(group, layouts) if group.single_pass else passes
     held = sum(sum(access in loads for loads in in_blocks) > 1 for access in reads)
     floats = exchanges_floats(group)
-    team = team_for(rows, size, held, itemsize, is_outer, device, floats) if may_be_in_teams(group) else None
+    team = cooperative_reduction(rows, size, held, itemsize, is_outer, device, floats) if may_cooperate(group) else None
     if team is not None and not is_mixed and len(in_blocks) > 1:
         programs = -(-rows // team.x_block) * team.size
         exchanges = (len(in_blocks) - writes_rows(group)) * team.waves(rows, device)
@@ -216,9 +216,6 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
         device.threads_per_multiprocessor, 1
     )
     threads = small if fills else WARP * _warps(x_block * r_block, 16 if has_rows and is_shared else 8, 16)
-    few = None if is_shared or has_rows or group.has_scan else block_of_few(rows, size, walked.itemsize, device)
-    if few is not None and not group.across:
-        r_block, threads = few, device.threads_per_block
     programs, steps = -(-rows // x_block), -(-size // r_block) * len(passes)
     # Programs that gather for each r take whole rows.
     splits = _splits(programs, threads, steps, device) if may_share else 1
@@ -281,10 +278,10 @@ def _walked_bytes(group: Group, traffic: Traffic) -> tuple[int, int]:
     return along[True], along[False]
 
 
-def may_be_in_teams(group: Group) -> bool:
+def may_cooperate(group: Group) -> bool:
     """Whether a team of programs may hold a row of the group: nothing of it must happen in order or just once."""
     is_known = all(isinstance(dim.size, int) for dim in (*group.space.x, *group.space.r))
-    return group.in_teams and is_known and not (group.has_scan or group.across or group.updated)
+    return group.is_cooperative and is_known and not (group.has_scan or group.across or group.updated)
 
 
 def walked_of(group: Group, reads: frozenset[Access], dtypes: Mapping[str, torch.dtype]) -> Walked:
@@ -332,14 +329,6 @@ def is_heavy(group: Group) -> bool:
     to another result."""
     operations = (i for m in group.members for i in m.body.instructions if i.op == "reduce")
     return bool(group.single_pass) or any(str(i.value).startswith("arg") for i in operations)
-
-
-def block_of_few(rows: int, length: int, itemsize: int, device: Device) -> int | None:
-    """The block of rows along memory that are fewer than the multiprocessors, and need several passes: one access of 16
-    bytes for each thread of as large a program as there is. None for others. On an H200 a batch norm of 128 rows of
-    100,352 float32 takes 53 us so, 63 by programs of 512 threads; a group norm of 128 of 131,072 bfloat16 37 and 50."""
-    block = device.threads_per_block * VECTOR // itemsize
-    return block if 0 < rows <= device.multiprocessors and length >= LEAST_BLOCKS * block > 0 else None
 
 
 def exchanges_floats(group: Group) -> bool:

@@ -118,7 +118,7 @@ LIBRARY_CALLS: dict[str, Reason] = listed(
         "padding.apart",
         "padding",
         "A caller gets rows of a length that eight does not divide. Rows that are some rows apart start at whole "
-        "pieces of sixteen bytes: the library's fast kernels compute each such part, and the result is not copied.",
+        "vectors of sixteen bytes: the library's fast kernels compute each such part, and the result is not copied.",
         "{sizes} is computed by rows that lie apart: predicted {kept_us:.1f} us as it is written, and {padded_us:.1f} "
         "us so, with {copies_us:.1f} us for what is copied",
     ),
