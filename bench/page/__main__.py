@@ -13,6 +13,7 @@ from bench.service.figures import write
 CASES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "first_load": lambda asked: cases.first_load(asked.samples),
     "snippet": lambda asked: cases.snippet(asked.samples, asked.pause),
+    "notebook": lambda asked: cases.notebook(asked.samples, asked.pause),
     "layers": lambda asked: cases.layers(asked.layers, asked.openings),
 }
 

@@ -28,7 +28,7 @@ describe("progress", () => {
     expect(nextStage([...STAGES])).toBeNull();
   });
 
-  it("foresees the rest from the time before, where all of that is known", () => {
+  it("predicts the rest from the time before, where all of that is known", () => {
     const all = exampleReport.stages.reduce((sum, stage) => sum + stage.ms, 0);
     const [first] = exampleReport.stages;
     expect(restMs([], exampleReport)).toBeCloseTo(all);
