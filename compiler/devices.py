@@ -18,6 +18,7 @@ Torch is read only where it is asked for a device: processes that compile kernel
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import platform
@@ -264,6 +265,7 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+@functools.cache
 def processor_name() -> str:
     """The CPU's model name as the system gives it, else its architecture."""
     with suppress(OSError):

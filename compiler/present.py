@@ -132,7 +132,7 @@ def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
     loops = with_parts(compilation.loops, compilation.schedule.graph)
     report.loops = _described(loops, compilation.schedule.dead)
-    context = context_of(UnitGraph(LoopGraph()), compilation.decides_for, compilation.options, compilation.wishes)
+    context = context_of(UnitGraph(LoopGraph()), compilation.decides_for, compilation.options, compilation.directives)
     growths = peak_growths(compilation.schedule, compilation.memory)
     describe_decisions(compilation.schedule, report, context, growths)
     report.buffers = describe_buffers(compilation.memory)

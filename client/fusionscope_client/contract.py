@@ -679,7 +679,7 @@ class Graph:
     #: What is launched, in order.
     kernels: list[Kernel] = field(default_factory=list)
 
-    #: The generated kernels one after another; what library calls take is not foreseen.
+    #: The generated kernels one after another; what library calls take is not predicted.
     predicted_us: Optional[float] = None
 
     #: One call of the graph with these kernels, measured beside each kernel alone.
@@ -1402,7 +1402,7 @@ class PaddingCopy:
 class PaddingDecision:
     """Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it
     takes, and nobody reads what comes of that. Or several calls compute it ("apart"), each of rows that lie so far
-    apart that they start in the same place of a piece of sixteen bytes."""
+    apart that they start in the same place of a vector of sixteen bytes."""
 
     #: How the product is computed.
     verdict: Literal["padded", "apart", "kept"] = "padded"

@@ -17,7 +17,7 @@ import torch
 
 from compiler.ir.body import Body, drop_dead, moved, operands_of
 from compiler.ir.index import Index
-from compiler.ir.places import Step
+from compiler.ir.index_formulas import Step
 from compiler.ir.ranges import Range, ranges_of
 
 #: The places of the operands of a choice.

@@ -1,7 +1,7 @@
 """Writes at places given by index tensors: index_put, index_fill and put.
 
     x.index_put((i, j), v)              x[i[p], j[p]] = v[p], one scatter node over the elements of v
-    x.index_put((mask,), v)             every element asks whether it is chosen and, if so, the how manieth one it is
+    x.index_put((mask,), v)             every element asks whether it is chosen and, if so, its rank among the chosen
 
 A mask beside other indices becomes index tensors of its own, as in eager: the places where it is true (`masks.py`).
 """

@@ -1,4 +1,4 @@
-"""Masks that choose as many elements as they are true: how manieth true place each is, and where those places lie.
+"""Masks that choose as many elements as they are true: the rank of each true place, and where those places lie.
 
     mask    0 1 1 0 1                          x.masked_scatter(mask, s):  where(mask, s[rank], x)
     rank    . 0 1 . 2      a running sum       index_put with a mask and values: the same

@@ -20,7 +20,7 @@ import torch
 from torch.fx import Graph, Node
 
 from compiler.fx.fake_values import fake_mode_of
-from compiler.ir.library_calls import BY_ROWS_APART, PIECE
+from compiler.ir.library_calls import ALIGNED_ELEMENTS, BY_ROWS_APART
 from compiler.lowering.aliases import is_view
 from compiler.padding.choice import CHOICE, Copied, Part, Sizes
 from compiler.padding.price import LINE
@@ -72,13 +72,13 @@ class Product:
 
 
 def may_be_apart(product: Product) -> bool:
-    """Whether both matrices are contiguous along the sum, in whole pieces, so that rows and columns may be left out as
+    """Whether both matrices are contiguous along the sum, in whole vectors, so that rows and columns may be left out as
     one likes, and a bias has one number for each column."""
     left, right = (operand.meta["val"] for operand in (product.left, product.right))
     inner, columns = right.shape
-    lies_so = left.stride() == (inner, 1) and right.stride() == (1, inner) and inner % PIECE == 0
+    lies_so = left.stride() == (inner, 1) and right.stride() == (1, inner) and inner % ALIGNED_ELEMENTS == 0
     is_plain = product.bias is None or (not product.node.kwargs and product.bias.meta["val"].shape == (columns,))
-    return lies_so and is_plain and columns % PIECE != 0 and columns > 2 * PIECE
+    return lies_so and is_plain and columns % ALIGNED_ELEMENTS != 0 and columns > 2 * ALIGNED_ELEMENTS
 
 
 class Writer:

@@ -8,7 +8,8 @@ across, lanes                     what is gathered across rows, or by each lane 
 kept                              what a later pass reads instead of computing it again
 beside, drawn, wide               arrays beside a vector loop: random numbers, halves as floats
 pieces, turned                    loops cut where a condition changes; tiles that are turned for vectors
-conditions, places, collisions    comparisons and indices as GCC takes them well; scatters that never meet
+conditions, condition_indices     comparisons and indices as GCC takes them well
+collisions                        scatters that never meet
 product                           what goes before and after the library's matrix products
 include/                          the headers of every kernel
 """

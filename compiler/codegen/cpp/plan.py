@@ -29,12 +29,13 @@ from typing import Literal
 
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.drawn import DRAWN_BLOCK, draws_along
-from compiler.codegen.cpp.kept import KEPT_COST, cost, kept_values
+from compiler.codegen.cpp.kept import cost, kept_values
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.turned import can_be_turned
 from compiler.codegen.cpp.wide import WIDE_BLOCK, wide_accesses
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, hint, text_of
+from compiler.schedule.cost.shape import KEPT_COST
 from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.program.single_pass import FIELDS
 

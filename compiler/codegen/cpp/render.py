@@ -10,9 +10,9 @@ import torch
 
 from compiler.codegen.building import build_program
 from compiler.codegen.cpp.across import AcrossPrinter
+from compiler.codegen.cpp.condition_indices import DECLARATION
 from compiler.codegen.cpp.functions import function_lines
 from compiler.codegen.cpp.ops import HEADERS, columns_text, storage_type, value_type
-from compiler.codegen.cpp.places import DECLARATION
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, UNROLLED, Plan, make_plan
 from compiler.codegen.cpp.statements import between, over, over_blocks, within
 from compiler.codegen.cpp.turned import Tile

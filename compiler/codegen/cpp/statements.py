@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from compiler.codegen.cpp.collisions import keeps_apart
+from compiler.codegen.cpp.condition_indices import MASK, indices_of_conditions
 from compiler.codegen.cpp.conditions import comparison
 from compiler.codegen.cpp.drawn import MOST_DRAWN, Drawn, can_be_drawn
 from compiler.codegen.cpp.ops import (
@@ -22,7 +23,6 @@ from compiler.codegen.cpp.ops import (
     text_literal,
     value_type,
 )
-from compiler.codegen.cpp.places import MASK, places_of_conditions
 from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.turned import Tile, Turned, turned_accesses
 from compiler.codegen.cpp.wide import MOST_WIDE, Wide, wide_accesses
@@ -47,7 +47,7 @@ class StatementPrinter:
         self.statements = {s.number: s for s in self.program.statements}
         self.names = {s.number: self._first_name(s) for s in self.program.statements}
         self.narrow = frozenset(s.number for s in self.program.statements if s.dtype != torch.int64)
-        self.of_conditions = places_of_conditions(self.program)
+        self.of_conditions = indices_of_conditions(self.program)
         self.kept_so_far: set[int] = set()
         self.passes = [section for section in self.program.sections if section.level == "r"]
         self.shared = self._values_of_several_sections()
@@ -307,8 +307,12 @@ class StatementPrinter:
         for statement in section.statements:
             is_new = statement.number in self.plan.kept and statement.number not in self.kept_so_far
             if is_new and self.plan.kept[statement.number] is None:
-                numel = self.program.space.reduction_numel
-                self.writer.line(f"{value_type(statement.dtype)} {statement.target}_row[{numel}];", statement.nodes)
+                numel, ctype, name = self.program.space.reduction_numel, value_type(statement.dtype), statement.target
+                array = f"{ctype} {name}_row[{numel}];"
+                if not isinstance(numel, int):
+                    array = f"const fs::Values<{ctype}> {name}_values({text_of(numel)});"
+                    array += f" {ctype}* const {name}_row = {name}_values.first;"
+                self.writer.line(array, statement.nodes)
 
     def kept_place(self, statement: Statement) -> str:
         if (store := self.plan.kept[statement.number]) is not None:
@@ -316,7 +320,7 @@ class StatementPrinter:
             return f"{pointer}[{offset}]"
         position = ""
         for dim in self.plan.r_loops:
-            position = f"{dim.size} * ({position}) + {dim.name}" if position else dim.name
+            position = f"({text_of(dim.size)}) * ({position}) + {dim.name}" if position else dim.name
         return f"{statement.target}_row[{position or 0}]"
 
     def without_kept(self, section: Section) -> list[Statement]:

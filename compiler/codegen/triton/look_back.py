@@ -24,9 +24,9 @@ from functools import cached_property
 import torch
 
 from compiler.codegen.triton.ops import DTYPES
-from compiler.codegen.triton.parts import WORD
 from compiler.codegen.triton.plan import Plan, next_power_of_two
 from compiler.codegen.triton.scanning import Scans
+from compiler.codegen.triton.shared_rows import WORD
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.devices import WARP

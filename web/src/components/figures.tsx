@@ -3,6 +3,7 @@
  * what a model predicts for another one are never read as one row.
  */
 import type { ComponentChildren } from "preact";
+import { slowedBy } from "../clocks";
 import * as format from "../format";
 import type { Contestant, Report, Summary } from "../report";
 import { openKernel, openView } from "../state";
@@ -91,12 +92,17 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
   const figures: (Omit<Figure, "group"> | false)[] = [
     (summary.compiled_ms !== null || summary.eager_ms !== null) && {
       id: "time",
-      label: timeLabel(shown, differs === false),
+      label: timeLabel(shown),
       value: (
         <>
           {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
           {spread && <span class="spread" title="By how much the median of another run may differ, 95 times in 100">{` ${spread}`}</span>}
           {summary.speedup !== null && differs === true && ` (${format.ratio(summary.speedup)})`}
+          {slowedBy(shown) && (
+            <span class="chip chip-warn" title={`The GPU was slowed while it was timed: ${slowedBy(shown)}`}>
+              slowed GPU
+            </span>
+          )}
         </>
       ),
       open: open("timing"),
@@ -118,7 +124,7 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
   return inGroup("measured", figures);
 }
 
-/** Of the generated kernels alone, one after another: what library calls take is not foreseen. */
+/** Of the generated kernels alone, one after another: what library calls take is not predicted. */
 function predictedOf(shown: Report): Figure[] {
   const known = shown.graphs.map((graph) => graph.predicted_us).filter((us) => us != null);
   if (known.length === 0 || known.length < shown.graphs.length) return [];
