@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SNIPPETS = ROOT / "tests" / "snippets"
 EXAMPLES = ROOT / "server" / "examples"
 
-#: A kernel with an index and an update, one with a reduction, a product in steps, a mask, an open size, a library call, and
-#: one that computes anew what another kernel made.
+#: A kernel with an index and an update, one with a reduction, a product in steps, a mask, an open size, a library call,
+#: and one that computes anew what another kernel made.
 SOURCE = """import torch
 def f(x, source, target, weight):
     picked = torch.tanh(x[source] * weight[:, None])
