@@ -161,7 +161,7 @@ def predicted_us(compilation: GraphCompilation) -> float | None:
     assert compilation.schedule is not None
     device, layouts = compilation.decides_for, compilation.schedule.graph.buffers
     costs = [group_cost(group, layouts, device) for group in compilation.groups]
-    return round(sequence_us(costs, device), 3) if costs else None
+    return round(sequence_us(costs, device) - device.alone_us, 3) if costs else None
 
 
 def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
@@ -194,7 +194,7 @@ def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
             rep.TileDescriptor(buffer=one.parameter, shape=one.shape, strides=one.strides, tile=one.tile)
             for one in rendered.descriptors
         ],
-        predicted_us=round(cost.microseconds, 3),
+        predicted_us=round(cost.microseconds - compilation.decides_for.alone_us, 3),
         same_as=first if first != group.name else None,
         levels=describe_levels(group, storage, layouts, model) if model.kind == "cuda" else None,
     )

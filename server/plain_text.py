@@ -13,6 +13,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from rich.markup import escape
+
 _KEPT = frozenset("\n\t\u200c\u200d")
 """Of the characters that print nothing: line ends, tabs, and the two joiners that scripts and emoji need."""
 
@@ -55,9 +57,14 @@ def one_line(text: str) -> str:
     return " ".join(visible(text).split("\n"))
 
 
-def cell(text: str) -> str:
-    """`text` for a row of a table."""
-    return one_line(text).replace("|", "\\|")
+def row(cells: Iterable[str]) -> str:
+    """A row of a table. Cells are parted before code spans are looked for, so no span reaches from one to the next."""
+    return Safe(f"| {' | '.join(map(_cell, cells))} |")
+
+
+def terminal(text: str) -> str:
+    """`text` within the markup of `rich`, which takes words in brackets for styles and links."""
+    return escape(visible(text))
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -70,6 +77,14 @@ def fenced(text: str, language: str = "") -> str:
 def joined(parts: Iterable[str]) -> str:
     """The parts that say something, with an empty line between."""
     return Safe("\n\n".join(prose(part) for part in parts if part))
+
+
+def _cell(text: str) -> str:
+    text = one_line(text)
+    if "|" not in text:
+        return _line(text)
+    # Dialects differ on what a backslash before a bar does in a code span: there is none here.
+    return _outside(text).replace("`", "\\`").replace("|", "\\|")
 
 
 def _line(line: str) -> str:

@@ -234,6 +234,9 @@ class Contestant:
     #: 75th percentile.
     high_ms: float = 0.0
 
+    #: By how much the median of another run may differ, 95 times in 100; null in older reports.
+    spread_ms: Optional[float] = None
+
     #: Seconds of its first call, compiling included; null where it was not taken.
     compile_s: Optional[float] = None
 
@@ -840,6 +843,9 @@ class Kernel:
 
     #: Microseconds on the device, alone, the median of all samples.
     measured_us: Optional[float] = None
+
+    #: By how much `measured_us` of another run may differ, 95 times in 100.
+    spread_us: Optional[float] = None
 
     #: 10^9 bytes a second: `bytes` by `measured_us`.
     gb_per_s: Optional[float] = None
@@ -1604,6 +1610,9 @@ class PeerKernel:
 
     #: Microseconds on the device, alone, the median of all samples.
     measured_us: Optional[float] = None
+
+    #: By how much `measured_us` of another run may differ, 95 times in 100.
+    spread_us: Optional[float] = None
 
     #: 10^9 bytes a second: `bytes` by `measured_us`.
     gb_per_s: Optional[float] = None

@@ -98,8 +98,6 @@ def test_infinities_and_nan_come_out_as_in_eager() -> None:
 
 
 def test_counters_are_left_as_they_were_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compiler.runtime.interpreter import interpreter
-
     made: list[Tensor] = []
     zeros = torch.zeros
 
@@ -110,7 +108,7 @@ def test_counters_are_left_as_they_were_found(monkeypatch: pytest.MonkeyPatch) -
     x = rnd(1, 50001)
     compilation = cooperative(CASES["layer norm of a long row"][0], x)
     (kernel,) = compilation.triton.values()
-    monkeypatch.setattr(interpreter.torch, "zeros", remembered)
+    monkeypatch.setattr(torch, "zeros", remembered)
     interpret(kernel, [x, torch.empty_like(x)])
     counters = [one for one in made if one.dtype == torch.int32]
     assert len(counters) == 1 and not counters[0].any()
@@ -118,8 +116,6 @@ def test_counters_are_left_as_they_were_found(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_launch_waits_for_what_it_sends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words that an earlier launch left are another launch's, whatever values they hold."""
-    from compiler.runtime.interpreter import interpreter
-
     kept: dict[tuple[int, torch.dtype], Tensor] = {}
     zeros = torch.zeros
 
@@ -128,7 +124,7 @@ def test_a_launch_waits_for_what_it_sends_itself(monkeypatch: pytest.MonkeyPatch
 
     x = rnd(1, 20001)
     (kernel,) = cooperative(lambda x: torch.softmax(x, -1), x).triton.values()
-    monkeypatch.setattr(interpreter.torch, "zeros", the_same)
+    monkeypatch.setattr(torch, "zeros", the_same)
     for one in (x, 3 * x):
         interpret(kernel, [one, out := torch.empty_like(one)])
         torch.testing.assert_close(out, torch.softmax(one, -1))

@@ -181,3 +181,28 @@ def test_steps_that_depend_on_quotients_of_sizes_have_a_cost() -> None:
         return pairs[..., 0] * pairs[..., 1].sin()
 
     assert compile_program(halves, torch.randn(4, 6), dynamic=True).groups
+
+
+def softmaxes(x: Tensor) -> Tensor:
+    for _ in range(3):
+        x = torch.softmax(x * 1.01 + 1, -1)
+    return x
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90"])
+def test_what_each_pass_computes_again_is_priced(target: str) -> None:
+    """Rows that nothing keeps: softmaxes in a row would be computed anew for each pass over the last of them."""
+    compilation = compile_program(softmaxes, torch.empty(2048, 30000), target=target, dynamic=True)
+    refused = [d for d in compilation.schedule.decisions if d.reason == "profit.slower"]  # type: ignore[union-attr]
+    assert len(compilation.groups) > 1
+    assert any(d.verdict.numbers["operations_fused"] > d.verdict.numbers["operations_apart"] for d in refused)
+
+
+def test_rows_of_open_sizes_are_kept_by_a_cpu_and_priced_so() -> None:
+    compilation = compile_program(softmaxes, torch.empty(2048, 512), target="cpu", dynamic=True)
+    (group,) = compilation.groups
+    (kernel,) = compilation.cpp.values()
+    assert kernel.source.count("fs::exp(") == 2 * 3, "the vector loop and what is left over, of each softmax"
+    fixed, layouts = only_group(softmaxes, torch.empty(2048, 512))
+    cpu = cpu_device(2)
+    assert group_cost(group, layouts_of(compilation), cpu).operations == group_cost(fixed, layouts, cpu).operations

@@ -28,13 +28,14 @@ from math import prod
 from typing import Literal
 
 from compiler.codegen.cpp.collisions import keeps_apart
-from compiler.codegen.cpp.kept import KEPT_COST, cost, kept_values
+from compiler.codegen.cpp.kept import cost, kept_values
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.rng_staging import RANDOM_BLOCK, stages_random_along
 from compiler.codegen.cpp.transposed import can_be_transposed
 from compiler.codegen.cpp.wide import WIDE_BLOCK, wide_accesses
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, hint, text_of
+from compiler.schedule.cost.shape import KEPT_COST
 from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.program.single_pass import FIELDS
 

@@ -307,8 +307,12 @@ class StatementPrinter:
         for statement in section.statements:
             is_new = statement.number in self.plan.kept and statement.number not in self.kept_so_far
             if is_new and self.plan.kept[statement.number] is None:
-                numel = self.program.space.reduction_numel
-                self.writer.line(f"{value_type(statement.dtype)} {statement.target}_row[{numel}];", statement.nodes)
+                numel, ctype, name = self.program.space.reduction_numel, value_type(statement.dtype), statement.target
+                array = f"{ctype} {name}_row[{numel}];"
+                if not isinstance(numel, int):
+                    array = f"const fs::Values<{ctype}> {name}_values({text_of(numel)});"
+                    array += f" {ctype}* const {name}_row = {name}_values.first;"
+                self.writer.line(array, statement.nodes)
 
     def kept_place(self, statement: Statement) -> str:
         if (store := self.plan.kept[statement.number]) is not None:
@@ -316,7 +320,7 @@ class StatementPrinter:
             return f"{pointer}[{offset}]"
         position = ""
         for dim in self.plan.r_loops:
-            position = f"{dim.size} * ({position}) + {dim.name}" if position else dim.name
+            position = f"({text_of(dim.size)}) * ({position}) + {dim.name}" if position else dim.name
         return f"{statement.target}_row[{position or 0}]"
 
     def without_kept(self, section: Section) -> list[Statement]:

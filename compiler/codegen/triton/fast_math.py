@@ -5,7 +5,6 @@
     1 - tanh(x)^2         ->  p (2 - p)             where p is one_plus_tanh(x), and sums may follow as well
     exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
     uniform(...) > 0.1    ->  reaches(word, n)      everywhere: the same comparison, bit for bit
-    mask * x * 1.25       ->  where(mask, 1.25, 0.0) * x    everywhere: the same number
     positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`, `narrow_indices.py`)
     log(exp(x) + 1e-9)    ->  log_of_normal(...)     everywhere that bounds allow it (see `logarithms.py`)
 
@@ -105,7 +104,7 @@ def fast_statements(
 
 def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
     """The statements with fast-math approximations; each keeps its number, so that its readers find it."""
-    return with_fast_logarithms(_scaled_masks(_compared_as_bits(_for_half_results(statements, storage))))
+    return with_fast_logarithms(_compared_as_bits(_for_half_results(statements, storage)))
 
 
 # Results in half types --------------------------------------------------------------------------------------------
@@ -293,53 +292,3 @@ def least_bits(bound: float, reaches_it: bool) -> int | None:
         else:
             low = middle + 1
     return low if low < 2**31 else None
-
-
-# Masks as factors -------------------------------------------------------------------------------------------------
-
-
-def _scaled_masks(statements: list[Statement]) -> list[Statement]:
-    """A mask that multiplies, beside a constant: one choice and one product. Where the mask is 0 the product is zero
-    with the sign of the value, or NaN of an infinity, either way."""
-    by_number = {s.number: s for s in statements}
-    readers = _readers(statements)
-    new = _Numbers(statements)
-    result: list[Statement] = []
-    for s in statements:
-        found = _scaled_mask(s, by_number, readers)
-        if found is None:
-            result.append(s)
-            continue
-        mask, factor, value = found
-        zero = new.like(mask, "constant", (), torch.float32, 0.0)
-        scale = new.like(mask, "where", (mask.operands[0], factor, zero.number), torch.float32)
-        result += [zero, scale, replace(s, operands=(scale.number, value))]
-    return result
-
-
-def _scaled_mask(
-    s: Statement, by_number: Mapping[int, Statement], readers: Mapping[int, list[Statement]]
-) -> tuple[Statement, int, int] | None:
-    """The mask as a number, the positive constant and the value whose product `s` is, if nothing else reads a part."""
-    constant = _operand(s, by_number, lambda other: other.op == "constant" and _is_positive(other.value))
-    product = _operand(s, by_number, lambda other: other.op == "mul" and len(readers[other.number]) == 1)
-    if constant is None or product is None or s.dtype != torch.float32:
-        return None
-    mask = _operand(product, by_number, lambda other: _is_mask(other, by_number) and len(readers[other.number]) == 1)
-    return None if mask is None else (mask, constant.number, _other(mask, product))
-
-
-def _operand(
-    s: Statement, by_number: Mapping[int, Statement], is_wanted: Callable[[Statement], bool]
-) -> Statement | None:
-    if s.op != "mul":
-        return None
-    return next((by_number[number] for number in s.operands if is_wanted(by_number[number])), None)
-
-
-def _is_positive(value: object) -> bool:
-    return isinstance(value, int | float) and 0 < value < math.inf
-
-
-def _is_mask(s: Statement, by_number: Mapping[int, Statement]) -> bool:
-    return s.op == "to_dtype" and by_number[s.operands[0]].dtype == torch.bool

@@ -14,7 +14,7 @@ from compiler.codegen.triton.vectors import Moves, moves_of
 from compiler.codegen.triton.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.size import hint, is_multiple, product
+from compiler.ir.size import hint, is_multiple
 from compiler.schedule.cost.shape import ALONE, SMALL
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.group import Group, Space
@@ -58,10 +58,8 @@ _ALONG_PAIRS, _OF_PAIRS = 128, 1024
 #: points to 4,096 others take 37 us by 1,024 elements of a row, 21 so.
 _ROWS_AT_ONCE, _ALONG_ROWS = 16, 64
 
-#: Rows that a program takes at a time, where they share one, and the instructions for each element up to which memory
-#: hides them. On an H200 a bias, GELU and dropout of bfloat16 (34 instructions) take 74.8 us by two rows at a time,
-#: 78.4 by one, 83.2 by four; a bias and GELU (22) 69.2 and 69.0, of float16 55.0 and 53.3.
-_ROWS_TOGETHER, _MEMORY_HIDES = 2, 30
+#: Instructions for each element up to which memory hides them.
+_MEMORY_HIDES = 30
 
 
 #: Elements of a row that a program takes, and its warps, where so many values are the same for a whole row, of rows so
@@ -108,9 +106,6 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
         and points >= 2 * block * _PROGRAMS_OF_LOOKED_UP * device.multiprocessors
     ):
         block *= 2
-    if length > _MEMORY_HIDES and not moves.alone and _shares_a_row(accesses, dims, block, warps):
-        axes = (Axis("y", dims[:-1], _ROWS_TOGETHER), Axis("x", dims[-1:], VECTOR_BYTES // 2 * 32 * warps))
-        return Plan("pointwise", program, axes, warps)
     return Plan("pointwise", program, (Axis("x", dims, block, is_scalar=block == 1),), warps)
 
 
@@ -231,21 +226,6 @@ def _plan_row_by_row(program: Program, dims: tuple[Dim, ...]) -> Plan:
     return Plan("pointwise", program, axes, _WARPS)
 
 
-def _shares_a_row(accesses: list[Access], dims: tuple[Dim, ...], block: int, warps: int) -> bool:
-    """Whether rows share a row of half types, such as a bias, and a program may take two of them without a rest, with
-    an access of 16 bytes of each tensor for each thread and row: the bias is then loaded, and made float32, once."""
-    along = [a for a in accesses if dims[-1] in a.index.dims]
-    lanes = VECTOR_BYTES // 2 * 32 * warps
-    return (
-        len(dims) > 1
-        and block == _ROWS_TOGETHER * lanes
-        and is_multiple(dims[-1].size, lanes)
-        and is_multiple(product(dim.size for dim in dims[:-1]), _ROWS_TOGETHER)
-        and all(a.itemsize == 2 and a.index.coefficient(dims[-1]) == 1 for a in along)
-        and any(a.index.dims == {dims[-1]} and not a.index.indirections for a in along)
-    )
-
-
 def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tuple[int, int]:
     """How many neighbouring elements a thread takes at the most, and how many warps a program has, by what most of a
     kernel's accesses are. Each thread with as many as 16 bytes have of them, lanes load whole rows; where elements have
@@ -275,7 +255,7 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
     if widest == 1 and 2 * moves.placed > moves.all > _FEW_ACCESSES:
         return _MOST_APART, _WARPS  # no more than of floats: bytes that lie where memory has them are no vectors
     if 2 * moves.alone > moves.all and moves.all <= _FEW_ACCESSES:
-        return (_FEW_AT_ONCE, _MANY_WARPS) if _has_wide_gaps(along, dims) else (_MOST_APART, _WARPS)
+        return _MOST_APART, _WARPS
     if len(along) <= _FEW_ACCESSES:
         # Linear interpolation between entries of a table takes 15.8 us by eight elements, 15.3 by four.
         has_gaps = moves.looked_up > 0 or any(_is_apart(access, dims) for access in accesses)
@@ -328,13 +308,6 @@ def _is_apart(access: Access, dims: tuple[Dim, ...]) -> bool:
     if step == 0 and len(dims) > 1 and hint(dims[-1].size) < _LONG_ENOUGH:
         step = access.index.stride(dims[-2])
     return step is not None and abs(hint(step)) > 1
-
-
-def _has_wide_gaps(along: list[Access], dims: tuple[Dim, ...]) -> bool:
-    """Whether most elements are far from the next, such as those of one colour: on an H200 the medians of 8,388,608
-    threes take 37.3 us by two elements a thread in programs of eight warps, 38.5 by four in programs of four."""
-    steps = [access.index.stride(dims[-1]) for access in along if access.itemsize >= 4]
-    return 2 * sum(step is not None and abs(hint(step)) >= _WIDE_GAP for step in steps) > len(along)
 
 
 def _pointwise_block(numel: int, accesses: list[Access], at_once: int, warps: int, device: Device) -> tuple[int, int]:

@@ -42,7 +42,7 @@ from compiler.ir.size import hint, is_multiple, known
 from compiler.schedule.cost.columns import Walked
 from compiler.schedule.cost.cooperative import cooperative_reduction
 from compiler.schedule.cost.look_back import Chunks, bytes_of_scans, chunks_of, may_look_back
-from compiler.schedule.cost.shape import ROWS_OF_LINES, SHORT, block_of_few, exchanges_floats, may_cooperate
+from compiler.schedule.cost.shape import ROWS_OF_LINES, SHORT, exchanges_floats, may_cooperate
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.program import Program
 from compiler.schedule.program.single_pass import in_single_pass
@@ -133,8 +133,7 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
         return loading_ahead(plan, device) if plan.kind == "looped" and carries(looped) else plan
     if goes_across and not group.has_scan:
         return streamed_plan(looped, group, walked, False, carries(looped), device)
-    plan = _plan_looped(looped, walk, False, device)
-    return plan if group.has_scan or walk.is_outer or walk.is_mixed else _in_few_programs(plan, walked.itemsize, device)
+    return _plan_looped(looped, walk, False, device)
 
 
 def _plan_look_back(program: Program, chunks: Chunks) -> Plan:
@@ -382,12 +381,3 @@ def _reads_apart(program: Program) -> bool:
     last = program.space.r[-1]
     steps = [a.index.stride(last) for a in accesses_of(program) if last in a.index.dims]
     return 2 * sum(step not in (0, 1, -1) for step in steps) > len(steps)
-
-
-def _in_few_programs(plan: Plan, itemsize: int, device: Device) -> Plan:
-    """Rows that are fewer than the multiprocessors, by programs as large as there are: see `schedule/cost/shape.py`."""
-    x_axis, r_axis = plan.axes
-    block = block_of_few(hint(x_axis.numel), expected_length(r_axis.numel), itemsize, device)
-    if block is None or not x_axis.is_scalar:
-        return plan
-    return replace(plan, axes=(x_axis, replace(r_axis, block=block)), num_warps=device.threads_per_block // 32)

@@ -56,7 +56,7 @@ class Cost:
 
 
 def operations(group: Group) -> int:
-    """Weighted arithmetic operations of the whole kernel; see `OpInfo.cost`."""
+    """Weighted arithmetic operations of a kernel that computes each value once; see `OpInfo.cost`."""
     counts = zip(group.members, iterations(group), strict=True)
     return sum(member.body.operations * count for member, count in counts)
 
@@ -145,7 +145,8 @@ def _predicted(
         group, touches = windows, touches_of(windows, layouts)
     traffic = traffic_by(group, touches)
     shape = shape_of(group, traffic, layouts, device)
-    return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries, device.kind == "cuda"), shape
+    is_gpu = device.kind == "cuda"
+    return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries, is_gpu, shape.times), shape
 
 
 def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
@@ -167,7 +168,7 @@ def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Co
     touches = touches_of(group, layouts)
     work, shape = _predicted(group, touches, layouts, device)
     time = terms_of(work, shape, device).total(device)
-    return Cost(moved_by_touches(touches, layouts).bytes, operations(group), time, len(shape.passes))
+    return Cost(moved_by_touches(touches, layouts).bytes, work.operations, time, len(shape.passes))
 
 
 def slots_besides(product: Product, layouts: dict[str, Layout], device: Device) -> int:

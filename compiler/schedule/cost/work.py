@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
+from types import MappingProxyType
 
 import torch
 
@@ -64,6 +65,8 @@ class Work:
     updates: int
     crowd: float
     slots: Mapping[IssueUnit, int]
+    #: Weighted operations of all passes; see `OpInfo.cost`.
+    operations: int = 0
     #: Bytes that the nearest caches give: of elements that several lanes load, or one lane at several places of its
     #: text, all times but the first.
     near: float = 0.0
@@ -128,18 +131,23 @@ def work_of(
     across: frozenset[Dim],
     carries: bool = False,
     has_fast_math: bool = False,
+    times: Mapping[str, int] = MappingProxyType({}),
 ) -> Work:
     """What the kernel of `group` asks for. `passes` are the loads of each pass over its reduction loops; along the
     loops `across` its lanes do not lie; where it `carries` sums along, those of its `single_pass` take more. Where it
-    `has_fast_math`, functions take fewer slots if all results are of half types."""
+    `has_fast_math`, functions take fewer slots if all results are of half types. Several passes compute those members
+    of which it says so many `times`."""
     slots: defaultdict[IssueUnit, int] = defaultdict(int)
     rows = hint(group.space.numel)
     is_fast = has_fast_math and stores_half_types(group, layouts)
-    for member, points in zip(group.members, iterations(group), strict=True):
+    operations = 0
+    for member, once in zip(group.members, iterations(group), strict=True):
+        points = once * times.get(member.name, 1)
+        operations += member.body.operations * points
         for unit, is_after, count in unit_slots(member.body, is_fast, traffic.lane):
             slots[unit] += round(count * (rows if is_after else points))
         if carries and member.name in group.single_pass:
-            slots["simple"] += SINGLE_PASS * points
+            slots["simple"] += SINGLE_PASS * once
     tally = _Tally(layouts, traffic.lane)
     for touch in traffic.touches:
         tally.add(touch)
@@ -175,6 +183,7 @@ def work_of(
         updates=updates,
         crowd=tally.crowd,
         slots=dict(slots),
+        operations=operations,
         near=near,
     )
 

@@ -157,20 +157,6 @@ def test_a_number_that_is_needed_itself_stays_one() -> None:
     assert " reaches" not in texts_of(both, torch.zeros(64, 64))
 
 
-@pytest.mark.parametrize("factor, is_fast", [(1.1111111, True), (-2.0, False)])
-def test_a_mask_with_a_factor_is_the_same_number_in_one_product(factor: float, is_fast: bool) -> None:
-    x = torch.randn(8, 64)
-    x[0, :8] = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-30, 3e38, -3e38])
-    compilation = compile_program(lambda mask, x: mask * x * factor, x > 0, x)
-    (kernel,) = compilation.triton.values()
-    assert ("tl.where(" in kernel.source) is is_fast
-    for mask in (x > 0, x < 0):
-        (ours,) = call_interpreted(compilation, [mask, x])
-        wanted = mask * x * factor
-        torch.testing.assert_close(ours, wanted, rtol=0, atol=0, equal_nan=True)
-        assert torch.equal(ours.signbit() | ours.isnan(), wanted.signbit() | wanted.isnan())
-
-
 @pytest.mark.parametrize("bound", [0.1, 0.10009765625, 0.5, 1e-9, 0.999999, 0.25])
 def test_the_least_bits_are_the_first_that_pass(bound: float) -> None:
     def number(bits: int) -> Tensor:
