@@ -5,15 +5,11 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,8 +30,8 @@ from server.beside import comparison_as_markdown
 from server.printer import print_report
 from server.summary import markdown
 from server.wire.parts import SERVICE_FIELDS, Parts, as_object, split
+from tests.command_line import Ended, run_here
 
-ROOT = Path(__file__).resolve().parents[2]
 ELEMENTS = 4096
 SOURCE = f"""import torch
 N = {ELEMENTS}
@@ -242,29 +238,11 @@ def test_a_right_peer_is_raced_while_ours_is_wrong(monkeypatch: pytest.MonkeyPat
     assert report.summary.peer_ms and report.summary.compiled_ms is None and report.summary.speedup is None
 
 
-COMMAND = """
-import sys
-from tests.pipeline.test_wrong_results import broken
-from server.cli import app
-with broken(sys.argv.pop(1)):
-    app()
-"""
+def on_the_command_line(how: str, *arguments: str) -> Ended:
+    with broken(how):
+        return run_here("explore", "-", "--device", "cpu", *arguments, source=SOURCE, columns=400)
 
 
-def on_the_command_line(how: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", COMMAND, how, "explore", "-", "--device", "cpu", *arguments],
-        cwd=ROOT,
-        input=SOURCE,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-        env={**os.environ, "COLUMNS": "400", "NO_COLOR": "1"},
-    )
-
-
-@pytest.mark.timeout(240)
 def test_the_command_line_says_it_first_and_exits_with_3() -> None:
     ended = on_the_command_line("NaN")
     assert ended.returncode == 3, ended.stderr
