@@ -18,6 +18,7 @@ Torch is read only where it is asked for a device: processes that compile kernel
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import platform
@@ -74,6 +75,10 @@ class Device:
     latency_us: float
     #: What timing a kernel by itself adds: the events around it, and a device that was idle. A sequence has it once.
     alone_us: float = 1.1
+    #: By how much medians of two runs differ, 95 times in 100, beyond what samples of one run show: microseconds of any
+    #: time, and a share of it.
+    between_runs_us: float = 0.4
+    between_runs_share: float = 0.01
     #: Bytes per second of one multiprocessor by itself.
     multiprocessor_bandwidth: float = 100e9
     #: One block after another of a loop, in one program: until loads that are in the cache have come.
@@ -260,6 +265,7 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+@functools.cache
 def processor_name() -> str:
     """The CPU's model name as the system gives it, else its architecture."""
     with suppress(OSError):
@@ -287,6 +293,8 @@ def cpu_device(cores: int | None = None) -> Device:
         launch_us=2.0 if cores == 1 else 4.0,  # assumed: a foreign call, and the start and join of a team of threads
         latency_us=0.2,  # assumed
         alone_us=0.0,
+        between_runs_us=0.0,
+        between_runs_share=0.05,
         sector_rate=0.2e9 * cores,  # assumed: an atomic operation on a line that another core holds
         dirty_bytes=0.0,
         warp_size=8,

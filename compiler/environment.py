@@ -1,7 +1,12 @@
-"""What a result depends on besides the snippet: versions, device, driver, seed."""
+"""What a result depends on besides the snippet: versions, device, driver, seed.
+
+What cannot change while a process lives is asked once: packages' versions, and the driver, which a program tells. A
+spare of the service has done that before its snippet comes.
+"""
 
 from __future__ import annotations
 
+import functools
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +18,7 @@ from compiler.options import Options
 from compiler.report import Environment, Peak
 
 
+@functools.cache
 def compiler_version() -> str:
     try:
         return version("fusionscope")
@@ -20,6 +26,7 @@ def compiler_version() -> str:
         return "0+source"
 
 
+@functools.cache
 def triton_version() -> str | None:
     try:
         return version("triton")
@@ -69,6 +76,7 @@ def _peak(model: Device, name: str) -> Peak:
     )
 
 
+@functools.cache
 def _driver() -> str | None:
     try:
         query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]

@@ -4,7 +4,6 @@ and the refusals that cost most. Everything else is in `printer`."""
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from compiler.refusals import Refusal, costliest
@@ -12,8 +11,8 @@ from compiler.report import Graph, Kernel, Report
 from compiler.wording import byte_count, counted
 from server.beside import print_what_if
 from server.captured import break_sentences
-from server.figures import microseconds, milliseconds
-from server.plain_text import visible
+from server.figures import microseconds, milliseconds, plus_minus
+from server.plain_text import terminal
 from server.printer import print_error
 from server.wrong import untimed_sentence, wrong_sentences
 
@@ -25,22 +24,22 @@ _MOST_BREAKS = 5
 def print_answer(report: Report, console: Console) -> None:
     """A wrong result comes first, then the verdict, or what the snippet failed with."""
     for sentence in wrong_sentences(report.wrong_results):
-        console.print(f"[bold red]{_safe(sentence)}[/]")
+        console.print(f"[bold red]{terminal(sentence)}[/]")
     if report.error is not None:
         print_error(report, console)
     elif report.summary.verdict:
         colour = "red" if report.status == "wrong_result" else "green"
-        console.print(f"[bold {colour}]{_safe(report.summary.verdict)}[/]")
+        console.print(f"[bold {colour}]{terminal(report.summary.verdict)}[/]")
     _print_times(report, console)
     print_what_if(report, console)
     if report.sweep is not None:
-        console.print(f"Sizes of {_safe(report.sweep.name)}: {_safe(report.sweep.verdict)}")
+        console.print(f"Sizes of {terminal(report.sweep.name)}: {terminal(report.sweep.verdict)}")
     _print_kernels(report, console)
     for broken in report.breaks[:_MOST_BREAKS]:
         first, *rest = break_sentences(broken)
-        console.print(f"\n[yellow]Graph break[/]: {_safe(first)}")
+        console.print(f"\n[yellow]Graph break[/]: {terminal(first)}")
         if broken.remedy:
-            console.print(f"  {_safe(rest[0])}")
+            console.print(f"  {terminal(rest[0])}")
     for refusal in costliest(report.graphs, _MOST_REFUSALS):
         _print_refusal(refusal, report, console)
     _print_rest(report, console)
@@ -49,13 +48,14 @@ def print_answer(report: Report, console: Console) -> None:
 def _print_times(report: Report, console: Console) -> None:
     if report.timing is None:
         return
-    times = [
-        f"{one.name} {milliseconds(one.median_ms)} ({milliseconds(one.low_ms)} to {milliseconds(one.high_ms)})"
+    times = ", ".join(
+        f"{one.name} {milliseconds(one.median_ms)}{plus_minus(one.median_ms, one.spread_ms)}"
         for one in report.timing.contestants
-    ]
-    console.print(f"{_safe(report.timing.device)}: {', '.join(times)}; medians, and the middle half of the samples.")
+    )
+    device = report.timing.device
+    console.print(terminal(f"{device}: {times}; medians, and where those of 19 in 20 other runs are."))
     if untimed := untimed_sentence(report):
-        console.print(f"[red]{_safe(untimed)}[/]")
+        console.print(f"[red]{terminal(untimed)}[/]")
 
 
 def _print_kernels(report: Report, console: Console) -> None:
@@ -73,14 +73,14 @@ def _print_kernels(report: Report, console: Console) -> None:
         where = [] if is_one else [graph.name]
         lines = ", ".join(map(str, kernel.user_lines))
         cells = [f"K{place + 1}", *where, kernel.name, lines, byte_count(kernel.bytes), _time(kernel, graph, report)]
-        table.add_row(*map(_safe, cells))
+        table.add_row(*map(terminal, cells))
     console.print()
     console.print(table)
     if len(found) > len(shown):
         console.print(f"and {counted(len(found) - len(shown), 'other kernel')}, which take less time.")
     for told in (graph.disturbed for graph in report.graphs):
         if told:
-            console.print(f"[yellow]{_safe(told)}[/]")
+            console.print(f"[yellow]{terminal(told)}[/]")
 
 
 def _weight(kernel: Kernel) -> float:
@@ -91,7 +91,8 @@ def _time(kernel: Kernel, graph: Graph, report: Report) -> str:
     if kernel.measured_us is not None:
         busy = ", on a busy machine" if graph.disturbed else ""
         rate = f", {kernel.gb_per_s:,.0f} GB/s" if kernel.gb_per_s is not None else ""
-        return f"{microseconds(kernel.measured_us)}{rate}{busy}"
+        spread = plus_minus(kernel.measured_us, kernel.spread_us)
+        return f"{microseconds(kernel.measured_us)}{spread}{rate}{busy}"
     if kernel.predicted_us is not None:
         return f"{microseconds(kernel.predicted_us)} predicted for {report.environment.decides_for}"
     return ""
@@ -102,10 +103,10 @@ def _print_refusal(refusal: Refusal, report: Report, console: Console) -> None:
     stake = f", {byte_count(refusal.bytes)} at stake" if refusal.bytes else ""
     lines = f" (lines {', '.join(map(str, decision.lines))})" if decision.lines else ""
     where = "" if len(report.graphs) == 1 else f" of {refusal.graph}"
-    console.print(f"\n[red]Not fused[/]: {_safe(f'{decision.a} and {decision.b}{where}{lines}{stake}')}")
-    console.print(f"  {_safe(decision.message)}")
+    console.print(f"\n[red]Not fused[/]: {terminal(f'{decision.a} and {decision.b}{where}{lines}{stake}')}")
+    console.print(f"  {terminal(decision.message)}")
     if decision.would_fuse_if:
-        console.print(f"  It would fuse if {_safe(decision.would_fuse_if)}.")
+        console.print(f"  It would fuse if {terminal(decision.would_fuse_if)}.")
 
 
 def _print_rest(report: Report, console: Console) -> None:
@@ -118,7 +119,3 @@ def _print_rest(report: Report, console: Console) -> None:
     if there or report.graphs:
         named = ", ".join(["graphs", *there])
         console.print(f"\n[dim]--all prints everything: {named}, and the text of the kernels.[/]")
-
-
-def _safe(text: str) -> str:
-    return escape(visible(text))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from compiler.comparison import Comparison, Figure
 from compiler.matched_kernels import KernelChange
 from compiler.report import Report, WhatIf
-from server.plain_text import cell, joined
+from server.plain_text import Safe, joined, one_line, row, terminal
 
 _COLOURS = {"done": "green", "refused": "red", "no effect": "yellow", "unknown name": "red"}
 
@@ -27,7 +26,7 @@ def what_if_sentences(report: Report) -> list[str]:
 def print_what_if(report: Report, console: Console) -> None:
     for told in report.what_if:
         outcome = f"[{_COLOURS[told.outcome]}]{told.outcome}[/]"
-        console.print(f"[bold]what if[/] {escape(asked_in_words(told))}: {outcome}; {escape(told.message)}")
+        console.print(f"[bold]what if[/] {terminal(asked_in_words(told))}: {outcome}; {terminal(told.message)}")
 
 
 def print_comparison(
@@ -37,28 +36,28 @@ def print_comparison(
     sides: tuple[str, str] = ("without", "with"),
 ) -> None:
     """The figures of both sides, under `title`; then the kernels that are others."""
-    console.rule(escape(title), align="left")
+    console.rule(terminal(title), align="left")
     table = Table("", "", *sides, "change", box=None, pad_edge=False)
-    for row in _rows(comparison):
-        table.add_row(*map(escape, row))
+    for cells in _rows(comparison):
+        table.add_row(*map(terminal, cells))
     for told in comparison.differences:
-        console.print(escape(told))
+        console.print(terminal(told))
     console.print(table)
     for sentence in _kernel_sentences(comparison):
-        console.print(escape(f"  {sentence}"))
-    console.print(f"[bold {'red' if comparison.is_wrong else 'green'}]{escape(comparison.verdict)}[/]")
+        console.print(terminal(f"  {sentence}"))
+    console.print(f"[bold {'red' if comparison.is_wrong else 'green'}]{terminal(comparison.verdict)}[/]")
 
 
 def comparison_as_markdown(comparison: Comparison) -> str:
     """The same as a section of a report's text."""
     table = ["| figure | how it is known | the first | what if | change |", "|---|---|---|---|---|"]
-    table += [f"| {' | '.join(map(cell, row))} |" for row in _rows(comparison)]
-    kernels = "\n".join(f"- {sentence}" for sentence in _kernel_sentences(comparison))
+    table += [row(cells) for cells in _rows(comparison)]
+    kernels = "\n".join(f"- {one_line(sentence)}" for sentence in _kernel_sentences(comparison))
     parts = [
         f"## Beside exploration {comparison.before}",
         *comparison.differences,
         comparison.verdict,
-        "\n".join(table),
+        Safe("\n".join(table)),
         kernels,
     ]
     return joined(parts) + "\n"

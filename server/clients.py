@@ -103,6 +103,22 @@ async def admission(request: Request) -> Callable[[], None]:
     return admit
 
 
+def address_name(host: str | None) -> tuple[str, bool]:
+    """What everybody at an address is counted by, and whether that is this machine."""
+    try:
+        address = ipaddress.ip_address((host or "").partition("%")[0])
+    except ValueError:
+        # A Unix socket has no address: whoever may write to it is trusted as this machine is.
+        return "local", True
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address_name(str(address.ipv4_mapped))
+        if not address.is_loopback:
+            # Whoever has one address of a network of 2^64 has them all.
+            return str(ipaddress.ip_network((address, 64), strict=False)), False
+    return str(address), address.is_loopback
+
+
 class Clients:
     """Tells who asks: by a token where there are any, else by address."""
 
@@ -113,19 +129,8 @@ class Clients:
 
     def by_address(self, host: str | None) -> Client:
         """The client at an address. One on this machine may ask for as much as it likes."""
-        try:
-            address = ipaddress.ip_address((host or "").partition("%")[0])
-        except ValueError:
-            # A Unix socket has no address: whoever may write to it is trusted as this machine is.
-            return Client("address:local", Quota())
-        if isinstance(address, ipaddress.IPv6Address):
-            if address.ipv4_mapped is not None:
-                return self.by_address(str(address.ipv4_mapped))
-            if not address.is_loopback:
-                # Whoever has one address of a network of 2^64 has them all.
-                network = ipaddress.ip_network((address, 64), strict=False)
-                return Client(f"address:{network}", self._without_token)
-        return Client(f"address:{address}", Quota() if address.is_loopback else self._without_token)
+        name, is_local = address_name(host)
+        return Client(f"address:{name}", Quota() if is_local else self._without_token)
 
     def of(self, scope: Scope, address: Client) -> Client:
         """Who sent the request, which came from `address`. Raises `Problem` 401, in the same words whatever is wrong

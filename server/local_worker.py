@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import structlog
 
+from server.own_folders import OwnFolder
 from server.passed_on import passed_on
 from server.settings import ENVIRONMENT_PREFIX
 from server.supervised import Supervised
@@ -25,7 +23,6 @@ from server.supervised import Supervised
 log = structlog.get_logger(__name__)
 
 PROGRAM = (sys.executable, "-P", "-m", "server.worker")
-_FOLDER_PREFIX = "fusionscope-socket-"
 _END_SECONDS = 10.0
 
 
@@ -34,9 +31,8 @@ class LocalWorker:
     input. `settings` are those of the worker, by their names."""
 
     def __init__(self, settings: Mapping[str, object], command: tuple[str, ...] = PROGRAM) -> None:
-        _remove_leftovers()
-        self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
-        self.socket = self._folder / "worker.sock"
+        self._folder = OwnFolder("fusionscope-socket-")
+        self.socket = self._folder.path / "worker.sock"
         self._settings = settings
         self._command = command
         self._process: asyncio.subprocess.Process | None = None
@@ -48,7 +44,7 @@ class LocalWorker:
         return self._process.pid if self._process is not None else None
 
     def start(self, tasks: Supervised) -> None:
-        tasks.forever("worker program", self._run_once, foreseen=(WorkerEnded,))
+        tasks.forever("worker program", self._run_once, expected=(WorkerEnded,))
 
     async def stop(self) -> None:
         """Ends the worker and everything below it. The supervised tasks must have stopped."""
@@ -61,7 +57,7 @@ class LocalWorker:
                     async with asyncio.timeout(_END_SECONDS):
                         await process.wait()
                     break
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()
 
     async def _run_once(self) -> None:
         self._process = process = await asyncio.create_subprocess_exec(
@@ -70,7 +66,7 @@ class LocalWorker:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
-            cwd=self._folder,
+            cwd=self._folder.path,
             env=self._environment(),
             start_new_session=True,
         )
@@ -88,14 +84,6 @@ class LocalWorker:
 
 class WorkerEnded(Exception):
     """The worker program has ended; the message says how."""
-
-
-def _remove_leftovers() -> None:
-    """Removes the folders of services that were killed before they could do so themselves."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*-*"):
-        process = folder.name.removeprefix(_FOLDER_PREFIX).partition("-")[0]
-        if process.isdigit() and not Path("/proc", process).exists():
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _log_lines(stream: asyncio.StreamReader) -> str:

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict, deque
 from collections.abc import Iterable
+
+from rich.markup import escape
 
 _KEPT = frozenset("\n\t\u200c\u200d")
 """Of the characters that print nothing: line ends, tabs, and the two joiners that scripts and emoji need."""
@@ -55,9 +58,14 @@ def one_line(text: str) -> str:
     return " ".join(visible(text).split("\n"))
 
 
-def cell(text: str) -> str:
-    """`text` for a row of a table."""
-    return one_line(text).replace("|", "\\|")
+def row(cells: Iterable[str]) -> str:
+    """A row of a table. Cells are parted before code spans are looked for, so no span reaches from one to the next."""
+    return Safe(f"| {' | '.join(map(_cell, cells))} |")
+
+
+def terminal(text: str) -> str:
+    """`text` within the markup of `rich`, which takes words in brackets for styles and links."""
+    return escape(visible(text))
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -72,21 +80,33 @@ def joined(parts: Iterable[str]) -> str:
     return Safe("\n\n".join(prose(part) for part in parts if part))
 
 
+def _cell(text: str) -> str:
+    text = one_line(text)
+    if "|" not in text:
+        return _line(text)
+    # Dialects differ on what a backslash before a bar does in a code span: there is none here.
+    return _outside(text).replace("`", "\\`").replace("|", "\\|")
+
+
 def _line(line: str) -> str:
     """One line, in which code spans begin and end as CommonMark says, so that no other line can change where."""
     done, place = [], 0
     runs = list(_BACKTICKS.finditer(line))
-    while runs:
-        opening = runs.pop(0)
-        closing = next((run for run in runs if len(run[0]) == len(opening[0])), None)
+    later: dict[int, deque[int]] = defaultdict(deque)
+    for number, run in enumerate(runs):
+        later[len(run[0])].append(number)
+    for number, opening in enumerate(runs):
+        same = later[len(opening[0])]
+        same.popleft()
+        if opening.start() < place:
+            continue
         done.append(_outside(line[place : opening.start()]))
-        if closing is None:
+        if same:
+            place = runs[same[0]].end()
+            done.append(line[opening.start() : place])
+        else:
             done.append("\\`" * len(opening[0]))
             place = opening.end()
-        else:
-            done.append(line[opening.start() : closing.end()])
-            place = closing.end()
-            runs = [run for run in runs if run.start() >= place]
     return "".join([*done, _outside(line[place:])])
 
 

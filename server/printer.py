@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pydantic import TypeAdapter
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
@@ -26,9 +25,10 @@ from server.captured import (
 )
 from server.compiling import compile_sentences
 from server.errors import COLUMNS, call_rows, call_sentences
+from server.figures import plus_minus
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
-from server.plain_text import visible
+from server.plain_text import terminal, visible
 from server.summary import kernel_times, repeats, same_code
 from server.swept import columns_sentence, sweep_sentences, swept_table
 from server.wrong import untimed_sentence, wrong_sentences
@@ -37,10 +37,10 @@ from server.wrong import untimed_sentence, wrong_sentences
 def print_report(report: Report, console: Console) -> None:
     """What is wrong with the results comes first, and again in the verdict, which is the last line."""
     for sentence in wrong_sentences(report.wrong_results):
-        console.print(f"[bold red]{escape(sentence)}[/]")
+        console.print(f"[bold red]{terminal(sentence)}[/]")
     for note in report.notes:
         where = f" (line {note.line})" if note.line is not None else ""
-        console.print(f"[cyan]note[/]{where}: {escape(note.message)}")
+        console.print(f"[cyan]note[/]{where}: {terminal(note.message)}")
     print_what_if(report, console)
     _print_capture(report, console)
     for graph in report.graphs:
@@ -48,29 +48,29 @@ def print_report(report: Report, console: Console) -> None:
     if report.gradients:
         console.rule("gradients", align="left")
         for sentence in check_sentences(report):
-            console.print(escape(sentence))
+            console.print(terminal(sentence))
     for sentence in compile_sentences(report):
-        console.print(escape(sentence))
+        console.print(terminal(sentence))
     if report.timing is not None:
         _print_timing(report, console)
     if report.sweep is not None:
         _print_sweep(report, console)
     if report.peer is not None:
         message = report.peer.message or counted(len(report.peer.kernels), "kernel")
-        console.print(f"\n[bold]{escape(report.peer.name)}[/]: {escape(message)}")
+        console.print(f"\n[bold]{terminal(report.peer.name)}[/]: {terminal(message)}")
         for sentence in difference_sentences(report.peer):
-            console.print(f"  {escape(sentence)}")
+            console.print(f"  {terminal(sentence)}")
         for row in report.peer.contestants:
             if row.failure and row.name != "peer":
-                console.print(f"[bold]{escape(row.name)}[/]: {escape(row.failure)}")
+                console.print(f"[bold]{terminal(row.name)}[/]: {terminal(row.failure)}")
         _print_errors(report.peer, console)
     if report.output:
         console.rule("printed by the snippet", align="left")
-        console.print(escape(report.output.rstrip()))
+        console.print(terminal(report.output.rstrip()))
     # The verdict of a failed exploration is its error, which is printed with its line.
     if report.summary.verdict and report.error is None:
         colour = "red" if report.status == "wrong_result" else "green"
-        console.print(f"\n[bold {colour}]{escape(report.summary.verdict)}[/]")
+        console.print(f"\n[bold {colour}]{terminal(report.summary.verdict)}[/]")
     if report.error is not None:
         print_error(report, console)
 
@@ -82,7 +82,7 @@ def print_why(report: Report, pair: tuple[str, str], console: Console, as_json: 
     except UnknownNode as unknown:
         if report.error is not None:
             print_error(report, console)
-        console.print(escape(str(unknown)))
+        console.print(terminal(str(unknown)))
         return False
     if as_json:
         console.out(TypeAdapter(list[Answer]).dump_json(answers, indent=2).decode(), highlight=False)
@@ -90,13 +90,13 @@ def print_why(report: Report, pair: tuple[str, str], console: Console, as_json: 
     for answer in answers:
         colour = "green" if answer.verdict == "fused" else "red"
         where = f" (lines {', '.join(map(str, answer.lines))})" if answer.lines else ""
-        console.print(f"[bold]{escape(answer.a)} and {escape(answer.b)}[/]: [{colour}]{answer.verdict}[/]{where}")
-        console.print(f"  {escape(answer.reason)}: {escape(answer.message)}")
+        console.print(f"[bold]{terminal(answer.a)} and {terminal(answer.b)}[/]: [{colour}]{answer.verdict}[/]{where}")
+        console.print(f"  {terminal(answer.reason)}: {terminal(answer.message)}")
         if answer.would_fuse_if:
-            console.print(f"  It would fuse if {escape(answer.would_fuse_if)}.")
+            console.print(f"  It would fuse if {terminal(answer.would_fuse_if)}.")
         for decision in answer.decisions:
             said = f"{decision.a} + {decision.b}: {decision.verdict}, {decision.message}"
-            console.print(f"    round {decision.round}: {escape(said)}")
+            console.print(f"    round {decision.round}: {terminal(said)}")
     return True
 
 
@@ -121,42 +121,42 @@ def _print_capture(report: Report, console: Console) -> None:
     """Where tracing stopped, and what was compiled again."""
     for broken in report.breaks:
         first, *rest = break_sentences(broken)
-        console.print(f"[yellow]graph break[/]: {escape(first)}")
+        console.print(f"[yellow]graph break[/]: {terminal(first)}")
         for sentence in rest:
-            console.print(f"  {escape(sentence)}")
+            console.print(f"  {terminal(sentence)}")
     for again in all_recompiles(report):
-        console.print(f"[yellow]compiled again[/]: {escape(recompile_sentence(again))}")
+        console.print(f"[yellow]compiled again[/]: {terminal(recompile_sentence(again))}")
 
 
 def _print_graph(graph: Graph, environment: Environment, console: Console) -> None:
     title = f"graph {graph.name}" + (f" of {graph.function}" if graph.function else "") + f", {graph.phase}"
-    console.rule(f"[bold]{escape(title)}", align="left")
+    console.rule(f"[bold]{terminal(title)}", align="left")
     for sentence in (
         *symbol_sentences(graph),
         *training_sentences(graph),
         *rewrite_sentences(graph),
         *launch_sentences(graph),
     ):
-        console.print(escape(sentence))
+        console.print(terminal(sentence))
     if graph.guards:
         console.print("[bold]another graph is made for[/]")
         for sentence in guard_sentences(graph):
-            console.print(f"  {escape(sentence)}")
+            console.print(f"  {terminal(sentence)}")
     if graph.loops:
         _print_loops(graph, console)
     if graph.decisions:
         console.print("\n[bold]decisions[/]")
         for decision in graph.decisions:
             colour = "green" if decision.verdict == "fused" else "red"
-            pair = escape(f"{decision.a} + {decision.b}")
-            console.print(f"  [{colour}]{decision.verdict:7}[/] {pair}: {escape(decision.message)}")
+            pair = terminal(f"{decision.a} + {decision.b}")
+            console.print(f"  [{colour}]{decision.verdict:7}[/] {pair}: {terminal(decision.message)}")
             if decision.would_fuse_if:
-                console.print(f"          it would fuse if {escape(decision.would_fuse_if)}")
+                console.print(f"          it would fuse if {terminal(decision.would_fuse_if)}")
     for title, told in (("traffic, counted", traffic_sentences(graph)), ("memory", memory_sentences(graph))):
         if told:
             console.print(f"\n[bold]{title}[/]")
             for sentence in told:
-                console.print(f"  {escape(sentence)}")
+                console.print(f"  {terminal(sentence)}")
     for place, kernel in enumerate(graph.kernels):
         _print_kernel(kernel, place, graph, environment, console)
 
@@ -167,7 +167,7 @@ def _print_loops(graph: Graph, console: Console) -> None:
         sizes = " × ".join(map(str, loop.sizes))
         reduced = " × ".join(map(str, loop.reduction_sizes))
         kind = f"{loop.kind}, dead" if loop.dead else loop.kind
-        table.add_row(escape(loop.name), kind, sizes, reduced, ", ".join(map(str, loop.lines)))
+        table.add_row(terminal(loop.name), kind, sizes, reduced, ", ".join(map(str, loop.lines)))
     console.print(Padding(table, (1, 0, 0, 0)))
 
 
@@ -181,11 +181,11 @@ def _print_kernel(kernel: Kernel, place: int, graph: Graph, environment: Environ
     facts += kernel_times(kernel, environment, graph.disturbed is not None)
     if kernel.percent_of_peak is not None:
         facts.append(f"{kernel.percent_of_peak:.0f} % of peak bandwidth")
-    console.print(f"\n[bold]kernel {escape(kernel.name)}[/] ({'; '.join(facts)})")
+    console.print(f"\n[bold]kernel {terminal(kernel.name)}[/] ({terminal('; '.join(facts))})")
     for sentence in (moved_sentence(graph, place), *level_sentences(kernel)):
         if sentence:
-            console.print(f"  {escape(sentence)}")
-    source = kernel.source.rstrip()
+            console.print(f"  {terminal(sentence)}")
+    source = visible(kernel.source).rstrip()
     if console.is_terminal:
         console.print(Syntax(source, kernel.language, theme="ansi_dark", background_color="default", word_wrap=True))
     else:
@@ -195,26 +195,28 @@ def _print_kernel(kernel: Kernel, place: int, graph: Graph, environment: Environ
 
 def _print_timing(report: Report, console: Console) -> None:
     assert report.timing is not None
-    table = Table("", "median ms", "middle half", "samples", box=None, pad_edge=False)
+    table = Table("", "median ms", "another run", "middle half", "samples", box=None, pad_edge=False)
     for contestant in report.timing.contestants:
         spread = f"{contestant.low_ms:.4g} to {contestant.high_ms:.4g}"
-        table.add_row(contestant.name, f"{contestant.median_ms:.4g}", spread, str(len(contestant.samples_ms)))
-    console.rule(f"timing on {escape(report.timing.device)}", align="left")
-    console.print(escape(report.timing.method))
+        again = plus_minus(contestant.median_ms, contestant.spread_ms).strip()
+        median = f"{contestant.median_ms:.4g}"
+        table.add_row(terminal(contestant.name), median, again, spread, str(len(contestant.samples_ms)))
+    console.rule(f"timing on {terminal(report.timing.device)}", align="left")
+    console.print(terminal(report.timing.method))
     if table.row_count:
         console.print(table)
     if untimed := untimed_sentence(report):
-        console.print(f"[red]{escape(untimed)}[/]")
+        console.print(f"[red]{terminal(untimed)}[/]")
 
 
 def _print_errors(peer: Peer, console: Console) -> None:
     table = Table(*COLUMNS, box=None, pad_edge=False)
     for row in call_rows(peer):
-        table.add_row(*map(escape, row))
+        table.add_row(*map(terminal, row))
     if table.row_count:
         console.print(table)
     for sentence in call_sentences(peer):
-        console.print(escape(sentence))
+        console.print(terminal(sentence))
 
 
 def _print_sweep(report: Report, console: Console) -> None:
@@ -222,27 +224,27 @@ def _print_sweep(report: Report, console: Console) -> None:
     columns, rows = swept_table(report)
     table = Table(box=None, pad_edge=False, collapse_padding=True)
     for column in columns:
-        table.add_column(escape(column), justify="left" if column == "flips" else "right", no_wrap=True)
+        table.add_column(terminal(column), justify="left" if column == "flips" else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*map(escape, row))
-    console.rule(f"sizes of {escape(report.sweep.name)}", align="left")
-    console.print(escape(columns_sentence(report)))
+        table.add_row(*map(terminal, row))
+    console.rule(f"sizes of {terminal(report.sweep.name)}", align="left")
+    console.print(terminal(columns_sentence(report)))
     console.print(table)
     colour = " red" if any(size.wrong_results for size in report.sweep.sizes) else ""
-    console.print(f"[bold{colour}]{escape(report.sweep.verdict)}[/]")
+    console.print(f"[bold{colour}]{terminal(report.sweep.verdict)}[/]")
     for sentence in sweep_sentences(report.sweep):
-        console.print(f"  {escape(sentence)}")
+        console.print(f"  {terminal(sentence)}")
 
 
 def print_error(report: Report, console: Console) -> None:
     error = report.error
     assert error is not None
-    console.print(f"\n[bold red]{escape(error.type)}[/]{at(error.line)}: {escape(visible(error.message))}")
-    lines = report.source.splitlines()
+    console.print(f"\n[bold red]{terminal(error.type)}[/]{at(error.line)}: {terminal(error.message)}")
+    lines = visible(report.source).splitlines()
     if error.line is not None and 1 <= error.line <= len(lines):
         first = max(1, error.line - 2)
         shown = Syntax(
-            report.source,
+            visible(report.source),
             "python",
             theme="ansi_dark",
             background_color="default",
@@ -252,18 +254,18 @@ def print_error(report: Report, console: Console) -> None:
         )
         console.print(shown)
     if error.hint:
-        console.print(escape(error.hint))
+        console.print(terminal(error.hint))
 
 
 def print_machine_code(code: MachineCode, console: Console) -> None:
     """The last level, each line with the line of the kernel's source, and what its instructions say."""
     for level in code.levels[-1:]:
-        console.rule(f"{level.name} of {escape(code.kernel)} for {code.target}", align="left")
+        console.rule(f"{level.name} of {terminal(code.kernel)} for {terminal(code.target)}", align="left")
         lines = dict(level.lines)
         for number, text in enumerate(level.text.splitlines(), start=1):
-            console.print(f"[dim]{lines.get(number, ''):>4}[/]  {escape(text)}", soft_wrap=True)
+            console.print(f"[dim]{lines.get(number, ''):>4}[/]  {terminal(text)}", soft_wrap=True)
         if level.cut is not None:
-            console.print(level.cut)
+            console.print(terminal(level.cut))
     mix = ", ".join(f"{count} {kind}" for kind, count in code.instructions.items() if count)
     accesses = sorted({f"{one.instruction} ({one.bits} bits)" for one in code.accesses if one.bits is not None})
     told = [
@@ -278,4 +280,4 @@ def print_machine_code(code: MachineCode, console: Console) -> None:
     ]
     for sentence in told:
         if sentence:
-            console.print(escape(str(sentence)))
+            console.print(terminal(str(sentence)))

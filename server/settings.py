@@ -193,6 +193,12 @@ class WebSettings(LimitSettings):
     jobs_at_once: int = Field(
         default=8, ge=0, description="The same for explorations that wait or run at the same time."
     )
+    connections_at_once: int = Field(
+        default=256,
+        ge=0,
+        description="Connections that one address may have open; 0 for any number. Those of this machine and of "
+        "`trusted_proxies` are not counted.",
+    )
     trusted_proxies: Names = Field(
         default=("127.0.0.1",),
         description="Addresses of proxies, separated by commas, that are believed whom they ask for "

@@ -23,11 +23,11 @@ from server.captured import (
 )
 from server.compiling import compile_sentences
 from server.errors import COLUMNS, call_rows, call_sentences, error_rows
-from server.figures import microseconds
+from server.figures import microseconds, plus_minus
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.observed import observed_sentences
-from server.plain_text import cell, code, fenced, joined, one_line
+from server.plain_text import Safe, code, fenced, joined, one_line, row
 from server.swept import columns_sentence, sweep_sentences, swept_table
 from server.wrong import untimed_sentence, wrong_sentences
 
@@ -72,7 +72,7 @@ def _answer(report: Report) -> str:
     if summary.verdict and report.error is None:
         lines.append(summary.verdict)
     device = report.environment.device_name or report.environment.device
-    where = f" on {cell(device)}" if device else ""
+    where = f" on {device}" if device else ""
     rows = [
         ("Kernels", summary.eager_kernels, summary.kernels, summary.peer_kernels),
         ("Bytes moved", *map(_bytes, (summary.eager_bytes, summary.bytes)), None),
@@ -181,7 +181,8 @@ def kernel_times(kernel: Kernel, environment: Environment, is_disturbed: bool = 
             f"predicted for {environment.decides_for or environment.target} {microseconds(kernel.predicted_us)}"
         )
     if kernel.measured_us is not None:
-        measured = f"measured on {environment.device} {microseconds(kernel.measured_us)}"
+        spread = plus_minus(kernel.measured_us, kernel.spread_us)
+        measured = f"measured on {environment.device} {microseconds(kernel.measured_us)}{spread}"
         times.append(f"{measured} (on a busy machine)" if is_disturbed else measured)
     return times
 
@@ -200,13 +201,19 @@ def _decision(decision: Decision) -> str:
 def _timing(report: Report) -> str:
     assert report.timing is not None
     rows = [
-        _row(
-            [item.name, f"{item.median_ms:.4g}", f"{item.low_ms:.4g} to {item.high_ms:.4g}", str(len(item.samples_ms))]
+        row(
+            [
+                item.name,
+                f"{item.median_ms:.4g}",
+                plus_minus(item.median_ms, item.spread_ms).strip(),
+                f"{item.low_ms:.4g} to {item.high_ms:.4g}",
+                str(len(item.samples_ms)),
+            ]
         )
         for item in report.timing.contestants
     ]
-    head = ["| | median ms | middle half | samples |", "|---|---|---|---|"]
-    parts = [f"## Timing\n\n{report.timing.method}", untimed_sentence(report), "\n".join([*head, *rows])]
+    head = ["| | median ms | another run | middle half | samples |", "|---|---|---|---|---|"]
+    parts = [f"## Timing\n\n{report.timing.method}", untimed_sentence(report), Safe("\n".join([*head, *rows]))]
     return joined(parts)
 
 
@@ -241,11 +248,7 @@ def _contestants(peer: Peer) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[list[str]]) -> str:
-    return "\n".join([_row(list(columns)), "|---" * len(columns) + "|", *map(_row, rows)])
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(map(cell, cells))} |"
+    return Safe("\n".join([row(columns), "|---" * len(columns) + "|", *map(row, rows)]))
 
 
 def _environment(report: Report) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 from playwright.sync_api import Browser, Page, Response
 
-from bench.page.browser import longest_task, new_page, running_browser, seen, traced
+from bench.page.browser import new_page, running_browser, seen, traced
 from bench.page.notebook import running_notebook
 from bench.service.figures import ROOT, percentile
 from bench.service.running import running
@@ -176,16 +176,20 @@ def _type(page: Page, text: str) -> None:
     page.keyboard.insert_text(text)
 
 
-def layers(count: int) -> dict[str, Any]:
-    """A program of many layers: its report and events over the wire, and the longest task while it is opened."""
+def layers(count: int, openings: int) -> dict[str, Any]:
+    """A program of many layers: its report and events over the wire, and the longest task while it is opened: the least
+    of several openings, since other work of the machine can only add to it."""
     with service_and_browser() as (address, browser):
         report = explore(address, LAYERS.replace("{layers}", str(count)), timing={"enabled": False})
         path = f"{address}/api/v1/explorations/{report['id']}"
         whole, sent = _wire(path)
         events, events_sent = _wire(f"{path}/events")
         page = _opened(browser, f"{address}/x/{report['id']}")
-        with traced(browser) as tasks:
-            _opened(browser, f"{address}/x/{report['id']}").context.close()
+        longest = []
+        for _ in range(openings):
+            with traced(browser) as task:
+                _opened(browser, f"{address}/x/{report['id']}").context.close()
+            longest.append(task)
         told = {
             "status": report["status"],
             "nodes": sum(len(graph["aten"]) for graph in report["graphs"]),
@@ -195,8 +199,9 @@ def layers(count: int) -> dict[str, Any]:
             "events_bytes_sent": events_sent,
             "first_figures_ms": round(seen(page, "figures"), 1),
             "map_ms": round(seen(page, "map"), 1),
-            "longest_task_ms": round(longest_task(page), 1),
-            "longest_task_processor_ms": round(tasks[0], 1),
+            "openings": openings,
+            "longest_task_ms": round(min(task.clock for task in longest), 1),
+            "longest_task_processor_ms": round(min(task.processor for task in longest), 1),
         }
     return {f"{count} layers": told}
 

@@ -16,24 +16,34 @@ from bench.service.running import Running, client_of, kill, running
 
 EXPLORATIONS = "/api/v1/explorations"
 #: CLOCK_MONOTONIC is one clock for all processes of a machine.
-FIRST_LINE = "import time; print('first line', time.monotonic())\nunlike = {number}\n"
+#: It looks up its callers for the moment at which the compiler was called.
+FIRST_LINE = """import time; print('first line', time.monotonic())
+import sys
+caller = sys._getframe()
+while caller is not None and 'exploration' not in caller.f_locals:
+    caller = caller.f_back
+print('compiler', caller.f_locals['exploration'].began)
+unlike = {number}
+"""
 #: Between two requests, so that a new spare is warm: as long as a person takes to read an answer.
 PAUSE_SECONDS = 4.0
 
 
 def first_line(samples: int) -> dict[str, Any]:
     """From the request to the first line of the snippet, one client at a time, a warm service."""
-    seconds = []
+    seconds, within = [], []
     with running() as service, client_of(service) as client:
         service.wait_for("/readyz", client)
         for number in range(samples + 1):
             time.sleep(PAUSE_SECONDS)
             asked = time.monotonic()
             report = _explore(client, FIRST_LINE.format(number=number))
-            found = re.search(r"first line (\d+\.\d+)", report["output"])
-            assert found is not None, report
-            seconds.append(float(found[1]) - asked)
-        return {"request to first line": in_milliseconds(seconds[1:])} | _spares(service)
+            line, called = (re.search(rf"{name} (\d+\.\d+)", report["output"]) for name in ("first line", "compiler"))
+            assert line is not None and called is not None, report
+            seconds.append(float(line[1]) - asked)
+            within.append(float(line[1]) - float(called[1]))
+        told = {"request to first line": seconds, "of that in the compiler": within}
+        return {name: in_milliseconds(found[1:]) for name, found in told.items()} | _spares(service)
 
 
 def snippet(path: Path, samples: int, at_once: int) -> dict[str, Any]:

@@ -22,8 +22,13 @@ def percentile(samples: Sequence[float], share: float) -> float:
 
 
 def in_milliseconds(seconds: Sequence[float]) -> dict[str, float]:
-    """p50, p99 and the largest, and how many samples there are."""
-    told = {"p50_ms": percentile(seconds, 0.5), "p99_ms": percentile(seconds, 0.99), "largest_ms": max(seconds)}
+    """The smallest, p50, p99 and the largest, and how many samples there are."""
+    told = {
+        "least_ms": min(seconds),
+        "p50_ms": percentile(seconds, 0.5),
+        "p99_ms": percentile(seconds, 0.99),
+        "largest_ms": max(seconds),
+    }
     return {name: round(1e3 * value, 2) for name, value in told.items()} | {"samples": len(seconds)}
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from compiler.ir.places import Step
+from compiler.ir.index_formulas import Step
 
 Range = tuple[float, float]
 

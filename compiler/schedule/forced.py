@@ -19,7 +19,7 @@ Answer = Callable[[int, int, Fuse | Refuse], None]
 
 def fuse_forced_first(context: Context, answer: Answer) -> None:
     """Merge the forced pairs that share a buffer, where that is legal as they are; `answer` gets each fusion."""
-    for a, b in context.wishes.forced:
+    for a, b in context.directives.forced:
         units = _units_of(a, b, context)
         if units is not None and _share(*units, context):
             verdict = can_fuse(*units, context)
@@ -30,7 +30,7 @@ def fuse_forced_first(context: Context, answer: Answer) -> None:
 def fuse_forced_last(context: Context, answer: Answer) -> None:
     """Merge the forced pairs that are still apart, where that is legal; `answer` gets the verdict on each of them."""
     sharing_nothing = []
-    for a, b in context.wishes.forced:
+    for a, b in context.directives.forced:
         units = _units_of(a, b, context)
         if units is not None and _share(*units, context):
             _settle(units, can_fuse(*units, context), context, answer)

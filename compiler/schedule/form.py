@@ -48,4 +48,4 @@ def form_and_names(group: Group, layouts: Mapping[str, Layout]) -> tuple[Hashabl
     product: Hashable = None
     if isinstance(group, Product):
         product = group.matrices, tuple([places[call.name] for call in group.calls]), group.library is not None
-    return (group.space, group.in_teams, tuple(members), extents, product), tuple(places)
+    return (group.space, group.is_cooperative, tuple(members), extents, product), tuple(places)

@@ -66,7 +66,7 @@ def written_out(group: Group, kept: tuple[Dim, ...] = (), *, with_points: bool =
                 return None
             members.append(replace(member, body=body))
     return replace(
-        group, space=Space(group.space.x, kept), members=tuple(members), single_pass=frozenset(), in_teams=False
+        group, space=Space(group.space.x, kept), members=tuple(members), single_pass=frozenset(), is_cooperative=False
     )  # fmt: skip
 
 

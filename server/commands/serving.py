@@ -41,7 +41,7 @@ def _serve(host: str | None, port: int | None, data: Path | None, with_worker: b
     import uvicorn
 
     from server.app import create_app
-    from server.bounded_http import BoundedHttp
+    from server.bounded_http import BoundedHttp, Connections
     from server.local_worker import PROGRAM
     from server.settings import Settings, WrongSettings
     from server.tokens import WrongTokens
@@ -58,7 +58,7 @@ def _serve(host: str | None, port: int | None, data: Path | None, with_worker: b
     # An open event stream would otherwise hold up Ctrl+C for as long as its reader stays.
     uvicorn.run(
         application,
-        http=BoundedHttp,
+        http=BoundedHttp.within(Connections(settings.connections_at_once, settings.trusted_proxies)),
         ws="none",
         host=settings.host,
         port=settings.port,

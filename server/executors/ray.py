@@ -22,7 +22,6 @@ import contextlib
 import dataclasses
 import os
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -33,6 +32,7 @@ import structlog
 from server.executors.local import LocalExecutor
 from server.executors.protocol import Handle, Spec, WorkerDevice
 from server.executors.ray_view import MOST_LINE_BYTES, View
+from server.own_folders import OwnFolder
 from server.wire.messages import WorkerIdentity
 
 log = structlog.get_logger(__name__)
@@ -131,7 +131,8 @@ class RayExecutor:
 
     @asynccontextmanager
     async def _gateway(self) -> AsyncIterator[asyncio.subprocess.Process]:
-        with tempfile.TemporaryDirectory(prefix="fusionscope-ray-", ignore_cleanup_errors=True) as folder:
+        with OwnFolder("fusionscope-ray-") as own:
+            folder = str(own.path)
             process = await asyncio.create_subprocess_exec(
                 *self._command,
                 *("--address", self._address, "--folder", folder),

@@ -22,8 +22,9 @@ _ADVICE = (
 )
 
 
-def choose_tier(wanted: Tier | None, uses_gpu: bool) -> Tier:
-    """The best tier in which a trial job ran and was confined; `wanted` where it is given, and no other.
+def choose_tier(wanted: Tier | None, uses_gpu: bool, folder: Path | None = None) -> Tier:
+    """The best tier in which a trial job ran and was confined; `wanted` where it is given, and no other. The trial
+    leaves nothing in `folder`, or the one for temporary files, unless this process is killed.
 
     Returns "trusted" only where it was asked for by that name. Raises `NoSandbox`.
     """
@@ -31,16 +32,16 @@ def choose_tier(wanted: Tier | None, uses_gpu: bool) -> Tier:
         return "trusted"
     problems = []
     for tier in _PREFERENCE if wanted is None else (wanted,):
-        found = try_tier(tier, uses_gpu)
+        found = try_tier(tier, uses_gpu, folder)
         if not found:
             return tier
         problems.append(f"Tier {tier} does not work here: {'; '.join(found).rstrip('.')}.")
     raise NoSandbox(" ".join([*problems, _ADVICE]))
 
 
-def try_tier(tier: Tier, uses_gpu: bool) -> list[str]:
+def try_tier(tier: Tier, uses_gpu: bool, within: Path | None = None) -> list[str]:
     """Runs a trial job in a fresh process. What is wrong with the tier here, each as a clause; empty where it works."""
-    with tempfile.TemporaryDirectory(prefix="trial-") as name:
+    with tempfile.TemporaryDirectory(prefix="trial-", dir=within) as name:
         outside = Path(name)
         outside.chmod(0o711)
         (outside / CANARY).write_text("Everybody may read this, but no job can.")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from importlib import util
 from pathlib import Path
@@ -29,7 +27,6 @@ from server.worker.channel import Program
 
 log = structlog.get_logger(__name__)
 
-_FOLDER_PREFIX = "fusionscope-worker-"
 _SLOTS_ON_CPU, _SLOTS_ON_GPU = 1, 4
 _SPARES_ON_CPU = 2
 _FIRST_USER = 61000
@@ -48,7 +45,7 @@ class Allowance:
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """`allowance` is the most that any job may use; the folder of `sandbox` is made for this worker alone."""
+    """`allowance` is the most that any job may use."""
 
     socket: Path
     profile: WorkerIdentity
@@ -64,15 +61,14 @@ class WorkerConfig:
     program: Program
 
 
-def worker_config(settings: WorkerSettings, program: Program) -> WorkerConfig:
-    """Chooses the tier and makes the folder. Raises `NoSandbox` where no tier works and snippets are not trusted."""
+def worker_config(settings: WorkerSettings, program: Program, folder: Path) -> WorkerConfig:
+    """Chooses the tier. `folder` is this worker's alone. Raises `NoSandbox` where no tier works and snippets are not
+    trusted."""
     profile = detected_profile()
     uses_gpu = profile.device == "cuda"
-    tier = _tier(settings, uses_gpu)
-    remove_leftovers()
-    folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
     # Jobs may run as another user: they must be able to pass through this folder, not to list it.
     folder.chmod(0o711)
+    tier = _tier(settings, uses_gpu, folder)
     threads = settings.threads or len(os.sched_getaffinity(0))
     slots = settings.slots or (_SLOTS_ON_GPU if uses_gpu else _SLOTS_ON_CPU)
     spares = (slots if uses_gpu else _SPARES_ON_CPU) if settings.spares is None else settings.spares
@@ -120,24 +116,16 @@ def smaller(own: Allowance, wanted: Limits, threads: int) -> Allowance:
     )
 
 
-def remove_leftovers() -> None:
-    """Removes the folders of workers that were killed before they could do so themselves."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*-*"):
-        process = folder.name.removeprefix(_FOLDER_PREFIX).partition("-")[0]
-        if process.isdigit() and not Path("/proc", process).exists():
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _tier(settings: WorkerSettings, uses_gpu: bool) -> Tier:
+def _tier(settings: WorkerSettings, uses_gpu: bool, folder: Path) -> Tier:
     """Nothing but the operator's word makes it "trusted"."""
     is_trusted = settings.trust_snippets == TRUST
     if settings.tier == "trusted" and not is_trusted:
         raise NoSandbox(f"the tier trusted confines nothing: it needs FUSIONSCOPE_TRUST_SNIPPETS={TRUST}.")
     try:
-        return choose_tier(settings.tier, uses_gpu)
+        return choose_tier(settings.tier, uses_gpu, folder)
     except NoSandbox:
         if is_trusted and settings.tier is None:
-            return choose_tier("trusted", uses_gpu)
+            return "trusted"
         raise
 
 

@@ -7,7 +7,6 @@ Worker    the same without signals and logs, for whoever has a loop already
 from __future__ import annotations
 
 import asyncio
-import shutil
 import signal
 import sys
 from functools import partial
@@ -15,6 +14,7 @@ from functools import partial
 import structlog
 
 from server import logs
+from server.own_folders import OwnFolder
 from server.sandbox import NoSandbox
 from server.settings import WorkerSettings
 from server.supervised import Supervised
@@ -52,18 +52,13 @@ def run(settings: WorkerSettings, program: Program | None = None, ends_with_stdi
     """The program. Returns its exit code when a SIGTERM or SIGINT says that it should end, or with `ends_with_stdin`
     when nobody holds the other end of its standard input any more: whoever started it has died."""
     logs.configure(settings.log_format)
-    try:
-        config = worker_config(settings, program or Program())
-    except NoSandbox as refusal:
-        print(f"The worker does not start: {refusal}", file=sys.stderr)
-        return CANNOT_START
-    try:
-        asyncio.run(_serve(Worker(config), ends_with_stdin))
-    except CannotListen as refusal:
-        print(f"The worker does not start: {refusal}", file=sys.stderr)
-        return CANNOT_START
-    finally:
-        shutil.rmtree(config.sandbox.folder, ignore_errors=True)
+    with OwnFolder("fusionscope-worker-") as folder:
+        try:
+            config = worker_config(settings, program or Program(), folder.path)
+            asyncio.run(_serve(Worker(config), ends_with_stdin))
+        except (NoSandbox, CannotListen) as refusal:
+            print(f"The worker does not start: {refusal}", file=sys.stderr)
+            return CANNOT_START
     return 0
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from compiler import environment
+from compiler.devices import device_for
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.report import Report
@@ -152,3 +154,18 @@ def test_each_stage_is_published_when_it_ends() -> None:
     options = Options(device="cpu", timing=Timing(enabled=False))
     explore((SNIPPETS / "03_trig_cuda.py").read_text(), options, lambda report: seen.append(len(report.stages)))
     assert seen[: len(STAGES)] == list(range(1, len(STAGES) + 1))
+
+
+def test_a_process_asks_for_the_driver_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, asked = tmp_path / "nvidia-smi", tmp_path / "asked"
+    program.write_text(f"#!/bin/sh\necho asked >> {asked}\necho 570.1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "NVIDIA H100")
+    environment._driver.cache_clear()
+    try:
+        told = [environment.describe_environment(torch.device("cuda"), device_for("cpu"), Options()) for _ in range(2)]
+    finally:
+        environment._driver.cache_clear()
+    assert [one.driver for one in told] == ["570.1", "570.1"]
+    assert asked.read_text() == "asked\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 import uvicorn
 
 from server.app import create_app
-from server.bounded_http import BoundedHttp
+from server.bounded_http import BoundedHttp, Connections
 from server.settings import Settings
 from tests.server.conftest import TRUSTED
 from tests.server.run_worker import command
@@ -23,5 +23,5 @@ settings = Settings.model_validate({"data": Path(sys.argv[1]), "log_format": "js
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 app = create_app(settings, worker=command())
-config = uvicorn.Config(app, http=BoundedHttp, log_level="warning", timeout_graceful_shutdown=1)
+config = uvicorn.Config(app, http=BoundedHttp.within(Connections()), log_level="warning", timeout_graceful_shutdown=1)
 uvicorn.Server(config).run(sockets=[listener])

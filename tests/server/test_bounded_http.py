@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from server import bounded_http
-from server.bounded_http import BoundedHttp
+from server.bounded_http import BoundedHttp, Connections
 
 PATIENCE_SECONDS = 60
 HEAD = b"POST / HTTP/1.1\r\nHost: here\r\n"
@@ -26,15 +26,21 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"well"})
 
 
-@pytest_asyncio.fixture
-async def port() -> AsyncIterator[int]:
+@contextlib.asynccontextmanager
+async def serving(connections: Connections) -> AsyncIterator[int]:
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(application, http=BoundedHttp, ws="none", lifespan="off", log_config=None)
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    http = BoundedHttp.within(connections)
+    server = uvicorn.Server(uvicorn.Config(application, http=http, ws="none", lifespan="off", log_config=None))
+    task = asyncio.create_task(server.serve(sockets=[listener]))
     yield listener.getsockname()[1]
     server.should_exit = True
-    await serving
+    await task
+
+
+@pytest_asyncio.fixture
+async def port() -> AsyncIterator[int]:
+    async with serving(Connections()) as port:
+        yield port
 
 
 async def until_closed(reader: asyncio.StreamReader) -> bytes:
@@ -91,3 +97,53 @@ async def test_headers_without_an_end_are_given_up(port: int, piece: bytes) -> N
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await writer.drain()
     writer.close()
+
+
+async def asked(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
+    """A connection that has sent a request and stays open, and the head of the answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(HEAD + b"Content-Length: 2\r\n\r\nhi")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return reader, writer, await reader.readuntil(b"\r\n\r\n")
+
+
+@pytest.mark.asyncio
+async def test_an_address_has_so_many_connections_and_others_have_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(Connections(2, ["192.0.2.0/24"])) as port:
+        monkeypatch.setattr(bounded_http, "address_name", lambda _: ("198.51.100.7", False))
+        first = [await asked(port) for _ in range(2)]
+        assert all(b" 200 " in head for _, _, head in first)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        refused = await until_closed(reader)
+        assert refused.startswith(b"HTTP/1.1 429 ") and b"retry-after: 5" in refused.lower()
+        with monkeypatch.context() as patch:
+            patch.setattr(bounded_http, "address_name", lambda _: ("198.51.100.8", False))
+            first.append(await asked(port))
+        assert b" 200 " in first[-1][2]
+        first[0][1].close()
+        await first[0][1].wait_closed()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while b" 429 " in (again := (await asked_or_refused(port))):
+                await asyncio.sleep(0.01)
+        assert b" 200 " in again
+        for _, one, _ in first:
+            one.close()
+        writer.close()
+
+
+async def asked_or_refused(port: int) -> bytes:
+    try:
+        _, writer, head = await asked(port)
+    except (ConnectionError, asyncio.IncompleteReadError):
+        return b" 429 "
+    writer.close()
+    return head
+
+
+@pytest.mark.parametrize("peer", [("127.0.0.1", 1), ("::1", 1, 0, 0), ("192.0.2.9", 1), ""])
+def test_this_machine_and_proxies_are_not_counted(peer: object) -> None:
+    class Transport(asyncio.Transport):
+        def get_extra_info(self, name: str, default: object = None) -> object:
+            return peer
+
+    assert Connections(2, ["192.0.2.0/24"]).counted(Transport()) is None

@@ -134,11 +134,10 @@ async def test_nothing_outlives_the_worker(marker: str, way: signal.Signals | st
 
 @pytest.mark.asyncio
 async def test_what_a_killed_worker_left_is_removed_and_its_socket_taken_over(tmp_path: Path) -> None:
-    ended = subprocess.Popen(["true"])
-    ended.wait()
     tmp_path.chmod(0o711)
-    left = tmp_path / f"fusionscope-worker-{ended.pid}-abc"
-    (left / "job-1").mkdir(parents=True)
+    left = tmp_path / f"fusionscope-worker-{os.getpid()}-abc"
+    (left / "trial-1" / "jobs").mkdir(parents=True)
+    (left / "job-1").mkdir()
     (left / "job-1").chmod(0)
     with worker_process() as worker:
         async with worker.web() as web:
@@ -197,7 +196,7 @@ def test_it_refuses_to_start_and_says_why(name: str) -> None:
 def test_it_refuses_to_start_where_no_tier_works(tmp_path: Path) -> None:
     entry = (
         "import server.sandbox.tiers as tiers\n"
-        "tiers.try_tier = lambda tier, uses_gpu: ['this machine was made to lack it']\n"
+        "tiers.try_tier = lambda tier, uses_gpu, within: ['this machine was made to lack it']\n"
         "from server.settings import WorkerSettings\n"
         "from server.worker.program import run\n"
         "raise SystemExit(run(WorkerSettings()))"

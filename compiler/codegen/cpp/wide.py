@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 import torch
 
-from compiler.codegen.cpp.beside import BesideLoop
-from compiler.codegen.cpp.kept import KEPT_COST, cost
+from compiler.codegen.cpp.kept import cost
 from compiler.codegen.cpp.ops import HALF_TYPES
+from compiler.codegen.cpp.staging import StagedValues
 from compiler.ir.index import Dim
 from compiler.ir.size import hint
+from compiler.schedule.cost.shape import KEPT_COST
 from compiler.schedule.program.program import Program, Statement
 
 #: Elements of a block that is one vector, whose array the compiler keeps in a register.
@@ -35,7 +36,7 @@ MOST_WIDE = 4096
 
 
 @dataclass(frozen=True)
-class Wide(BesideLoop):
+class Wide(StagedValues):
     """The elements that one load or store moves along a loop; the array has room for `most`."""
 
     most: int

@@ -26,11 +26,11 @@ class Pair(NamedTuple):
 
 def pair_of(a: int, b: int, shared: Sequence[str], context: Context) -> Pair | None:
     """The pair of the units `a` and `b`, which touch the buffers `shared`, in the order in which they are looked at.
-    None where names or more than the two groups count: for a wish of the reader, what is filled part by part or in
+    None where names or more than the two groups count: for a user's directive, what is filled part by part or in
     place, what waits for what it does not read; and where somebody wants to see each choice weighed."""
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
-    if context.wishes.forced or are_observed() or not isinstance(one, Group) or not isinstance(two, Group):
+    if context.directives.forced or are_observed() or not isinstance(one, Group) or not isinstance(two, Group):
         return None
     for group in (one, two):
         if group.updated or group.follows or group.has_check or not graph.parts.keys().isdisjoint(group.produced):

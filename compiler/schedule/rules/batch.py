@@ -98,7 +98,7 @@ def can_be_a_part(group: Group) -> bool:
     sizes = [dim.size for dim in (*group.space.x, *group.space.r)]
     if not all(isinstance(size, int) and size > 0 for size in sizes) or group.updated or group.across:
         return False
-    if isinstance(group, Product) or group.in_teams or any(member.body.is_scatter for member in group.members):
+    if isinstance(group, Product) or group.is_cooperative or any(member.body.is_scatter for member in group.members):
         return False
     if any(member.body.is_open for member in group.members):
         return False

@@ -161,7 +161,7 @@ def _is_read_outside(product: Product, buffer: str) -> bool:
 def _weigh(reason: str, group: Product, a: int, b: int, context: Context) -> Fuse | Refuse:
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
-    is_forced = context.wishes.forces(one, two)
+    is_forced = context.directives.forces(one, two)
     buffers = len(group.read_buffers) + len(group.stored)
     if not is_forced and buffers > context.limits.most_buffers:
         return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": context.limits.most_buffers})

@@ -101,7 +101,7 @@ def _weigh(a: int, b: int, joined: Product, context: Context) -> Fuse | Refuse:
         unfused_us += FIRST_TILES_US + STEP_US * joined.matrices.sizes[3] / 64
     saved = sum(cost.bytes for cost in apart) - together.bytes
     distance = abs(graph.first_position(a) - graph.first_position(b))
-    is_forced = context.wishes.forces(one, two)
+    is_forced = context.directives.forces(one, two)
     score = Score(KIND, saved, distance, together.microseconds, unfused_us, is_forced=is_forced)
     least = least_gain(context)
     if tile_of(whole, context.device).by_descriptors:

@@ -1,4 +1,4 @@
-"""Shorter forms stand where their error cannot be seen, and have no larger one; comparisons stay what they were."""
+"""Approximations stand where their error cannot be seen, and have no larger one; comparisons stay what they were."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from compiler.codegen.triton.fast_math import HELPERS, LARGEST_ERROR, least_bits
 from compiler.codegen.triton.random import REACHES
-from compiler.codegen.triton.short_forms import HELPERS, LARGEST_ERROR, least_bits
 from compiler.ir import interpret
 from compiler.runtime.interpreter.interpreter import interpret as run_interpreted
 from tests.compile_program import call_interpreted, compile_program
@@ -65,7 +65,7 @@ def gradient_of_tanh(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("function", [gradient_of_gelu, gradient_of_tanh, lambda x: 3 - gradient_of_tanh(x)])
-def test_gradients_of_tanh_have_its_short_form(function: Callable[..., Tensor]) -> None:
+def test_gradients_of_tanh_use_its_approximation(function: Callable[..., Tensor]) -> None:
     inputs = torch.randn(64, 64, dtype=HALF), torch.linspace(-6, 6, 1 << 12, dtype=HALF).view(64, 64)
     inputs = inputs[-function.__code__.co_argcount :]
     compilation = compile_program(function, *inputs)
@@ -157,20 +157,6 @@ def test_a_number_that_is_needed_itself_stays_one() -> None:
     assert " reaches" not in texts_of(both, torch.zeros(64, 64))
 
 
-@pytest.mark.parametrize("factor, is_short", [(1.1111111, True), (-2.0, False)])
-def test_a_mask_with_a_factor_is_the_same_number_in_one_product(factor: float, is_short: bool) -> None:
-    x = torch.randn(8, 64)
-    x[0, :8] = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-30, 3e38, -3e38])
-    compilation = compile_program(lambda mask, x: mask * x * factor, x > 0, x)
-    (kernel,) = compilation.triton.values()
-    assert ("tl.where(" in kernel.source) is is_short
-    for mask in (x > 0, x < 0):
-        (ours,) = call_interpreted(compilation, [mask, x])
-        wanted = mask * x * factor
-        torch.testing.assert_close(ours, wanted, rtol=0, atol=0, equal_nan=True)
-        assert torch.equal(ours.signbit() | ours.isnan(), wanted.signbit() | wanted.isnan())
-
-
 @pytest.mark.parametrize("bound", [0.1, 0.10009765625, 0.5, 1e-9, 0.999999, 0.25])
 def test_the_least_bits_are_the_first_that_pass(bound: float) -> None:
     def number(bits: int) -> Tensor:
@@ -190,7 +176,7 @@ def test_no_bits_pass_a_bound_that_no_number_reaches() -> None:
 
 
 @pytest.mark.parametrize(
-    "function, is_short",
+    "function, is_fast",
     [
         (lambda x: torch.log(torch.softmax(x, -1) + 1e-9), True),
         (lambda x: torch.log(x.clamp(min=1e-8)), True),
@@ -202,18 +188,16 @@ def test_no_bits_pass_a_bound_that_no_number_reaches() -> None:
         (lambda x: torch.log(1e-3 + 1 / torch.sqrt(x)), False),  # of minus zero that is minus infinity
     ],
 )
-def test_a_short_logarithm_is_of_what_is_known_to_be_normal(
-    function: Callable[[Tensor], Tensor], is_short: bool
-) -> None:
+def test_a_fast_logarithm_is_of_what_is_known_to_be_normal(function: Callable[[Tensor], Tensor], is_fast: bool) -> None:
     x = torch.tensor([[0.0, -0.0, 1.0, -1.0, float("inf"), float("nan"), 3e38, 1e-38], [1e-3] * 8])
     (kernel,) = compile_program(function, x).triton.values()
-    assert ("log_of_normal(" in kernel.source) == is_short
+    assert ("log_of_normal(" in kernel.source) == is_fast
     out = torch.zeros_like(function(x))
     run_interpreted(kernel, [x.clone(), out])
     torch.testing.assert_close(out, function(x), rtol=1e-6, atol=1e-30, equal_nan=True)
 
 
-def test_a_short_logarithm_is_right_to_the_last_bits() -> None:
+def test_a_fast_logarithm_is_right_to_the_last_bits() -> None:
     (kernel,) = compile_program(lambda x: torch.log(x.clamp(min=2e-38)), torch.ones(1 << 14)).triton.values()
     for x in (torch.logspace(-37, 38, 1 << 14), torch.linspace(0.6, 1.5, 1 << 14)):
         out = torch.zeros(1 << 14)

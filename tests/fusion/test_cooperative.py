@@ -15,7 +15,7 @@ from compiler.compile import GraphCompilation
 from compiler.devices import GPUS, device_for
 from compiler.runtime.checking.verify import relative_error
 from compiler.runtime.interpreter.interpreter import interpret
-from compiler.schedule.cost.team import team_for
+from compiler.schedule.cost.cooperative import cooperative_reduction
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, compiled_for_gpus, kernel_count
 
 Tensor = torch.Tensor
@@ -60,7 +60,7 @@ def as_list(results: Any) -> list[Tensor]:
     return list(results) if isinstance(results, tuple | list) else [results]
 
 
-def in_teams(function: Callable[..., Any], *inputs: Tensor) -> GraphCompilation:
+def cooperative(function: Callable[..., Any], *inputs: Tensor) -> GraphCompilation:
     compilation = compile_program(function, *inputs)
     assert [kernel.config["plan"] for kernel in compilation.triton.values()] == ["team"]
     return compilation
@@ -69,7 +69,7 @@ def in_teams(function: Callable[..., Any], *inputs: Tensor) -> GraphCompilation:
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_as_good_as_eager(name: str) -> None:
     function, inputs = CASES[name]
-    compilation = in_teams(function, *inputs)
+    compilation = cooperative(function, *inputs)
     assert kernel_count(compilation) == (1, 0)
     outputs = as_list(function(*inputs))
     assert bytes_moved(compilation) == sum(x.numel() * x.element_size() for x in (*inputs, *outputs))
@@ -81,7 +81,7 @@ def test_results_are_as_good_as_eager(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_compile_for_gpus_without_spills(name: str) -> None:
     function, inputs = CASES[name]
-    compilation = in_teams(function, *inputs)
+    compilation = cooperative(function, *inputs)
     for result in compiled_for_gpus(compilation):
         assert result.spills == 0
         # Who waits reads again and again what others write, past the cache of its own multiprocessor.
@@ -93,13 +93,11 @@ def test_infinities_and_nan_come_out_as_in_eager() -> None:
     x[0] = -inf
     x[1, 100], x[2, 15000], x[3, :10000] = inf, nan, -inf
     x[4, 7], x[4, 19000] = inf, nan
-    compilation = in_teams(lambda x: torch.softmax(x, -1), x)
+    compilation = cooperative(lambda x: torch.softmax(x, -1), x)
     torch.testing.assert_close(call_interpreted(compilation, [x])[0], torch.softmax(x, -1), equal_nan=True)
 
 
 def test_counters_are_left_as_they_were_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compiler.runtime import triton_interpreter
-
     made: list[Tensor] = []
     zeros = torch.zeros
 
@@ -108,9 +106,9 @@ def test_counters_are_left_as_they_were_found(monkeypatch: pytest.MonkeyPatch) -
         return made[-1]
 
     x = rnd(1, 50001)
-    compilation = in_teams(CASES["layer norm of a long row"][0], x)
+    compilation = cooperative(CASES["layer norm of a long row"][0], x)
     (kernel,) = compilation.triton.values()
-    monkeypatch.setattr(triton_interpreter.torch, "zeros", remembered)
+    monkeypatch.setattr(torch, "zeros", remembered)
     interpret(kernel, [x, torch.empty_like(x)])
     counters = [one for one in made if one.dtype == torch.int32]
     assert len(counters) == 1 and not counters[0].any()
@@ -118,8 +116,6 @@ def test_counters_are_left_as_they_were_found(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_launch_waits_for_what_it_sends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words that an earlier launch left are another launch's, whatever values they hold."""
-    from compiler.runtime import triton_interpreter
-
     kept: dict[tuple[int, torch.dtype], Tensor] = {}
     zeros = torch.zeros
 
@@ -127,8 +123,8 @@ def test_a_launch_waits_for_what_it_sends_itself(monkeypatch: pytest.MonkeyPatch
         return kept.setdefault((size, dtype), zeros(size, dtype=dtype))
 
     x = rnd(1, 20001)
-    (kernel,) = in_teams(lambda x: torch.softmax(x, -1), x).triton.values()
-    monkeypatch.setattr(triton_interpreter.torch, "zeros", the_same)
+    (kernel,) = cooperative(lambda x: torch.softmax(x, -1), x).triton.values()
+    monkeypatch.setattr(torch, "zeros", the_same)
     for one in (x, 3 * x):
         interpret(kernel, [one, out := torch.empty_like(one)])
         torch.testing.assert_close(out, torch.softmax(one, -1))
@@ -142,7 +138,7 @@ def test_a_launch_waits_for_what_it_sends_itself(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("rows", [1, 40, 5000])
 def test_a_team_covers_the_row_and_fits_the_device(rows: int, length: int, is_outer: bool, device: Any) -> None:
     for held in (1, 4, 20):
-        team = team_for(rows, length, held, 4, is_outer, device)
+        team = cooperative_reduction(rows, length, held, 4, is_outer, device)
         if team is not None:
             assert 2 <= team.size <= device.multiprocessors
             assert (team.size - 1) * team.r_block < length <= team.size * team.r_block
@@ -173,7 +169,7 @@ def test_programs_that_start_together_leave_each_other_what_they_reduce(
     # Few multiprocessors, so that few rows fill them.
     monkeypatch.setattr("tests.compile_program.device_for", lambda _: replace(H200, multiprocessors=14))
     function, inputs, size, share = CLUSTERS[name]
-    compilation = in_teams(function, *inputs)
+    compilation = cooperative(function, *inputs)
     (kernel,) = compilation.triton.values()
     assert kernel.config["cluster"] == size and "workspace_bytes" not in kernel.config
     assert f"part * {share}" in kernel.source or kernel.config["RBLOCK"] == share
@@ -190,7 +186,7 @@ def test_programs_that_start_together_leave_each_other_what_they_reduce(
 def test_the_registers_of_a_group_norm_leave_room_for_six_programs_of_a_cluster() -> None:
     half = torch.bfloat16
     inputs = torch.empty(16, 512, 64, 64, dtype=half), torch.empty(512, dtype=half), torch.empty(512, dtype=half)
-    compilation = in_teams(lambda x, w, b: torch.nn.functional.group_norm(x, 32, w, b), *inputs)
+    compilation = cooperative(lambda x, w, b: torch.nn.functional.group_norm(x, 32, w, b), *inputs)
     (result,) = compiled_for_gpus(compilation)
     assert result.spills == 0 and result.registers is not None
     assert 6 * 128 * result.registers <= H200.registers_per_multiprocessor
@@ -198,7 +194,7 @@ def test_the_registers_of_a_group_norm_leave_room_for_six_programs_of_a_cluster(
 
 def test_few_rows_columns_and_what_is_no_float_are_not_in_clusters() -> None:
     def is_cluster(rows: int, length: int, is_outer: bool, leaves_floats: bool) -> bool:
-        team = team_for(rows, length, 1, 4, is_outer, H200, leaves_floats)
+        team = cooperative_reduction(rows, length, 1, 4, is_outer, H200, leaves_floats)
         return team is not None and team.is_cluster
 
     assert is_cluster(512, 131072, False, True)
@@ -213,12 +209,12 @@ def test_few_rows_columns_and_what_is_no_float_are_not_in_clusters() -> None:
     [(131072, 16, 8192), (98304, 12, 8192), (40000, 8, 5000), (100003, 16, 6272), (50257, 16, 3200), (20001, 8, 2560)],
 )
 def test_a_cluster_shares_a_row_in_whole_blocks_or_evenly(length: int, size: int, share: int) -> None:
-    team = team_for(1024, length, 1, 4, False, H200, True)
+    team = cooperative_reduction(1024, length, 1, 4, False, H200, True)
     assert team is not None and team.is_cluster and (team.size, team.share, team.warps) == (size, share, 4)
 
 
 def test_nothing_is_held_together_on_a_cpu_or_in_symbolic_sizes() -> None:
-    assert team_for(4, 50000, 1, 4, False, replace(H200, kind="cpu")) is None
+    assert cooperative_reduction(4, 50000, 1, 4, False, replace(H200, kind="cpu")) is None
     compilation = compile_program(lambda x: torch.softmax(x, -1), rnd(4, 50001), dynamic=True)
     assert "team" not in {kernel.config["plan"] for kernel in compilation.triton.values()}
 

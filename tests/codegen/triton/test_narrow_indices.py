@@ -1,4 +1,5 @@
-"""Loaded places in 32 bits: what they read is what eager reads, and what a program does with numbers itself is kept."""
+"""Loaded indices in 32 bits: what they read is what eager reads, and what a program does with numbers itself is
+kept."""
 
 from __future__ import annotations
 

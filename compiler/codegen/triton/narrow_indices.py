@@ -1,4 +1,4 @@
-"""Places that are loaded or computed, in 32 bits where their dimension is that short.
+"""Loaded or computed indices in 32 bits, where their dimension is that narrow.
 
     v: int64 = load index[x0]                             v: int64 = load index[x0];  w = int32(v)
     p = where(v < 0, v + 1000, v)               ->        p = where(w < 0, w + 1000, w)
@@ -12,10 +12,9 @@ well depend on what becomes of such a number.
 
     n = floor(x);  low = int64(n);  share = x - float32(low)        ->        share = x - (n + 0.0)
 
-And what was rounded before it became a place is a whole number already, which needs no way there and back, at a quarter
-of a GPU's speed each. A sum with zero makes 0.0 of -0.0, as the whole number does. Beyond the range of int64 PyTorch
-leaves open what becomes of a float.
-"""
+And what was rounded before it became an index is a whole number already, which needs no way there and back, at a
+quarter of a GPU's speed each. A sum with zero makes 0.0 of -0.0, as the whole number does. Beyond the range of int64
+PyTorch leaves open what becomes of a float."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ _WHOLE = frozenset((torch.int32, torch.int64))
 
 
 @dataclass(frozen=True)
-class _Place:
+class _WrappedIndex:
     """The numbers of the statements that bring a loaded `value` into a dimension: see `wrapped_index` in
     `lowering/advanced_index.py`."""
 
@@ -48,13 +47,13 @@ class _Place:
         return self.from_end, self.chosen, self.above, self.inside
 
 
-def with_short_places(statements: Sequence[Statement]) -> list[Statement]:
-    """The statements with loaded places in int32 where nothing but an address depends on them."""
+def with_narrow_indices(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements with loaded indices in int32 where nothing but an address depends on them."""
     statements = _without_ways_back(statements)
     by_number = {s.number: s for s in statements}
-    found = [place for s in statements if (place := _place(s, by_number)) is not None]
-    places = _of_addresses_only(found, statements) if found else []
-    return _written(places, statements, by_number) if places else list(statements)
+    found = [index for s in statements if (index := _wrapped_index(s, by_number)) is not None]
+    indices = _only_in_addresses(found, statements) if found else []
+    return _written(indices, statements, by_number) if indices else list(statements)
 
 
 def _without_ways_back(statements: Sequence[Statement]) -> Sequence[Statement]:
@@ -74,7 +73,7 @@ def _without_ways_back(statements: Sequence[Statement]) -> Sequence[Statement]:
     return result
 
 
-def _place(s: Statement, by_number: Mapping[int, Statement]) -> _Place | None:
+def _wrapped_index(s: Statement, by_number: Mapping[int, Statement]) -> _WrappedIndex | None:
     """The steps that end with `s`, all of one node, if they bring a value into a dimension."""
     above = _of(s, "minimum", by_number)
     chosen = _of(above, "maximum", by_number)
@@ -95,7 +94,7 @@ def _place(s: Statement, by_number: Mapping[int, Statement]) -> _Place | None:
         or not frozenset.intersection(*(frozenset(step.nodes) for step in steps))
     ):
         return None
-    return _Place(value.number, is_negative.number, from_end.number, chosen.number, above.number, s.number)
+    return _WrappedIndex(value.number, is_negative.number, from_end.number, chosen.number, above.number, s.number)
 
 
 def _of(s: Statement | None, op: str, by_number: Mapping[int, Statement]) -> Statement | None:
@@ -107,47 +106,47 @@ def _constant(s: Statement) -> int | None:
     return s.value if s.op == "constant" and isinstance(s.value, int) else None
 
 
-def _of_addresses_only(places: Sequence[_Place], statements: Sequence[Statement]) -> list[_Place]:
-    """The places whose steps nothing else reads."""
+def _only_in_addresses(indices: Sequence[_WrappedIndex], statements: Sequence[Statement]) -> list[_WrappedIndex]:
+    """The indices whose steps nothing else reads."""
     readers: dict[int, set[int]] = {}
     values: set[int] = set()
     for s in statements:
         values.update(s.operands)
         for number in s.operands:
             readers.setdefault(number, set()).add(s.number)
-    chosen_by = {place.from_end: place.chosen for place in places}
+    chosen_by = {index.from_end: index.chosen for index in indices}
     return [
-        place
-        for place in places
-        if place.inside not in values
-        and readers[place.above] == {place.inside}
-        and readers[place.chosen] == {place.above}
-        and readers[place.from_end] == {chosen_by[place.from_end]}
+        index
+        for index in indices
+        if index.inside not in values
+        and readers[index.above] == {index.inside}
+        and readers[index.chosen] == {index.above}
+        and readers[index.from_end] == {chosen_by[index.from_end]}
     ]
 
 
 def _written(
-    places: Sequence[_Place], statements: Sequence[Statement], by_number: Mapping[int, Statement]
+    indices: Sequence[_WrappedIndex], statements: Sequence[Statement], by_number: Mapping[int, Statement]
 ) -> list[Statement]:
     readers: dict[int, set[int]] = {}
     for s in statements:
         for number in s.needs:
             readers.setdefault(number, set()).add(s.number)
-    steps = {number for place in places for number in place.steps}
-    short = steps | {place.is_negative for place in places if readers[place.is_negative] <= steps}
-    for place in places:
-        short |= _computed(place, short, readers, by_number)
+    steps = {number for index in indices for number in index.steps}
+    narrow = steps | {index.is_negative for index in indices if readers[index.is_negative] <= steps}
+    for index in indices:
+        narrow |= _computed(index, narrow, readers, by_number)
     following = 1 + max(by_number)
     in_32_bits: dict[int, int] = {}
     result: list[Statement] = []
     for s in statements:
-        if s.number not in short:
+        if s.number not in narrow:
             result.append(s)
             continue
         operands: list[int] = []
         for number in s.operands:
             source = by_number[number]
-            if number in short or source.dtype != torch.int64:
+            if number in narrow or source.dtype != torch.int64:
                 operands.append(number)
                 continue
             if number not in in_32_bits:
@@ -161,14 +160,14 @@ def _written(
 
 
 def _computed(
-    place: _Place, short: set[int], readers: Mapping[int, set[int]], by_number: Mapping[int, Statement]
+    index: _WrappedIndex, narrow: set[int], readers: Mapping[int, set[int]], by_number: Mapping[int, Statement]
 ) -> set[int]:
-    """The statements that compute a place's value for places alone: small numbers added to a float that is cut off.
+    """The statements that compute an index for indices alone: small numbers added to a float that is cut off.
     Where the sum lies in the dimension, the float lies within 32 bits."""
     found: set[int] = set()
-    room = _LARGEST - (_constant(by_number[by_number[place.inside].operands[1]]) or 0) - 1
-    number = place.value
-    while readers[number] <= short | found:
+    room = _LARGEST - (_constant(by_number[by_number[index.inside].operands[1]]) or 0) - 1
+    number = index.value
+    while readers[number] <= narrow | found:
         s = by_number[number]
         if s.op == "to_dtype" and by_number[s.operands[0]].dtype.is_floating_point:
             return found | {number}

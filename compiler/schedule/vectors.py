@@ -1,8 +1,8 @@
 """Which elements of a buffer move sixteen bytes at a time, by where they begin.
 
-x[4096*x0 + x1]                     four float32, as a row is whole pieces
+x[4096*x0 + x1]                     four float32, as a row is whole vectors
 x[50257*x0 + x1], for x1 < 50257    eight bfloat16: all rows are one walk through memory
-x[50264*x0 + x1], for x1 < 50257    one: neighbours go to the next row in the middle of a piece
+x[50264*x0 + x1], for x1 < 50257    one: neighbours go to the next row in the middle of a vector
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from compiler.ir.index import Dim, Index
 from compiler.ir.size import is_multiple, product
 
-#: Bytes that a thread moves at once.
-PIECE = 16
+#: Bytes of a vector: the most that a thread moves by one instruction.
+VECTOR_BYTES = 16
 
 
-def begins_pieces(index: Index, dims: Sequence[Dim], elements: int) -> bool:
+def begins_vectors(index: Index, dims: Sequence[Dim], elements: int) -> bool:
     """Whether the places of each `elements` neighbours begin at a multiple of that."""
     if not is_multiple(index.offset, elements):
         return False
@@ -26,10 +26,10 @@ def begins_pieces(index: Index, dims: Sequence[Dim], elements: int) -> bool:
     return is_multiple(dims[-1].size, elements) and all(is_multiple(factor, elements) for factor in others)
 
 
-def moves_pieces(index: Index, dims: Sequence[Dim], elements: int) -> bool:
-    """Whether each `elements` neighbours along all of `dims`, the last one innermost, are a piece."""
+def moves_vectors(index: Index, dims: Sequence[Dim], elements: int) -> bool:
+    """Whether each `elements` neighbours along all of `dims`, the last one innermost, are a vector."""
     is_whole = is_multiple(product(dim.size for dim in dims), elements)
-    return is_whole and index.coefficient(dims[-1]) in (1, -1) and begins_pieces(index, dims, elements)
+    return is_whole and index.coefficient(dims[-1]) in (1, -1) and begins_vectors(index, dims, elements)
 
 
 def is_walk(index: Index, dims: Sequence[Dim]) -> bool:

@@ -6,7 +6,7 @@
     v3 = where (lt v2, 0) (add v2, 64) v2
     load x[v3]           ->            load x[(x0 + 62) % 64]
 
-A place that is known as a formula is no loaded one: its bounds need no instructions, what it reads can be fused with
+An index that is known as a formula is no loaded one: its bounds need no instructions, what it reads can be fused with
 its maker, and lanes that read neighbours are seen to do so. Only integers whose every step stays within their dtype
 are taken, so that nothing wraps around.
 """
@@ -21,11 +21,11 @@ import torch
 from compiler.ir.index import Index
 from compiler.ir.size import Integer, Undecided, is_below
 
-#: A longer way from the loop variables to the place is not followed.
+#: A longer way from the loop variables to the index is not followed.
 MOST_STEPS = 64
-#: More than any place is.
-LARGEST_PLACE = torch.iinfo(torch.int64).max
-#: Dtypes whose values may be places.
+#: More than any index is.
+LARGEST_INDEX = torch.iinfo(torch.int64).max
+#: Dtypes whose values may be indices.
 _INTEGERS = (torch.int32, torch.int64)
 
 
@@ -44,7 +44,7 @@ class Step(Protocol):
     def value(self) -> bool | int | float | str | None: ...
 
 
-def formula_of_place(number: int, size: Integer, steps: Sequence[Step]) -> Index | None:
+def formula_of_index(number: int, size: Integer, steps: Sequence[Step]) -> Index | None:
     """The value of step `number` as a formula of loop variables, or None where it is none, or may leave
     0 <= value < `size`."""
     try:

@@ -21,17 +21,17 @@ from math import gcd
 
 import torch
 
-from compiler.codegen.row_parts import row_parts
+from compiler.codegen.lane_parts import lane_parts
+from compiler.codegen.triton.fast_math import fast_program
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
-from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.tile_registers import live_registers
 from compiler.codegen.triton.walk import Access, accesses_of
 from compiler.devices import WARP, Device
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, known
 from compiler.schedule.group import Group, Space
-from compiler.schedule.pieces import PIECE
 from compiler.schedule.program.program import Program
+from compiler.schedule.vectors import VECTOR_BYTES
 
 #: The shortest and the longest row; the lanes of one, and of a longer one than so many elements.
 _SHORTEST, _LONGEST, _LANES, _LONG, _LANES_OF_LONG = 17, 256, 16, 64, 32
@@ -52,14 +52,14 @@ def plan_in_parts(group: Group, storage: dict[str, torch.dtype], program: Progra
     if len(program.space.r) != 1 or not _SHORTEST <= length <= _LONGEST or is_full or not _begin_anywhere(program):
         return None
     lanes = _LANES if length <= _LONG else _LANES_OF_LONG
-    parts = row_parts(group, lanes)
+    parts = lane_parts(group, lanes)
     if parts is None:
         return None
     held = (live_registers(program) + sum(s.level == "r" for s in program.across)) * -(-length // lanes) * lanes // WARP
     rows = _WARPS * min(_power_below(_REGISTERS // held), _ROWS_OF_A_WARP)
     if hint(program.space.numel) < rows * _PROGRAMS * device.multiprocessors:
         return None
-    main = short_program(group, storage, is_persistent=True, rewrite=parts.rewrite)
+    main = fast_program(group, storage, is_persistent=True, rewrite=parts.rewrite)
     main = replace(main, space=Space(program.space.x, (parts.lanes,)))
     return Plan("persistent", main, (Axis("x", program.space.x, rows), Axis("r", (parts.lanes,), lanes)), _WARPS)
 
@@ -82,5 +82,5 @@ def _begin_anywhere(program: Program) -> bool:
 def _bytes_at_once(access: Access, along: Dim) -> int:
     """What a lane can move of a row: the largest power of two that divides all steps from row to row."""
     steps = [hint(factor) for atom, factor in access.index.terms if atom != along]
-    common = gcd(*steps, hint(access.index.offset), PIECE)
-    return common * access.itemsize if access.index.stride(along) == 1 else PIECE
+    common = gcd(*steps, hint(access.index.offset), VECTOR_BYTES)
+    return common * access.itemsize if access.index.stride(along) == 1 else VECTOR_BYTES

@@ -23,7 +23,7 @@ from compiler.schedule.unroll import JOINED_BY
 
 
 @dataclass(frozen=True)
-class RowParts:
+class LaneParts:
     """Rewrites statements over the loop `whole` as ones over `lanes`, which is shorter, for each part of it."""
 
     whole: Dim
@@ -128,7 +128,7 @@ def _nothing(kind: str, dtype: torch.dtype) -> bool | int | float:
     return torch.iinfo(dtype).max if kind == "min" else torch.iinfo(dtype).min
 
 
-def row_parts(group: Group, lanes: int) -> RowParts | None:
+def lane_parts(group: Group, lanes: int) -> LaneParts | None:
     """The parts of so many elements of the group's rows; None where what is reduced cannot be joined in parts."""
     if len(group.space.r) != 1 or group.has_scan or group.updated or group.single_pass:
         return None
@@ -140,4 +140,4 @@ def row_parts(group: Group, lanes: int) -> RowParts | None:
         return None
     if group.has_check or any(member.node.is_scatter for member in group.members):
         return None
-    return RowParts(whole, replace(whole, size=lanes))
+    return LaneParts(whole, replace(whole, size=lanes))

@@ -1,6 +1,6 @@
 """What operators on complex numbers do to their real and imaginary parts.
 
-A rule takes the operator's arguments with a `Parts` in the place of each complex tensor, and writes ATen calls on them.
+A rule takes the operator's arguments with a `Pair` in place of each complex tensor, and writes ATen calls on them.
 One that does not cover a case gives None: then nothing is written that is read.
 """
 
@@ -20,7 +20,7 @@ Call = Callable[..., Node]
 
 
 @dataclass(frozen=True)
-class Parts:
+class Pair:
     """The real and the imaginary part of a complex tensor: nodes of one shape, or Python numbers."""
 
     real: Any
@@ -31,47 +31,47 @@ class Parts:
         return self.real, self.imaginary
 
 
-def parts_of_number(value: Any) -> Parts:
+def parts_of_number(value: Any) -> Pair:
     """A Python number, or a real tensor, as parts."""
-    return Parts(value.real, value.imag) if isinstance(value, complex) else Parts(value, None)
+    return Pair(value.real, value.imag) if isinstance(value, complex) else Pair(value, None)
 
 
-Rule = Callable[..., Parts | Node | None]
+Rule = Callable[..., Pair | Node | None]
 
 
 # Sources ----------------------------------------------------------------------------------------------------------
 
 
-def _view_as_complex(call: Call, x: Node) -> Parts:
-    return Parts(call(aten.select.int, x, -1, 0), call(aten.select.int, x, -1, 1))
+def _view_as_complex(call: Call, x: Node) -> Pair:
+    return Pair(call(aten.select.int, x, -1, 0), call(aten.select.int, x, -1, 1))
 
 
-def _polar(call: Call, size: Node, angle: Node) -> Parts:
+def _polar(call: Call, size: Node, angle: Node) -> Pair:
     cosine, sine = call(aten.cos.default, angle), call(aten.sin.default, angle)
-    return Parts(call(aten.mul.Tensor, size, cosine), call(aten.mul.Tensor, size, sine))
+    return Pair(call(aten.mul.Tensor, size, cosine), call(aten.mul.Tensor, size, sine))
 
 
-def _complex(call: Call, real: Node, imaginary: Node) -> Parts | None:
+def _complex(call: Call, real: Node, imaginary: Node) -> Pair | None:
     shapes = [part.meta["val"].shape for part in (real, imaginary)]
     if shapes[0] == shapes[1]:
-        return Parts(real, imaginary)
+        return Pair(real, imaginary)
     shape = torch.broadcast_shapes(*shapes)
     if any(isinstance(size, torch.SymInt) for size in shape):
         return None  # a size that no node gives
-    return Parts(*(call(aten.expand.default, part, list(shape)) for part in (real, imaginary)))
+    return Pair(*(call(aten.expand.default, part, list(shape)) for part in (real, imaginary)))
 
 
 # Arithmetic -------------------------------------------------------------------------------------------------------
 
 
-def _mul(call: Call, a: Any, b: Any) -> Parts:
-    a, b = (value if isinstance(value, Parts) else parts_of_number(value) for value in (a, b))
+def _mul(call: Call, a: Any, b: Any) -> Pair:
+    a, b = (value if isinstance(value, Pair) else parts_of_number(value) for value in (a, b))
     if a.imaginary is None or b.imaginary is None:
         factor, other = (a.real, b) if a.imaginary is None else (b.real, a)
-        return Parts(*(_product(call, part, factor) for part in other.both))
+        return Pair(*(_product(call, part, factor) for part in other.both))
     real = call(aten.sub.Tensor, _product(call, a.real, b.real), _product(call, a.imaginary, b.imaginary))
     imaginary = call(aten.add.Tensor, _product(call, a.real, b.imaginary), _product(call, a.imaginary, b.real))
-    return Parts(real, imaginary)
+    return Pair(real, imaginary)
 
 
 def _product(call: Call, a: Any, b: Any) -> Node:
@@ -79,37 +79,37 @@ def _product(call: Call, a: Any, b: Any) -> Node:
 
 
 def _sum(target: Any) -> Rule:
-    def rule(call: Call, a: Any, b: Any, alpha: Any = 1) -> Parts | None:
-        if alpha != 1 or not isinstance(a, Parts) or not isinstance(b, Parts | bool | int | float | complex):
+    def rule(call: Call, a: Any, b: Any, alpha: Any = 1) -> Pair | None:
+        if alpha != 1 or not isinstance(a, Pair) or not isinstance(b, Pair | bool | int | float | complex):
             return None
-        real, imaginary = b.both if isinstance(b, Parts) else (complex(b).real, complex(b).imag)
-        return Parts(call(target, a.real, real), call(target, a.imaginary, imaginary))
+        real, imaginary = b.both if isinstance(b, Pair) else (complex(b).real, complex(b).imag)
+        return Pair(call(target, a.real, real), call(target, a.imaginary, imaginary))
 
     return rule
 
 
-def _div(call: Call, a: Any, b: Any) -> Parts | None:
-    if not isinstance(a, Parts):
+def _div(call: Call, a: Any, b: Any) -> Pair | None:
+    if not isinstance(a, Pair):
         return None
-    if isinstance(b, Parts):
+    if isinstance(b, Pair):
         return _quotient(call, a, b)
     if isinstance(b, complex):
         return _mul(call, a, 1 / b) if b != 0 else None
-    return Parts(*(call(aten.div.Tensor, part, b) for part in a.both))
+    return Pair(*(call(aten.div.Tensor, part, b) for part in a.both))
 
 
-def _reciprocal(call: Call, z: Parts) -> Parts:
+def _reciprocal(call: Call, z: Pair) -> Pair:
     one, nothing = (call(aten.full_like.default, z.real, number) for number in (1, 0))
-    return _quotient(call, Parts(one, nothing), z)
+    return _quotient(call, Pair(one, nothing), z)
 
 
-def _quotient(call: Call, a: Parts, b: Parts) -> Parts:
+def _quotient(call: Call, a: Pair, b: Pair) -> Pair:
     """Both are divided by the larger part of the divisor, as eager does, so that no square of it overflows (R. L.
     Smith, "Algorithm 116: Complex division", Communications of the ACM 5, 1962)."""
-    is_turned = call(aten.lt.Tensor, call(aten.abs.default, b.real), call(aten.abs.default, b.imaginary))
+    is_swapped = call(aten.lt.Tensor, call(aten.abs.default, b.real), call(aten.abs.default, b.imaginary))
 
-    def chosen(where_turned: Node, otherwise: Node) -> Node:
-        return call(aten.where.self, is_turned, where_turned, otherwise)
+    def chosen(where_swapped: Node, otherwise: Node) -> Node:
+        return call(aten.where.self, is_swapped, where_swapped, otherwise)
 
     large, small = chosen(b.imaginary, b.real), chosen(b.real, b.imaginary)
     # Nothing is divided by nothing where the divisor is zero, so that the quotient is infinite there.
@@ -119,18 +119,18 @@ def _quotient(call: Call, a: Parts, b: Parts) -> Parts:
     real = call(aten.add.Tensor, first, _product(call, second, share))
     imaginary = call(aten.sub.Tensor, second, _product(call, first, share))
     imaginary = chosen(call(aten.neg.default, imaginary), imaginary)
-    return Parts(call(aten.div.Tensor, real, divisor), call(aten.div.Tensor, imaginary, divisor))
+    return Pair(call(aten.div.Tensor, real, divisor), call(aten.div.Tensor, imaginary, divisor))
 
 
-def _conjugate(call: Call, z: Parts, **settings: Any) -> Parts:
-    return Parts(z.real, call(aten.neg.default, z.imaginary))
+def _conjugate(call: Call, z: Pair, **settings: Any) -> Pair:
+    return Pair(z.real, call(aten.neg.default, z.imaginary))
 
 
-def _exp(call: Call, z: Parts) -> Parts:
+def _exp(call: Call, z: Pair) -> Pair:
     return _polar(call, call(aten.exp.default, z.real), z.imaginary)
 
 
-def _same(call: Call, z: Parts, **settings: Any) -> Parts:
+def _same(call: Call, z: Pair, **settings: Any) -> Pair:
     return z
 
 
@@ -138,20 +138,20 @@ def _same(call: Call, z: Parts, **settings: Any) -> Parts:
 
 
 def _each(target: Any) -> Rule:
-    def rule(call: Call, z: Any, *arguments: Any, **settings: Any) -> Parts | None:
-        if settings.get("dtype") is not None or any(isinstance(argument, Parts) for argument in arguments):
+    def rule(call: Call, z: Any, *arguments: Any, **settings: Any) -> Pair | None:
+        if settings.get("dtype") is not None or any(isinstance(argument, Pair) for argument in arguments):
             return None
-        return Parts(*(call(target, part, *arguments, **settings) for part in z.both))
+        return Pair(*(call(target, part, *arguments, **settings) for part in z.both))
 
     return rule
 
 
 def _joined(target: Any) -> Rule:
-    def rule(call: Call, tensors: Sequence[Any], *arguments: Any) -> Parts | None:
-        if not all(isinstance(z, Parts) for z in tensors):
+    def rule(call: Call, tensors: Sequence[Any], *arguments: Any) -> Pair | None:
+        if not all(isinstance(z, Pair) for z in tensors):
             return None
         lists = [z.real for z in tensors], [z.imaginary for z in tensors]
-        return Parts(*(call(target, parts, *arguments) for parts in lists))
+        return Pair(*(call(target, parts, *arguments) for parts in lists))
 
     return rule
 
@@ -164,15 +164,15 @@ _EACH = """view.default _unsafe_view.default reshape.default unsqueeze.default s
 # Real numbers of complex ones ---------------------------------------------------------------------------------------
 
 
-def _abs(call: Call, z: Parts) -> Node:
+def _abs(call: Call, z: Pair) -> Node:
     return call(aten.hypot.default, z.real, z.imaginary)
 
 
-def _angle(call: Call, z: Parts) -> Node:
+def _angle(call: Call, z: Pair) -> Node:
     return call(aten.atan2.default, z.imaginary, z.real)
 
 
-def view_as_real(call: Call, z: Parts) -> Node:
+def view_as_real(call: Call, z: Pair) -> Node:
     """The parts beside each other, as a complex tensor lies in memory."""
     return call(aten.stack.default, list(z.both), -1)
 

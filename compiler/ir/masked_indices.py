@@ -1,12 +1,11 @@
-"""Places of loads, in the simplest form that is right wherever the loaded value counts.
+"""Indices of loads, in the simplest form that is right wherever the loaded value counts.
 
     m = index x3 - 1 >= 0;  load b[2048*((x1 + (x2 + x3 + 15) // 16 + 2047) % 2048) + 128*((x2 + x3 + 15) % 16)] where m
     x3 < 2, so where m holds x3 = 1          ->          load b[2048*x1 + 128*x2] where m
 
-What stands before the padding or beside another part of a concatenation is read at places that carry over into the next
-row where they are outside. No value is read there: the mask bounds the loop variables, and within those bounds the
-divisions go away, and lanes that read neighbours are seen to do so.
-"""
+What stands before the padding or beside another part of a concatenation is read at indices that carry over into the
+next row where they are outside. No value is read there: the mask bounds the loop variables, and within those bounds the
+divisions go away, and lanes that read neighbours are seen to do so."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 
 from compiler.ir.choices import masks_that_hold
 from compiler.ir.index import Dim, FloorDiv, Index, Mod
-from compiler.ir.places import Step, formula_of_step
+from compiler.ir.index_formulas import Step, formula_of_step
 
 #: The smallest and the largest value of a loop variable, both inclusive.
 Bounds = tuple[int, int]
@@ -26,18 +25,18 @@ _AT_MOST = {"le": 0, "lt": -1}
 
 
 @dataclass(frozen=True)
-class Place:
+class MaskedIndex:
     """Where a load reads, and the mask under which it does."""
 
     index: Index
     masks: tuple[int, ...]
 
 
-def simpler_places(
+def simpler_indices(
     steps: Sequence[Step], is_known_for: Callable[[int, int], bool] = lambda mask, load: True
-) -> Mapping[int, Place]:
-    """Other places for loads, by the numbers of the steps, which are numbered in order. A load without a mask gets the
-    one under which its value counts: elsewhere the other place may be outside of the buffer. Of those masks it gets
+) -> Mapping[int, MaskedIndex]:
+    """Other indices for loads, by the numbers of the steps, which are numbered in order. A load without a mask gets the
+    one under which its value counts: elsewhere the other index may be outside of the buffer. Of those masks it gets
     one that `is_known_for` it, given the numbers of both: what a row shares is loaded before a mask that depends on
     the row's elements is known, but a part of that mask may do without them."""
     loads = [number for number, step in enumerate(steps) if step.op == "load" and _divides(step.index)]
@@ -55,7 +54,7 @@ def simpler_places(
             _narrow(bounds, mask, steps)
             simpler = _within(step.index, bounds)
             if _divisions(simpler) < _divisions(step.index):
-                found[number] = Place(simpler, (mask,))
+                found[number] = MaskedIndex(simpler, (mask,))
                 break
     return found
 

@@ -1,22 +1,20 @@
-"""Shorter forms of what a kernel computes, where the difference does not reach its results.
+"""Fast-math approximations, where the difference does not reach the results.
 
     1 + erf(x)            ->  one_plus_erf(x)       where all that is made of it is stored in half types
     1 + tanh(x)           ->  one_plus_tanh(x)      likewise
     1 - tanh(x)^2         ->  p (2 - p)             where p is one_plus_tanh(x), and sums may follow as well
     exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
     uniform(...) > 0.1    ->  reaches(word, n)      everywhere: the same comparison, bit for bit
-    mask * x * 1.25       ->  where(mask, 1.25, 0.0) * x    everywhere: the same number
-    positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`, `short_places.py`)
+    positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`, `narrow_indices.py`)
     log(exp(x) + 1e-9)    ->  log_of_normal(...)     everywhere that bounds allow it (see `logarithms.py`)
 
 The functions of CUDA's libm are right to the last bits of a float32, which takes 25 instructions for an error function.
 An H200 issues some 30 instructions for each element of bfloat16 that its memory can read and write, and a half type
-keeps 8 or 11 of the 24 bits. The forms here have relative errors of less than 1e-5, a twentieth of the last bit of a
-float16, over the whole line: `1 + erf(x)` for x far below zero is smaller than the rounding of the sum as written, and
-here it keeps its digits. So they may stand where nothing follows that makes a relative error larger: products and
+keeps 8 or 11 of the 24 bits. The approximations have relative errors of less than 1e-5, a twentieth of the last bit of
+a float16, over the whole line: `1 + erf(x)` for x far below zero is smaller than the rounding of the sum as written,
+and here it keeps its digits. So they may stand where nothing follows that makes a relative error larger: products and
 quotients, choices between values, sums of what is positive. `one_plus_tanh` is right to 1e-6, a 250th of what rounding
-to a float16 does: where it takes part in sums, as in the gradient of a GELU, their terms may cancel to as much.
-"""
+to a float16 does: where it takes part in sums, as in the gradient of a GELU, their terms may cancel to as much."""
 
 from __future__ import annotations
 
@@ -29,13 +27,13 @@ import torch
 
 from compiler.codegen.building import program_of, statements_of
 from compiler.codegen.narrow import in_32_bits
-from compiler.codegen.triton.logarithms import with_short_logarithms
+from compiler.codegen.triton.logarithms import with_fast_logarithms
+from compiler.codegen.triton.narrow_indices import with_narrow_indices
 from compiler.codegen.triton.random import REACHES, WORDS
-from compiler.codegen.triton.short_places import with_short_places
 from compiler.schedule.group import Group
 from compiler.schedule.program.program import Program, Statement
 
-#: The error that a form may have, relative to its value.
+#: The largest error of an approximation, relative to its value.
 LARGEST_ERROR = 1e-5
 
 HELPERS: dict[str, str] = {
@@ -71,42 +69,42 @@ def quick_sigmoid(x):
 }
 
 #: What becomes of a function, and of one plus it.
-_SHORT = {"exp": "quick_exp", "sigmoid": "quick_sigmoid"}
-_SHORT_PLUS_ONE = {"erf": "one_plus_erf", "tanh": "one_plus_tanh"}
+_FAST = {"exp": "quick_exp", "sigmoid": "quick_sigmoid"}
+_FAST_PLUS_ONE = {"erf": "one_plus_erf", "tanh": "one_plus_tanh"}
 
 #: Ops whose result is no less exact, relatively, than their operands.
 _KEEPS_DIGITS = frozenset("mul truediv neg abs relu square sqrt rsqrt reciprocal".split())
 _HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
 
 
-def short_program(
+def fast_program(
     group: Group,
     storage: dict[str, torch.dtype],
     is_persistent: bool = False,
     rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
 ) -> Program:
-    """The program of `group` in short forms; see `build_program`."""
-    return program_of(group, short_statements(group, storage, rewrite), storage, is_persistent)
+    """The program of `group` with fast-math approximations; see `build_program`."""
+    return program_of(group, fast_statements(group, storage, rewrite), storage, is_persistent)
 
 
-def short_statements(
+def fast_statements(
     group: Group,
     storage: dict[str, torch.dtype],
     rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
 ) -> list[Statement]:
     """The statements of that program."""
 
-    def shorten(statements: list[Statement]) -> list[Statement]:
+    def approximate(statements: list[Statement]) -> list[Statement]:
         rewritten = statements if rewrite is None else rewrite(statements)
         narrow = in_32_bits(rewritten, group.space.reduction_numel)
-        return in_short_forms(with_short_places(narrow), storage)
+        return with_fast_math(with_narrow_indices(narrow), storage)
 
-    return statements_of(group, storage, shorten)
+    return statements_of(group, storage, approximate)
 
 
-def in_short_forms(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
-    """The statements with shorter forms in the place of some; each keeps its number, so that its readers find it."""
-    return with_short_logarithms(_scaled_masks(_compared_as_bits(_for_half_results(statements, storage))))
+def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
+    """The statements with fast-math approximations; each keeps its number, so that its readers find it."""
+    return with_fast_logarithms(_compared_as_bits(_for_half_results(statements, storage)))
 
 
 # Results in half types --------------------------------------------------------------------------------------------
@@ -115,8 +113,8 @@ def in_short_forms(statements: list[Statement], storage: Mapping[str, torch.dtyp
 def _for_half_results(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
     by_number, readers = {s.number: s for s in statements}, _readers(statements)
     needs_few_digits = _needing_few_digits(statements, storage)
-    short = [_short(s, by_number, readers) if needs_few_digits[s.number] else s for s in statements]
-    return _with_gradients_of_tanh(short, storage) if any(s.op == "tanh" for s in short) else short
+    chosen = [_fast(s, by_number, readers) if needs_few_digits[s.number] else s for s in statements]
+    return _with_gradients_of_tanh(chosen, storage) if any(s.op == "tanh" for s in chosen) else chosen
 
 
 def _needing_few_digits(
@@ -195,7 +193,7 @@ def _takes_few_digits(
     if may_cancel and reader.op in ("add", "sub"):
         return True
     if reader.op == "add":
-        return value.op in ("exp", *_SHORT_PLUS_ONE) and _is_plus_one(reader, by_number)
+        return value.op in ("exp", *_FAST_PLUS_ONE) and _is_plus_one(reader, by_number)
     return reader.op in _KEEPS_DIGITS
 
 
@@ -203,15 +201,15 @@ def _is_plus_one(s: Statement, by_number: Mapping[int, Statement]) -> bool:
     return any(by_number[number].op == "constant" and by_number[number].value == 1 for number in s.operands)
 
 
-def _short(s: Statement, by_number: Mapping[int, Statement], readers: Mapping[int, list[Statement]]) -> Statement:
+def _fast(s: Statement, by_number: Mapping[int, Statement], readers: Mapping[int, list[Statement]]) -> Statement:
     if s.dtype != torch.float32:
         return s
-    if s.op in _SHORT:
-        return replace(s, op=_SHORT[s.op])
+    if s.op in _FAST:
+        return replace(s, op=_FAST[s.op])
     if s.op == "add" and _is_plus_one(s, by_number):
-        function = next((by_number[n] for n in s.operands if by_number[n].op in _SHORT_PLUS_ONE), None)
+        function = next((by_number[n] for n in s.operands if by_number[n].op in _FAST_PLUS_ONE), None)
         if function is not None and len(readers[function.number]) == 1:
-            return replace(s, op=_SHORT_PLUS_ONE[function.op], operands=function.operands)
+            return replace(s, op=_FAST_PLUS_ONE[function.op], operands=function.operands)
     return s
 
 
@@ -294,53 +292,3 @@ def least_bits(bound: float, reaches_it: bool) -> int | None:
         else:
             low = middle + 1
     return low if low < 2**31 else None
-
-
-# Masks as factors -------------------------------------------------------------------------------------------------
-
-
-def _scaled_masks(statements: list[Statement]) -> list[Statement]:
-    """A mask that multiplies, beside a constant: one choice and one product. Where the mask is 0 the product is zero
-    with the sign of the value, or NaN of an infinity, either way."""
-    by_number = {s.number: s for s in statements}
-    readers = _readers(statements)
-    new = _Numbers(statements)
-    result: list[Statement] = []
-    for s in statements:
-        found = _scaled_mask(s, by_number, readers)
-        if found is None:
-            result.append(s)
-            continue
-        mask, factor, value = found
-        zero = new.like(mask, "constant", (), torch.float32, 0.0)
-        scale = new.like(mask, "where", (mask.operands[0], factor, zero.number), torch.float32)
-        result += [zero, scale, replace(s, operands=(scale.number, value))]
-    return result
-
-
-def _scaled_mask(
-    s: Statement, by_number: Mapping[int, Statement], readers: Mapping[int, list[Statement]]
-) -> tuple[Statement, int, int] | None:
-    """The mask as a number, the positive constant and the value whose product `s` is, if nothing else reads a part."""
-    constant = _operand(s, by_number, lambda other: other.op == "constant" and _is_positive(other.value))
-    product = _operand(s, by_number, lambda other: other.op == "mul" and len(readers[other.number]) == 1)
-    if constant is None or product is None or s.dtype != torch.float32:
-        return None
-    mask = _operand(product, by_number, lambda other: _is_mask(other, by_number) and len(readers[other.number]) == 1)
-    return None if mask is None else (mask, constant.number, _other(mask, product))
-
-
-def _operand(
-    s: Statement, by_number: Mapping[int, Statement], is_wanted: Callable[[Statement], bool]
-) -> Statement | None:
-    if s.op != "mul":
-        return None
-    return next((by_number[number] for number in s.operands if is_wanted(by_number[number])), None)
-
-
-def _is_positive(value: object) -> bool:
-    return isinstance(value, int | float) and 0 < value < math.inf
-
-
-def _is_mask(s: Statement, by_number: Mapping[int, Statement]) -> bool:
-    return s.op == "to_dtype" and by_number[s.operands[0]].dtype == torch.bool

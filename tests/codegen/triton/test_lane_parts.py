@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bench.fusion.count import schedules_of
 from bench.fusion.program import Program, tensor
-from compiler.codegen.triton import tile_row_parts
+from compiler.codegen.triton import tile_lane_parts
 from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus
 
 
@@ -43,7 +43,7 @@ def shifted(x: Tensor) -> Tensor:
 def test_rows_in_parts_come_to_what_rows_do(
     function: Callable[..., object], length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tile_row_parts, "_PROGRAMS", 0)
+    monkeypatch.setattr(tile_lane_parts, "_PROGRAMS", 0)
     x = torch.randn(37, length, generator=torch.Generator().manual_seed(0))
     compilation = compile_program(function, x)
     assert all(int(str(kernel.config["RBLOCK"])) < length for kernel in compilation.triton.values())
@@ -97,7 +97,7 @@ def gradients(x: Tensor, gradient: Tensor, weight: Tensor) -> tuple[Tensor, Tens
 
 @pytest.mark.parametrize("length", [17, 33, 49, 77])
 def test_what_rows_in_parts_come_to_across_them(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tile_row_parts, "_PROGRAMS", 0)
+    monkeypatch.setattr(tile_lane_parts, "_PROGRAMS", 0)
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(*shape, generator=generator) for shape in ((70, length), (70, length), (length,))]
     compilation = compile_program(gradients, *inputs)

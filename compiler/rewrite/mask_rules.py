@@ -1,6 +1,6 @@
-"""Masks of sizes that differ from call to call, known by their form: what a tensor holds at each place, as a rule.
+"""Masks of sizes that differ from call to call, known by their form: what a tensor holds at each element, as a rule.
 
-    arange(n)                          the place along the last dimension
+    arange(n)                          the coordinate along the last dimension
     arange(n)[:, None] + 0 >= 0        the same everywhere: true
     columns <= rows                    true up to a diagonal
 
@@ -30,8 +30,8 @@ class Same:
 
 
 @dataclass(frozen=True)
-class Place:
-    """The place along dimension `dim`, counted from 0, and `offset`."""
+class Coordinate:
+    """The coordinate along dimension `dim`, counted from 0, and `offset`."""
 
     dim: int
     offset: int = 0
@@ -39,14 +39,14 @@ class Place:
 
 @dataclass(frozen=True)
 class UpTo:
-    """True where the place along `left` is at most the one along `right`, and `offset`."""
+    """True where the coordinate along `left` is at most the one along `right`, and `offset`."""
 
     left: int
     right: int
     offset: int = 0
 
 
-Rule = Same | Place | UpTo
+Rule = Same | Coordinate | UpTo
 
 _COMPARISONS = {"ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt, "eq": operator.eq,
                 "ne": operator.ne}  # fmt: skip
@@ -82,7 +82,7 @@ class _Rules:
         start, step = (node.args[0] if len(node.args) > 1 else 0), argument(node, 2, "step", 1)
         if "start" in node.kwargs or start != 0 or step != 1 or not _is_whole(node):
             return None
-        return Place(-1) if not _is_one(shape_of(node)[-1]) else Same(0)
+        return Coordinate(-1) if not _is_one(shape_of(node)[-1]) else Same(0)
 
     def ones(self, node: Node) -> Rule | None:
         return _as_dtype(Same(1), node)
@@ -107,7 +107,7 @@ class _Rules:
         sign = 1 if operation(node) == "add" else -1
         if node.kwargs.get("alpha", 1) != 1 or not isinstance(second, Same) or not _is_whole(node):
             return None
-        if isinstance(first, Place):
+        if isinstance(first, Coordinate):
             return replace(first, offset=first.offset + sign * int(second.number))
         return Same(first.number + sign * second.number) if isinstance(first, Same) else None
 
@@ -116,10 +116,10 @@ class _Rules:
         name = operation(node) or ""
         if isinstance(first, Same) and isinstance(second, Same):
             return Same(bool(_COMPARISONS[name](first.number, second.number)))
-        if isinstance(first, Place) and isinstance(second, Same):
-            return _beside_number(name, first.offset, second.number)
-        if isinstance(first, Place) and isinstance(second, Place):
-            return _beside_place(name, first, second)
+        if isinstance(first, Coordinate) and isinstance(second, Same):
+            return _of_coordinate_and_number(name, first.offset, second.number)
+        if isinstance(first, Coordinate) and isinstance(second, Coordinate):
+            return _of_coordinates(name, first, second)
         return None
 
     def both(self, node: Node) -> Rule | None:
@@ -140,16 +140,16 @@ class _Rules:
         return Same(not rule.number) if is_boolean and isinstance(rule, Same) else None
 
     def expand(self, node: Node) -> Rule | None:
-        return self.of(node.args[0])  # what repeats is no place: a size of one has been the same everywhere
+        return self.of(node.args[0])  # what repeats is no coordinate: a size of one has been the same everywhere
 
     def repeat(self, node: Node) -> Rule | None:
         rule, times = self.of(node.args[0]), node.args[1:]
         times = tuple(times[0]) if len(times) == 1 and isinstance(times[0], list | tuple) else times
-        return rule if isinstance(rule, Same) or (isinstance(rule, Place) and times[rule.dim] == 1) else None
+        return rule if isinstance(rule, Same) or (isinstance(rule, Coordinate) and times[rule.dim] == 1) else None
 
     def unsqueeze(self, node: Node) -> Rule | None:
         rank, dim = len(shape_of(node)), argument(node, 1, "dim")
-        kept = [place for place in range(rank) if place != dim % rank]
+        kept = [axis for axis in range(rank) if axis != dim % rank]
         return _moved(self.of(node.args[0]), kept, rank)
 
     def getitem(self, node: Node) -> Rule | None:
@@ -162,21 +162,21 @@ class _Rules:
             return self._picked(rule, index, len(shape_of(source)))
         return _sliced(rule, index, len(shape_of(source)), len(shape_of(node)))
 
-    def _picked(self, rule: Place | UpTo, index: tuple[Any, ...], rank: int) -> Rule | None:
-        if not isinstance(rule, Place) or len(index) != rank:
+    def _picked(self, rule: Coordinate | UpTo, index: tuple[Any, ...], rank: int) -> Rule | None:
+        if not isinstance(rule, Coordinate) or len(index) != rank:
             return None
         found = self.of(index[rule.dim])
-        if isinstance(found, Place) and found.offset >= 0:
+        if isinstance(found, Coordinate) and found.offset >= 0:
             return replace(found, offset=found.offset + rule.offset)
         return Same(found.number + rule.offset) if isinstance(found, Same) and found.number >= 0 else None
 
     def diff(self, node: Node) -> Rule | None:
-        """With what comes before put first: places differ by one, if the one before the first does."""
+        """With what comes before put first: coordinates differ by one, if the one before the first does."""
         rule, before = self.of(node.args[0]), self.of(node.kwargs.get("prepend"))
         dim = argument(node, 2, "dim", -1)
         dim = dim if dim < 0 else dim - len(shape_of(node))
         is_plain = argument(node, 1, "n", 1) == 1 and node.kwargs.get("append") is None
-        if not is_plain or not isinstance(rule, Place) or rule.dim != dim or before != Same(rule.offset - 1):
+        if not is_plain or not isinstance(rule, Coordinate) or rule.dim != dim or before != Same(rule.offset - 1):
             return None
         first = tensor_of(node.kwargs["prepend"])
         return Same(1) if first is not None and _is_one(first.shape[dim]) else None
@@ -226,8 +226,8 @@ def _as_dtype(rule: Same, node: Node) -> Rule | None:
     return Same(kind(rule.number))
 
 
-def _beside_number(name: str, least: int, number: float) -> Rule | None:
-    """A place is at least what is added to it; how far it goes is not known."""
+def _of_coordinate_and_number(name: str, least: int, number: float) -> Rule | None:
+    """A coordinate is at least what is added to it; how far it goes is not known."""
     if name in ("ge", "lt") and least >= number:
         return Same(name == "ge")
     if name in ("gt", "ne", "le", "eq") and least > number:
@@ -235,12 +235,12 @@ def _beside_number(name: str, least: int, number: float) -> Rule | None:
     return None
 
 
-def _beside_place(name: str, first: Place, second: Place) -> Rule | None:
+def _of_coordinates(name: str, first: Coordinate, second: Coordinate) -> Rule | None:
     apart = second.offset - first.offset
     if first.dim == second.dim:
         return Same(bool(_COMPARISONS[name](0, apart)))
     if name in ("ge", "gt"):
-        return _beside_place({"ge": "le", "gt": "lt"}[name], second, first)
+        return _of_coordinates({"ge": "le", "gt": "lt"}[name], second, first)
     if name not in ("le", "lt"):
         return None
     return UpTo(first.dim, second.dim, apart if name == "le" else apart - 1)
@@ -248,23 +248,23 @@ def _beside_place(name: str, first: Place, second: Place) -> Rule | None:
 
 def _moved(rule: Rule | None, kept: list[int], rank: int) -> Rule | None:
     """A rule whose dimensions went to `kept`, of a tensor of `rank`."""
-    if isinstance(rule, Place):
+    if isinstance(rule, Coordinate):
         return replace(rule, dim=kept[rule.dim] - rank)
     if isinstance(rule, UpTo):
         return replace(rule, left=kept[rule.left] - rank, right=kept[rule.right] - rank)
     return rule
 
 
-def _sliced(rule: Place | UpTo, index: tuple[Any, ...], rank: int, result_rank: int) -> Rule | None:
-    """The rule after dimensions are added, and the first of a place is taken."""
+def _sliced(rule: Coordinate | UpTo, index: tuple[Any, ...], rank: int, result_rank: int) -> Rule | None:
+    """The rule after dimensions are added, and the first of a coordinate is taken."""
     if any(item is not None and not isinstance(item, slice) for item in index):
         return None
     index += (slice(None),) * (rank - sum(item is not None for item in index))
-    kept = [place for place, item in enumerate(index) if item is not None]
+    kept = [axis for axis, item in enumerate(index) if item is not None]
     taken = [item for item in index if item is not None]
     if len(index) != result_rank:
         return None
-    dims = (rule.dim,) if isinstance(rule, Place) else (rule.left, rule.right)
+    dims = (rule.dim,) if isinstance(rule, Coordinate) else (rule.left, rule.right)
     if all(taken[dim] == slice(None) for dim in dims):
         return _moved(rule, kept, result_rank)
-    return Same(rule.offset) if isinstance(rule, Place) and taken[rule.dim] == slice(None, 1) else None
+    return Same(rule.offset) if isinstance(rule, Coordinate) and taken[rule.dim] == slice(None, 1) else None

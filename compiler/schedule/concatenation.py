@@ -44,7 +44,7 @@ _COMPARISONS = ("lt", "le", "gt", "ge")
 
 
 @dataclass(frozen=True)
-class Parts:
+class ConcatenationParts:
     """What becomes of a kernel: a group for each part, and the nodes that take the place of each node whose result it
     stored, in their order."""
 
@@ -89,7 +89,7 @@ class _Slice:
         return found
 
 
-def in_parts(group: Group, graph: UnitGraph, taken: Collection[str]) -> Parts | None:
+def in_parts(group: Group, graph: UnitGraph, taken: Collection[str]) -> ConcatenationParts | None:
     """The parts of a pointwise kernel that chooses by its position between what other kernels have made. None for any
     other kernel. `taken` are names that no part may have."""
     if not _may_be_split(group, graph) or not any(_is_made(buffer, graph) for buffer in group.read_buffers):
@@ -102,7 +102,7 @@ def in_parts(group: Group, graph: UnitGraph, taken: Collection[str]) -> Parts | 
     return _made_of(group, bodies, slices, kernels, graph, taken)
 
 
-def in_equal_parts(group: Group, graph: UnitGraph, taken: Collection[str]) -> Parts | None:
+def in_equal_parts(group: Group, graph: UnitGraph, taken: Collection[str]) -> ConcatenationParts | None:
     """The parts of a pointwise kernel that chooses by its position between values of which several read one tensor,
     all as long as each other, as one kernel: what two of them need is read and computed once. None for any other."""
     bodies = _bodies(group) if _may_be_split(group, graph) else None
@@ -226,7 +226,7 @@ def _made_of(
     kernels: Sequence[Sequence[int]],
     graph: UnitGraph,
     taken: Collection[str],
-) -> Parts:
+) -> ConcatenationParts:
     """The parts of `slices`, in kernels of those at the places that `kernels` has."""
     nodes = {member.name: member.node for member in group.members}
     of_slices = [piece.of(bodies) for piece in slices]
@@ -252,7 +252,7 @@ def _made_of(
             gone = [member for member in group.members if member.name not in bodies]
             members = [*(replace(member, body=Body(())) for member in gone), *members]
         groups.append(Group(group.name, Space(loops), tuple(members), stored))
-    return Parts(tuple(groups), {name: tuple(nodes) for name, nodes in made.items()})
+    return ConcatenationParts(tuple(groups), {name: tuple(nodes) for name, nodes in made.items()})
 
 
 def _kernels(loops: Sequence[tuple[Dim, ...]], of_slices: Sequence[Mapping[str, Body]]) -> list[list[int]]:

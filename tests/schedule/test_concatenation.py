@@ -120,8 +120,8 @@ def test_results_of_a_point_that_lie_side_by_side_are_stored_together() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_parts_that_move_one_small_element_at_a_time_are_expected_to_take_longer(dtype: torch.dtype) -> None:
-    """The gradient of padded logits is such a matrix: rows of whole pieces of sixteen bytes, of which all but the last
-    few elements need what another kernel makes. By loops of 4025 columns neighbours do not begin where pieces do."""
+    """The gradient of padded logits is such a matrix: rows of whole vectors of sixteen bytes, of which all but the last
+    few elements need what another kernel makes. By loops of 4025 columns neighbours do not begin where vectors do."""
 
     def expected_us(padding: int) -> float:
         def padded_rows(shift: Tensor, wide: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,12 +1,12 @@
-"""The ways to run a group that reduces, and what was decided on them.
+"""Reduction strategies: how a group that reduces is run, and what was decided on that.
 
     single pass   for r: m = max x;  for r: s += exp(x - m)      ->   for r: m, s = max x, the sum relative to it
-    team          one program goes through a row again and again ->   several hold it, and exchange what they reduce
+    cooperative   one program goes through a row again and again ->   several hold it, and exchange what they reduce
 
-These are no fusions of two units, but ways to run one, which each verdict on two units reckons with (`Context.ways`).
-A single pass costs some arithmetic for each element, a team some waiting, so that where a row stays in the registers of
-one program neither gains anything. The records are made here, for the groups that are left in the end.
-"""
+A strategy fuses nothing: it says how one unit runs. Each verdict on two units takes the best one into account
+(`Context.reduction_strategies`). A single pass costs some arithmetic for each element, a cooperative reduction some
+waiting, so that where a row stays in the registers of one program neither gains anything. The records are made here,
+for the groups that are left in the end."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Score
 
 
-def verdicts_on_ways(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
-    """What became of each sum that need not wait for another reduction, and of rows that a team could hold."""
+def verdicts_on_strategies(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
+    """What became of each sum that need not wait for another reduction, and of rows that several programs could
+    hold."""
     if "single_pass" not in context.disabled:
         yield from _on_single_pass(unit, context)
     if "team" not in context.disabled:
-        yield from _on_team(unit, context)
+        yield from _on_cooperation(unit, context)
 
 
 def _on_single_pass(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
@@ -37,11 +38,12 @@ def _on_single_pass(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
             yield _verdict("single_pass", plain, joined, bool(unit.single_pass), names, context)
 
 
-def _on_team(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
-    alone, team = replace(unit, in_teams=False), replace(unit, in_teams=True)
-    if not any(way.in_teams for way in context.ways(replace(alone, single_pass=frozenset()))):
+def _on_cooperation(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
+    alone, shared = replace(unit, is_cooperative=False), replace(unit, is_cooperative=True)
+    strategies = context.reduction_strategies(replace(alone, single_pass=frozenset()))
+    if not any(strategy.is_cooperative for strategy in strategies):
         return
-    if context.cost(team).passes > 1:  # it does not fit into a team either
+    if context.cost(shared).passes > 1:  # several programs do not hold it either
         return
     r_dims = frozenset(unit.space.r)
     reads = [a for m in unit.members for a in m.body.reads if a.buffer not in unit.produced]
@@ -50,7 +52,7 @@ def _on_team(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
     reductions = [member.name for member in unit.members if member.body.reduction is not None]
     names: dict[str, Any] = {"shared": largest.buffer, "writer": reductions[-1], "reader": unit.members[-1].name}
     names["row"] = unit.space.reduction_numel
-    yield _verdict("team", alone, team, unit.in_teams, names, context)
+    yield _verdict("team", alone, shared, unit.is_cooperative, names, context)
 
 
 def _verdict(

@@ -20,7 +20,7 @@ MASK = "every_bit"
 DECLARATION = f"const int64_t {MASK} = fs::unknown(-1);"
 
 
-def places_of_conditions(program: Program) -> frozenset[int]:
+def indices_of_conditions(program: Program) -> frozenset[int]:
     """Numbers of the statements that are used as an index and whose value may be that of a condition."""
     statements = {s.number: s for s in program.statements}
     used = {indirect.value for s in program.statements if s.index is not None for indirect in s.index.indirections}

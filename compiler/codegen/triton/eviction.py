@@ -1,4 +1,4 @@
-"""What a kernel reads once, so that the cache may keep what others have there."""
+"""Evict-first loads: what a kernel reads once leaves the cache before what others have there."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from compiler.ir.size import hint
 from compiler.schedule.cost.columns import LINE
 from compiler.schedule.program.program import Program, Statement
 
-#: Warps of a program from which on loads that pass the cache by gain: with 8 they do by 2 %.
-_WARPS_PASSING_BY = 8
+#: Warps of a program from which on loads with evict-first gain: with 8 they do by 2 %.
+_WARPS_EVICTING_FIRST = 8
 
 
-class Passing:
-    """Which loads of a plan leave the cache to others."""
+class EvictFirst:
+    """Which loads of a plan are evicted first."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._is_once = plan.passes_by or _has_long_rows(plan)
+        self._is_once = plan.evicts_first or _has_long_rows(plan)
         self._loop_dims = {dim for axis in plan.axes for dim in axis.dims if dim.size != 1}
         self._again = _read_several_times(plan.program) if self._is_once else frozenset[str]()
 
@@ -27,7 +27,7 @@ class Passing:
         """What is read again stays there, but for that of long rows. On an H200 means of rows and what is scaled by
         them, 103 MB, take 92 us so, 95 if the rows stay."""
         is_each_element = load.index is not None and self._loop_dims <= load.index.dims
-        stays = (self.plan.passes_by and load.buffer in self.plan.read_again) or load.buffer in self._again
+        stays = (self.plan.evicts_first and load.buffer in self.plan.read_again) or load.buffer in self._again
         return self._is_once and is_each_element and not stays
 
 
@@ -36,7 +36,7 @@ def _has_long_rows(plan: Plan) -> bool:
     On an H200 the variances of rows of 4,096 float32 take 67 us so, 72 without."""
     is_row = plan.kind == "persistent" and plan.axes[0].is_scalar and not plan.parts
     stores = [s for s in plan.program.statements if s.op == "store"]
-    return is_row and plan.num_warps >= _WARPS_PASSING_BY and all(s.level == "x" for s in stores)
+    return is_row and plan.num_warps >= _WARPS_EVICTING_FIRST and all(s.level == "x" for s in stores)
 
 
 def _read_several_times(program: Program) -> frozenset[str]:

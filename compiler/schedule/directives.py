@@ -1,8 +1,7 @@
-"""What the reader wishes of pairs of nodes: these in one kernel, those in two.
+"""User directives: pairs of nodes that belong in one kernel, or in two.
 
-A wish is policy and no more: a forced fusion passes the test of whether it pays, and no other one. Names are turned
-into nodes once, before scheduling; the rules then ask about two units, whatever each is made of by then.
-"""
+A directive is policy and no more: a forced fusion passes the test of whether it pays, and no other one. Names are
+turned into nodes once, before scheduling; the rules then ask about two units, whatever each is made of by then."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ OtherNames = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Directives:
     """Pairs of loop nodes, by their names."""
 
     forced: tuple[tuple[str, str], ...] = ()
@@ -43,7 +42,7 @@ class Wishes:
         return _pair_between(self._partners[1], one, two) if self.forbidden else None
 
 
-NO_WISHES = Wishes()
+NO_DIRECTIVES = Directives()
 
 
 def _partners_in(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
@@ -73,12 +72,12 @@ def nodes_by_name(graph: LoopGraph, other_names: OtherNames) -> dict[str, tuple[
     return named | {name: (name,) for name in alive}
 
 
-def wishes_of(graph: LoopGraph, options: Options, other_names: OtherNames) -> Wishes:
-    """The wishes of `options` as pairs of nodes. A name that the graph does not have wishes nothing of it."""
+def directives_of(graph: LoopGraph, options: Options, other_names: OtherNames) -> Directives:
+    """The directives of `options` as pairs of nodes. A name that the graph does not have is left out."""
     if not options.force and not options.forbid:
-        return NO_WISHES
+        return NO_DIRECTIVES
     nodes = nodes_by_name(graph, other_names)
-    return Wishes(_pairs(options.force, nodes), _pairs(options.forbid, nodes))
+    return Directives(_pairs(options.force, nodes), _pairs(options.forbid, nodes))
 
 
 def _pairs(asked: Sequence[NodePair], nodes: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:

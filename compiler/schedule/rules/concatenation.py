@@ -1,4 +1,4 @@
-"""Whether a concatenation is written part by part: see `compiler.schedule.parts`.
+"""Whether a concatenation is written part by part: see `compiler.schedule.concatenation`.
 
 It is tried on a graph of its own: there the parts fuse with what they can, and if all kernels that are new take less
 than those that they come from, the schedule goes on with that graph.
@@ -13,22 +13,22 @@ from compiler.devices import Device
 from compiler.ir.index import Dim, Index, Mod
 from compiler.ir.nodes import Layout
 from compiler.ir.size import is_multiple
+from compiler.schedule.concatenation import ConcatenationParts, in_equal_parts, in_parts
 from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.cost.touches import traffic_of
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.memory.order import as_written
-from compiler.schedule.parts import Parts, in_equal_parts, in_parts
-from compiler.schedule.pieces import PIECE, moves_pieces
 from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context
 from compiler.schedule.units import UnitGraph
+from compiler.schedule.vectors import VECTOR_BYTES, moves_vectors
 
 REFUSAL = "profit.parts"
-#: Issue slots of an access that moves one element of two bytes or less, where a piece of sixteen bytes would move it
+#: Issue slots of an access that moves one element of two bytes or less, where a vector of sixteen bytes would move it
 #: with its neighbours. On an H200 the gradient of 16384 x 50257 bfloat16 logits, in rows of 50264, was a step's 0.8 ms
-#: slower without the seven columns beside it, as neighbours then go to the next row in the middle of a piece.
+#: slower without the seven columns beside it, as neighbours then go to the next row in the middle of a vector.
 ALONE = 16
-#: The least elements of a piece that are small.
+#: The least elements of a vector that are small.
 SMALL = 8
 
 
@@ -43,9 +43,10 @@ class Split:
 
 
 def splits_in_parts(group: Group, context: Context) -> Iterator[Split]:
-    """The units with the parts of `group` in its place, for each way to have parts; none where wishes are about it."""
+    """The units with the parts of `group` in its place, for each way to have parts; none where directives are about
+    it."""
     before = context.graph
-    if context.wishes.are_about(group):
+    if context.directives.are_about(group):
         return
     for split in (in_parts, in_equal_parts):
         parts = split(group, before, before.layouts)
@@ -53,7 +54,7 @@ def splits_in_parts(group: Group, context: Context) -> Iterator[Split]:
             yield _with(parts, group, before, is_for_makers=split is in_parts)
 
 
-def _with(parts: Parts, group: Group, before: UnitGraph, is_for_makers: bool) -> Split:
+def _with(parts: ConcatenationParts, group: Group, before: UnitGraph, is_for_makers: bool) -> Split:
     nodes = [new for node in before.graph.nodes for new in parts.nodes.get(node.name, (node,))]
     layouts = before.layouts | {node.name: node.layout for made in parts.nodes.values() for node in made}
     graph = replace(before.graph, nodes=nodes, buffers=layouts)
@@ -78,7 +79,7 @@ def weigh_parts(before: UnitGraph, context: Context) -> Refuse | None:
 
 def _alone_us(group: Group, layouts: Mapping[str, Layout], device: Device) -> float:
     """What the pointwise kernels of a group take besides for small elements that lie along the lanes, but are moved one
-    by one, as pieces of them do not begin where those of neighbours do. How a reduction lays its lanes is its own."""
+    by one, as vectors of them do not begin where those of neighbours do. How a reduction lays its lanes is its own."""
     if device.kind == "cpu":
         return 0.0
     alone = 0
@@ -88,16 +89,16 @@ def _alone_us(group: Group, layouts: Mapping[str, Layout], device: Device) -> fl
             continue
         dims = (*(dim for dim in part.space.x if dim != traffic.lane), traffic.lane)
         for touch in traffic.touches:
-            elements = PIECE // layouts[touch.access.buffer].dtype.itemsize
+            elements = VECTOR_BYTES // layouts[touch.access.buffer].dtype.itemsize
             if elements >= SMALL and traffic.lane in touch.access.fast_dims:
-                alone += touch.times * (not _in_pieces(touch.access.index, dims, elements))
+                alone += touch.times * (not _in_vectors(touch.access.index, dims, elements))
     return 2e6 * ALONE * alone / device.flops
 
 
-def _in_pieces(index: Index, dims: Sequence[Dim], elements: int) -> bool:
-    """Whether each `elements` neighbours along `dims` are a piece, those of one loop made of several, too: of
+def _in_vectors(index: Index, dims: Sequence[Dim], elements: int) -> bool:
+    """Whether each `elements` neighbours along `dims` are a vector, those of one loop made of several, too: of
     `64*(x0 // 1024) + x0 % 64`, eight."""
-    if moves_pieces(index, dims, elements):
+    if moves_vectors(index, dims, elements):
         return True
     return is_multiple(index.offset, elements) and all(
         is_multiple(atom.divisor if step in (1, -1) and isinstance(atom, Mod) else step, elements)

@@ -7,7 +7,7 @@
 
 The programs of a team (`team`) must run at the same time. Which part a program takes is therefore not its number in
 the launch but the place at which it started, drawn from a counter: whoever waits only waits for programs that have
-started or start next, and a team is small enough for all of it to run (`schedule/cost/team.py`).
+started or start next, and a team is small enough for all of it to run (`schedule/cost/cooperative.py`).
 
 Programs of a team count themselves when they have left their values. Sums of exponentials go without a counter: they
 are left as words of 64 bits, 32 of a value and the number of the launch, by which who reads knows whether it is there,
@@ -79,7 +79,7 @@ def draw_with_launch(writer: Writer, programs: int) -> None:
     writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
 
 
-class RowParts:
+class SharedRows:
     """Prints the sections of a plan whose rows several programs share."""
 
     def __init__(self, kernel: KernelFrame) -> None:
@@ -265,7 +265,7 @@ class RowParts:
         with self.writer.indented():
             self.writer.line("tl.store(counters_ptr, 0)")
 
-    def team_sections(self) -> None:
+    def cooperative_sections(self) -> None:
         """Every statement once; after each section with reductions the team exchanges its parts."""
         exchanges = passes = 0
         if not self.sends_words and not self.plan.is_cluster:

@@ -1,4 +1,4 @@
-"""Programs that share one row and wait for each other: how large a part of it each takes.
+"""Cooperative reductions: several programs, a team, hold one row. How large a part of it each takes.
 
     program 0   holds x[0:8192]       sum = 3.1 --+-- all sums: 7.9 -- store x / 7.9
     program 1   holds x[8192:16384]   sum = 4.8 --+-- all sums: 7.9 -- store x / 7.9
@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.devices import WARP, Device
+from compiler.schedule.vectors import VECTOR_BYTES
 
 #: Values of 32 bits that a thread holds of its part of the row, and the elements that it has of one tensor.
 HELD_WORDS, MOST_ELEMENTS, LEAST_ELEMENTS = 192, 64, 4
@@ -29,8 +30,6 @@ THREADS, MOST_THREADS = 128, 1024
 CLUSTER_SHAPES = ((128, 64), (256, 64), (512, 32))
 #: Registers of a thread; and the elements of one that has enough to do with its share of a row that begins anywhere.
 MOST_REGISTERS, FEW_ELEMENTS = 255, 16
-#: Bytes that a thread loads at once, where a row begins at a multiple of them.
-PIECE = 16
 #: Neighbouring points of x that a program takes where x lies along memory: whole lines of the cache.
 COLUMNS_BYTES = 128
 
@@ -45,7 +44,7 @@ BESIDES_IN_CLUSTERS = 16
 
 
 @dataclass(frozen=True)
-class Team:
+class CooperativeReduction:
     """`size` programs of `warps` warps share a block of `x_block` rows; each takes `r_block` points of r. A
     multiprocessor has registers for `at_once` of them."""
 
@@ -77,12 +76,13 @@ class Team:
         return max(4 // itemsize, 1) * lonely
 
 
-def team_for(
+def cooperative_reduction(
     rows: int, length: int, held: int, itemsize: int, is_outer: bool, device: Device, leaves_floats: bool = False
-) -> Team | None:
-    """The team for rows of `length` elements, of which a kernel uses `held` tensors again after an exchange. None where
-    a part of such a team would not fit into registers, or there is nothing to share. `is_outer` says that neighbouring
-    rows lie along memory, with elements of `itemsize` bytes; `leaves_floats`, that all that it exchanges is float32."""
+) -> CooperativeReduction | None:
+    """The reduction for rows of `length` elements, of which a kernel uses `held` tensors again after an exchange. None
+    where a part of such a team would not fit into registers, or there is nothing to share. `is_outer` says that
+    neighbouring rows lie along memory, with elements of `itemsize` bytes; `leaves_floats`, that all that it exchanges
+    is float32."""
     if device.kind != "cuda" or rows < 1:
         return None
     if leaves_floats and not is_outer:
@@ -106,10 +106,10 @@ def team_for(
         if -(-length // (r_block // 2)) > device.multiprocessors:
             break
         elements, r_block = elements // 2, r_block // 2
-    return _team(-(-length // r_block), x_block, elements, threads, held, itemsize, device)
+    return _reduction(-(-length // r_block), x_block, elements, threads, held, itemsize, device)
 
 
-def _cluster_for(rows: int, length: int, held: int, itemsize: int, device: Device) -> Team | None:
+def _cluster_for(rows: int, length: int, held: int, itemsize: int, device: Device) -> CooperativeReduction | None:
     """Programs that are started together, if they hold a row and those of all rows fill the device."""
     most = (_power_below((MOST_REGISTERS - BESIDES) // (held * max(itemsize // 4, 1)))) if held else MOST_ELEMENTS
     for threads, elements in CLUSTER_SHAPES:
@@ -117,7 +117,7 @@ def _cluster_for(rows: int, length: int, held: int, itemsize: int, device: Devic
         held_by_each = _power_above(share) // threads
         if 1 < size <= device.programs_of_cluster and held_by_each >= LEAST_ELEMENTS:
             even = share if share != held_by_each * threads else 0
-            team = _team(size, 1, held_by_each, threads, held, itemsize, device, is_cluster=True, even=even)
+            team = _reduction(size, 1, held_by_each, threads, held, itemsize, device, is_cluster=True, even=even)
             return team if rows * size >= 2 * device.multiprocessors else None
     return None
 
@@ -131,24 +131,24 @@ def _shares(length: int, threads: int, elements: int, itemsize: int, most: int) 
     block = threads * elements
     if length % block == 0:
         return length // block, block
-    is_aligned = length * itemsize % PIECE == 0
+    is_aligned = length * itemsize % VECTOR_BYTES == 0
     size = _power_above(-(-length // block))
     while not is_aligned and 2 * size <= most and length >= 2 * size * threads * FEW_ELEMENTS:
         size *= 2
-    step = PIECE // itemsize if is_aligned else threads
+    step = VECTOR_BYTES // itemsize if is_aligned else threads
     share = min(-(-length // (size * step)) * step, block)
     return -(-length // share), share
 
 
-def _team(
+def _reduction(
     size: int, x_block: int, elements: int, threads: int, held: int, itemsize: int, device: Device, *,
     is_cluster: bool = False, even: int = 0,
-) -> Team | None:  # fmt: skip
+) -> CooperativeReduction | None:  # fmt: skip
     r_block = max(elements * threads // x_block, 1)
     held_by_one = elements * held * max(itemsize // 4, 1)
     at_once = max(1, device.registers_per_multiprocessor // (threads * (held_by_one + BESIDES)))
     registers = min(held_by_one + BESIDES_IN_CLUSTERS, MOST_REGISTERS)
-    team = Team(size, x_block, r_block, threads // WARP, at_once, is_cluster, even, registers)
+    team = CooperativeReduction(size, x_block, r_block, threads // WARP, at_once, is_cluster, even, registers)
     return team if size > 1 else None
 
 

@@ -11,7 +11,7 @@ import torch
 
 from compiler.ir.body import Body, trace
 from compiler.ir.index import Dim, Index
-from compiler.ir.masked_places import simpler_places
+from compiler.ir.masked_indices import simpler_indices
 from compiler.ir.ops import ops
 
 F32, I64 = torch.float32, torch.int64
@@ -61,7 +61,7 @@ CASES: list[tuple[Callable[[], Any], bool]] = [
 @pytest.mark.parametrize(("make", "is_simpler"), CASES, ids=[make.__name__ for make, _ in CASES])
 def test_places_are_the_same_where_the_mask_holds(make: Callable[[], Any], is_simpler: bool) -> None:
     body = trace(lambda: ops.store("b", 16 * x + 2 * y + z, make()))
-    places = simpler_places(body.instructions)
+    places = simpler_indices(body.instructions)
     assert bool(places) == is_simpler
     for number, place in places.items():
         index, other = body.instructions[number].index, place.index
@@ -94,7 +94,7 @@ def test_a_load_that_cannot_wait_for_a_whole_mask_takes_a_part_of_it() -> None:
     steps = trace(lambda: ops.store("b", 16 * x + 2 * y + z, scaled())).instructions
     (load,) = (number for number, step in enumerate(steps) if step.op == "load")
     (whole,) = (number for number, step in enumerate(steps) if step.op == "logical_and")
-    assert simpler_places(steps)[load].masks == (whole,)
-    (part,) = simpler_places(steps, lambda mask, load: mask != whole)[load].masks
+    assert simpler_indices(steps)[load].masks == (whole,)
+    (part,) = simpler_indices(steps, lambda mask, load: mask != whole)[load].masks
     assert part in steps[whole].operands
-    assert not simpler_places(steps, lambda mask, load: mask not in (whole, part))
+    assert not simpler_indices(steps, lambda mask, load: mask not in (whole, part))
