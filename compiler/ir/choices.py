@@ -52,7 +52,7 @@ class Known:
     def index_of(self, i: Step) -> Index | None:
         if i.index is None or not i.index.indirections:
             return i.index
-        return i.index.renumber(_Same(self.same)).with_places(self.places)
+        return i.index.renumber(_Same(self.same)).with_indices(self.places)
 
 
 class _Same(dict[int, int]):

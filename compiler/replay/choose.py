@@ -12,7 +12,7 @@ from compiler.capture.captured import Phase
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_parts
 from compiler.devices import Device
-from compiler.replay.by_sizes import CallBySizes, places_of_sizes
+from compiler.replay.by_sizes import CallBySizes, positions_of_sizes
 from compiler.replay.decision import ReplayDecision
 from compiler.replay.held import users_of_memory
 from compiler.replay.legality import obstacle, written_inputs
@@ -66,7 +66,7 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
     def make() -> ReplayedCall:
         return ReplayedCall(call, facts, recorder, choice)
 
-    places = places_of_sizes(graph.schedule.graph)
+    places = positions_of_sizes(graph.schedule.graph)
     return CallBySizes(call, places, make) if places else make()
 
 

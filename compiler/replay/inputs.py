@@ -28,7 +28,7 @@ def addresses_of(inputs: Sequence[Any]) -> Addresses:
 
 
 @dataclass
-class Places:
+class InputAddresses:
     """What is known of where a graph's inputs are. `written` are the places of those that it writes to; without
     patience an input is copied once it has moved."""
 
@@ -47,7 +47,7 @@ class Places:
         return moved
 
     def copied(self) -> tuple[int, ...]:
-        """Places whose inputs are to be copied for each replay."""
+        """Positions whose inputs are to be copied for each replay."""
         enough = PATIENCE if self.is_patient else 1
         return tuple(sorted(n for n, times in self.moves.items() if times >= enough and n not in self.written))
 

@@ -32,7 +32,7 @@ _LARGEST_BYTE = torch.iinfo(torch.int8).max
 _LARGEST_IMAGE = torch.iinfo(torch.int32).max
 
 
-def save_places_as_bytes(joint: GraphModule) -> None:
+def save_indices_as_bytes(joint: GraphModule) -> None:
     """Change, in place, every gradient of `joint` of a maximum over windows of known sizes that do not overlap."""
     for node in list(joint.graph.nodes):
         windows = _windows_of(node) if node.target is _BACKWARD else None

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import torch
 
-from compiler.codegen.cpp.beside import BesideLoop
 from compiler.codegen.cpp.kept import cost
 from compiler.codegen.cpp.ops import HALF_TYPES
+from compiler.codegen.cpp.staging import StagedValues
 from compiler.ir.index import Dim
 from compiler.ir.size import hint
 from compiler.schedule.cost.shape import KEPT_COST
@@ -36,7 +36,7 @@ MOST_WIDE = 4096
 
 
 @dataclass(frozen=True)
-class Wide(BesideLoop):
+class Wide(StagedValues):
     """The elements that one load or store moves along a loop; the array has room for `most`."""
 
     most: int

@@ -182,7 +182,7 @@ def of_ptx(text: str, file: SourceFile) -> Located:
             yield line, source
 
 
-def with_own_places(ptx: str, file: SourceFile) -> str:
+def with_own_locations(ptx: str, file: SourceFile) -> str:
     """The same PTX, each `.loc` of which names a line of the source where it comes from one: the assembler keeps no
     comments, and Triton writes chains of calls as such. What is assembled is the same but for its line numbers."""
     files = _files(ptx)

@@ -28,7 +28,7 @@ def release_of_triton() -> str:
 
 
 @contextmanager
-def without_places() -> Iterator[None]:
+def without_locations() -> Iterator[None]:
     """Within, kernels that this thread compiles are read without lines and columns, where Triton is one that is known;
     see `quick_reading`."""
     _in_this_thread.is_quick = True

@@ -161,7 +161,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
         fused_us=fused.microseconds,
         unfused_us=sequence_us(apart, context.device),
         goes_along_memory=not group.space.r or group.reduces_along_memory(group.read_buffers),
-        is_turned=not group.space.r and not group.writes_along_one_loop,
+        is_transposed=not group.space.r and not group.writes_along_one_loop,
         is_forced=is_forced,
         nodes=len(group.members),
     )

@@ -50,8 +50,8 @@ class ReduceAcross:
 
     def _into(self, host: Group, guest: Group, shared: list[str], context: Context) -> Group | Refuse:
         refusal: Refuse | None = None
-        for turned in _turned(host):
-            values = align(turned, guest, shared)
+        for exchanged in _exchanged(host):
+            values = align(exchanged, guest, shared)
             if isinstance(values, Refuse):
                 refusal = refusal or values
                 continue
@@ -91,7 +91,7 @@ def _is_total(member: Member) -> bool:
     return member.body.reduction is not None and all(not access.index.dims for access in member.body.writes)
 
 
-def _turned(host: Group) -> Iterator[Group]:
+def _exchanged(host: Group) -> Iterator[Group]:
     """The host as the guest sees it: with x reduced, for each r or for nothing, or with everything reduced."""
     yield replace(host, space=Space(host.space.r, host.space.x))
     yield replace(host, space=Space((), host.space.x))

@@ -32,8 +32,8 @@ RANKS_PER_OCTAVE = 5
 #: Kinds of fusion that come after the others, whatever they bring. Units that only read the same data are brought
 #: together when each has what it makes or needs itself; and what is gathered across rows is of no use to anything else
 #: in its kernel, so that comes when nothing else is left, first where the rows lie along memory: those have room for
-#: more sums. A kernel that writes along one loop and along another (`Score.is_turned`) comes one place later than its
-#: kind, when the reductions of what it reads have joined what they can.
+#: more sums. A kernel that writes along one loop and along another (`Score.is_transposed`) comes one place later than
+#: its kind, when the reductions of what it reads have joined what they can.
 LATER = {"horizontal": 1, "across": 2}
 
 
@@ -162,7 +162,7 @@ class Score:
     #: Whether a kernel that reduces goes through memory in the order in which it lies: other reductions join it better.
     goes_along_memory: bool = True
     #: Whether a kernel without a reduction writes along one loop and along another: no reduction can join it then.
-    is_turned: bool = False
+    is_transposed: bool = False
     #: Whether the reader asked for it: then it comes before all others, whatever it brings.
     is_forced: bool = False
     #: Nodes of the fused group.
@@ -178,7 +178,7 @@ class Score:
         groups come first, as what a large one takes in has lost its other partners."""
         octave = math.log2(max(self.benefit_us, 1e-3))
         benefit, place = round(RANKS_PER_OCTAVE * octave), LATER.get(self.category, 0)
-        if self.is_turned or (self.category == "across" and not self.goes_along_memory):
+        if self.is_transposed or (self.category == "across" and not self.goes_along_memory):
             place += 1
         return self.is_forced, -place, benefit, -self.nodes, self.bytes_saved, self.goes_along_memory, -self.distance
 

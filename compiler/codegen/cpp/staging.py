@@ -9,7 +9,7 @@ from compiler.schedule.program.program import Statement
 
 
 @dataclass(frozen=True)
-class BesideLoop:
+class StagedValues:
     """The values of one statement along the loop `dim`, whose points start at the text `start`, `count` of them. The
     array is named by `name`."""
 
