@@ -1,4 +1,4 @@
-"""AOTAutograd's two runs of Dynamo's graph, made shorter where the graph changes nothing and no gradient is taken.
+"""Trace a graph once instead of twice where it mutates nothing and needs no gradient.
 
     to learn what it changes and gives     not run: tensors like those that Dynamo says it gives, of memory of their own
     to trace it                            a call is traced once for all calls whose inputs are alike (written_again.py)
