@@ -8,6 +8,15 @@ from typing import Any
 
 import torch
 
+#: Operators whose results hold whatever the memory held.
+UNDEFINED = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
+
+
+def is_undefined(value: Any) -> bool:
+    """Whether it is a node of such an operator: no two runs need agree on it."""
+    target = getattr(value, "target", None)
+    return isinstance(target, torch._ops.OpOverload) and target._schema.name.split("::")[1] in UNDEFINED
+
 
 def device_of(graph: torch.fx.GraphModule) -> torch.device:
     """Where a graph runs: the first GPU that one of its values is on, else the CPU."""
