@@ -11,17 +11,24 @@ PORT ?= 8000
 TEST_WORKERS ?= 2
 
 # Two test workers share the cores of a small machine; threads of their own would only wait for each other.
-TEST_ENVIRONMENT := OMP_NUM_THREADS=1
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile
 
 .PHONY: serve test setup page docs sbom chromium lint typecheck page-check page-test pytest clean
-# Steps of a check are told apart by their order, also under make -j.
+# Steps are told apart by their order, also under make -j: but for the quick checks of `make test`, which have nothing
+# to do with each other. Of these only mypy takes long, and it uses one core.
+ifdef SIDE_BY_SIDE
+page-check page-test: page
+else
 .NOTPARALLEL:
+endif
 
 serve: setup page
 	$(BIN)/fusionscope serve --host $(HOST) --port $(PORT)
 
 # The quick checks first, pytest last: its closing line ends the output.
-test: setup page chromium lint typecheck page-check page-test pytest
+test: setup
+	@$(MAKE) --no-print-directory --jobs=2 SIDE_BY_SIDE=yes typecheck page-check page-test chromium lint
+	$(PYTEST)
 
 # Each of these three does nothing where its work is done already; they compare contents, not times.
 setup:
@@ -55,7 +62,7 @@ page-test: setup
 	$(BIN)/python tools/page.py test
 
 pytest: setup page chromium
-	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile
+	$(PYTEST)
 
 clean:
 	rm -rf $(VENV) web/node_modules server/static server/documentation .cache .chromium

@@ -6,6 +6,7 @@
     fusionscope bench --suite models --cases gpt2_training,vit --device cpu
     fusionscope bench --suite models --cases raced --batch 1,32 --dtype bfloat16 --processes 6 --out models.json
     fusionscope bench --suite wide --contestants eager,ours,inductor_default --processes 12 --out wide.json
+    fusionscope bench --suite convolutions --contestants eager,ours,ours_rounded,inductor_default --processes 4
     fusionscope bench --suite train --cases gpt2 --contestants eager,ours,inductor_default --out train.json
     fusionscope bench --suite opinfo --samples 2 --dtypes float32,int64
     fusionscope bench --suite predictions --device cuda --repeat 20 --out predictions.json
@@ -32,6 +33,7 @@ from rich.table import Table
 
 from bench import products, random_programs, ratios, snippets, table
 from bench.contest import CONTESTANTS, KNOWN
+from bench.convolutions import CONVOLUTIONS
 from bench.environment import CLOCK, copy_bandwidth, describe, write_json
 from bench.fusion import suite as fusion
 from bench.layouts import suite as layouts
@@ -78,6 +80,7 @@ TRAIN_METHOD = (
 METHODS = {
     "patterns": METHOD + COMPILE_METHOD + ERROR_METHOD,
     "wide": METHOD + ERROR_METHOD,
+    "convolutions": METHOD + ERROR_METHOD,
     "models": MODEL_METHOD,
     "train": TRAIN_METHOD,
 }
@@ -87,7 +90,7 @@ WITH_MODELS = ("models", "train")
 SEVERAL: Mapping[str, Mapping[str, tuple[str, ...]]] = {"models": {"raced": RACED}}
 SUITES = (
     "patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions", "products", "scheduling",
-    "layouts", "train", "wide",
+    "layouts", "train", "wide", "convolutions",
 )  # fmt: skip
 
 
@@ -100,7 +103,7 @@ def main(argv: list[str] | None = None) -> int:
         console.print("There is no usable GPU here; use --device cpu.")
         return 2
     chosen = chosen_cases(asked.suite, asked.cases or "")
-    asked.processes = asked.processes or (2 if asked.suite in ("opinfo", "random", "wide") else 1)
+    asked.processes = asked.processes or (2 if asked.suite in ("opinfo", "random", "wide", "convolutions") else 1)
     if asked.suite == "random":
         return random_programs.run(asked, device, console)
     if asked.suite == "fusion":
@@ -127,6 +130,7 @@ def main(argv: list[str] | None = None) -> int:
         "models": MODELS,
         "patterns": PATTERNS,
         "wide": WIDE,
+        "convolutions": CONVOLUTIONS,
         "train": TRAINING,
     }
     known = suites[asked.suite]
@@ -190,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--open-sizes", action="store_true", help="compile random programs with dynamic=True and call them at two sizes"
     )
-    parser.add_argument("--processes", type=int, help="at one time; of opinfo, random and wide 2, else 1")
+    parser.add_argument("--processes", type=int, help="at one time; of opinfo, random, wide and convolutions 2, else 1")
     parser.add_argument("--nodes", type=_sizes, metavar="A,B", help="of the suite scheduling")
     operators = parser.add_argument_group("the suite opinfo, whose cases are operators of torch's own database")
     operators.add_argument("--samples", type=int, metavar="N", help="the first N samples of each operator (all)")

@@ -46,6 +46,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ours_without_parts": {"knobs": {"disable": ["parts"]}},
     "ours_launched_one_by_one": {"cuda_graphs": "off"},
     "ours_max_autotune": {"mode": "max-autotune"},
+    "ours_rounded": {"knobs": {"tf32": True}},
 }
 KNOWN = tuple(dict.fromkeys((*CONTESTANTS, *MODES, *VARIANTS)))
 

@@ -19,13 +19,13 @@ from bench.contest import CONTESTANTS, KNOWN
 from bench.process import run_worker
 
 #: Seconds without a word from the process after which it is ended, by suite: a large model takes minutes to compile.
-PATIENCE_S = {"patterns": 240.0, "wide": 600.0, "models": 900.0, "train": 900.0}
+PATIENCE_S = {"patterns": 240.0, "wide": 600.0, "convolutions": 600.0, "models": 900.0, "train": 900.0}
 #: Cases that one process runs. A model has one of its own: what it compiled and holds must not weigh on the next.
-CASES_OF_ONE_PROCESS = {"patterns": None, "wide": 24, "models": 1, "train": 1}
+CASES_OF_ONE_PROCESS = {"patterns": None, "wide": 24, "convolutions": 2, "models": 1, "train": 1}
 
 
-#: Environment variables of the processes, by suite. Many of the wide suite's run at one time and have the cores.
-SETTINGS = {"wide": {"TORCHINDUCTOR_COMPILE_THREADS": "1"}}
+#: Environment variables of the processes, by suite. Many of these suites' run at one time and have the cores.
+SETTINGS = {name: {"TORCHINDUCTOR_COMPILE_THREADS": "1"} for name in ("wide", "convolutions")}
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,18 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 from bench.contest import DeviceLost, Setup, run_case, sentence_of, start_compilers, synchronise
+from bench.convolutions import CONVOLUTIONS
 from bench.environment import copy_bandwidth, describe
 from bench.models import MODELS
 from bench.models.trial import run_model
-from bench.patterns import PATTERNS
+from bench.patterns import PATTERNS, Case
 from bench.process import BATCH_MARK
 from bench.train import TRAINING
 from bench.turns import Turns
@@ -35,6 +36,8 @@ from compiler.runtime.timing.stopwatch import stopwatch
 Send = Callable[..., None]
 #: Suites whose cases have no floor of bytes: whole models, of which a floor would say little.
 WITHOUT_FLOOR = ("models", "train")
+#: Suites of many short programs, of which several processes prepare a share each.
+SHARED: Mapping[str, Mapping[str, Case]] = {"wide": WIDE, "convolutions": CONVOLUTIONS}
 
 
 def main() -> int:
@@ -67,8 +70,8 @@ def run(orders: dict[str, Any], send: Send) -> int:
         device, orders["size"], orders["seed"], orders["repeat"], orders["max_seconds"], bandwidth or math.nan, watch,
         orders.get("batch") or 1, orders.get("is_timed", True), getattr(torch, orders.get("dtype", "float32")), turns,
     )  # fmt: skip
-    if orders.get("suite") == "wide":
-        return _run_share(orders["cases"], setup, send)
+    if orders.get("suite") in SHARED:
+        return _run_share(orders["cases"], SHARED[orders["suite"]], setup, send)
     for case, contestants in orders["cases"].items():
 
         def starting(what: str, case: str = case) -> None:
@@ -87,9 +90,9 @@ def run(orders: dict[str, Any], send: Send) -> int:
     return 0
 
 
-def _run_share(cases: dict[str, list[str]], setup: Setup, send: Send) -> int:
+def _run_share(cases: dict[str, list[str]], known: Mapping[str, Case], setup: Setup, send: Send) -> int:
     try:
-        run_share(cases, WIDE, setup, send)
+        run_share(cases, known, setup, send)
     except DeviceLost as lost:
         send("lost", case="", what=lost.contestant, error=str(lost))
         return 1

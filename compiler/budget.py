@@ -1,7 +1,7 @@
 """The time that an exploration may take, handed from stage to stage.
 
 A budget is a moment at which all has to be done. A stage takes a share of what is left, asks whether a call of known
-cost still fits, and leaves out what does not. What cannot be foreseen is stopped: see `Budget.stopping`.
+cost still fits, and leaves out what does not. What cannot be predicted is stopped: see `Budget.stopping`.
 """
 
 from __future__ import annotations

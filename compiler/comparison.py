@@ -179,7 +179,7 @@ def _measured(before: Report, after: Report, is_same_source: bool) -> list[Figur
             label, "measured", unit="ms", device=device,
             before=one.median_ms if one else None, after=two.median_ms if two else None,
         )  # fmt: skip
-        figure.is_noise = one is not None and two is not None and not are_apart(_spread(one), _spread(two))
+        figure.is_noise = one is not None and two is not None and not _differ(one, two)
         figures.append(figure)
     sums = [_kernels_us(before), _kernels_us(after)]
     if None not in sums:
@@ -197,6 +197,12 @@ def _either(one: str, two: str) -> str:
 def _contestant(report: Report, name: str) -> Contestant | None:
     contestants = report.timing.contestants if report.timing else []
     return next((contestant for contestant in contestants if contestant.name == name), None)
+
+
+def _differ(one: Contestant, two: Contestant) -> bool:
+    """Whether two runs do: by what samples show, and by what runs differ by that do the same."""
+    stated = max(one.spread_ms or 0.0, two.spread_ms or 0.0)
+    return abs(one.median_ms - two.median_ms) > stated and are_apart(_spread(one), _spread(two))
 
 
 def _spread(contestant: Contestant) -> Spread:

@@ -50,13 +50,13 @@ from compiler.runtime.cpp.product_steps import product_launcher
 from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.host.flat import FlatCall
 from compiler.runtime.host.host_values import HostValue, has_host_values, host_value
+from compiler.schedule.directives import NO_DIRECTIVES, Directives, OtherNames, directives_of
 from compiler.schedule.first_seed import counted_from, first_seed
 from compiler.schedule.group import Group
 from compiler.schedule.memory.plan import MemoryPlan, plan_memory
 from compiler.schedule.memory.read_again import read_again
 from compiler.schedule.products.loops import Product
 from compiler.schedule.scheduler import Schedule, schedule
-from compiler.schedule.wishes import NO_WISHES, OtherNames, Wishes, wishes_of
 
 if TYPE_CHECKING:
     from compiler.runtime.triton.graph_launchers import GraphLaunchers
@@ -69,14 +69,14 @@ class GraphCompilation:
 
     `runs_on` is where the tensors are, `model` the device that decisions and Triton kernels are made for: the same one
     on a GPU; without a GPU, the CPU and the target that was asked for. `other_names` are names that the options may
-    use besides those of loops and ATen nodes; see `compiler.schedule.wishes`.
+    use besides those of loops and ATen nodes; see `compiler.schedule.directives`.
     """
 
     runs_on: torch.device
     model: Device
     options: Options
     other_names: OtherNames = field(default_factory=dict)
-    wishes: Wishes = NO_WISHES
+    directives: Directives = NO_DIRECTIVES
     #: Why the graph is planned and no more.
     cannot_run: UnsupportedGraph | None = None
     loops: LoopGraph | None = None
@@ -148,11 +148,11 @@ class GraphCompilation:
 
     def plan(self) -> None:
         assert self.loops is not None
-        self.wishes = wishes_of(self.loops, self.options, self.other_names)
+        self.directives = directives_of(self.loops, self.options, self.other_names)
         if self.tuning is None and self.options.mode == "max-autotune" and self.runs_on.type == "cuda":
             self.tuning = _tuning(self.runs_on, self.decides_for, self.loops)
         measure = None if self.tuning is None else self.tuning.microseconds
-        self.schedule = schedule(self.loops, self.decides_for, self.options, self.wishes, measure)
+        self.schedule = schedule(self.loops, self.decides_for, self.options, self.directives, measure)
         self.memory = plan_memory(self.schedule, self.written_back)
 
     def generate(self, wants_triton: bool, compiles: bool = False) -> None:

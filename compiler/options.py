@@ -302,7 +302,7 @@ class Options(BaseModel):
         return found
 
     @model_validator(mode="after")
-    def _wishes_agree(self) -> Options:
+    def _directives_agree(self) -> Options:
         for name, pairs in (("force", self.force), ("forbid", self.forbid)):
             same = next((a for a, b in pairs if a == b), None)
             if same is not None:

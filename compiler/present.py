@@ -132,7 +132,7 @@ def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
     loops = with_parts(compilation.loops, compilation.schedule.graph)
     report.loops = _described(loops, compilation.schedule.dead)
-    context = context_of(UnitGraph(LoopGraph()), compilation.decides_for, compilation.options, compilation.wishes)
+    context = context_of(UnitGraph(LoopGraph()), compilation.decides_for, compilation.options, compilation.directives)
     growths = peak_growths(compilation.schedule, compilation.memory)
     describe_decisions(compilation.schedule, report, context, growths)
     report.buffers = describe_buffers(compilation.memory)
@@ -161,7 +161,7 @@ def predicted_us(compilation: GraphCompilation) -> float | None:
     assert compilation.schedule is not None
     device, layouts = compilation.decides_for, compilation.schedule.graph.buffers
     costs = [group_cost(group, layouts, device) for group in compilation.groups]
-    return round(sequence_us(costs, device), 3) if costs else None
+    return round(sequence_us(costs, device) - device.alone_us, 3) if costs else None
 
 
 def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
@@ -194,7 +194,7 @@ def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
             rep.TileDescriptor(buffer=one.parameter, shape=one.shape, strides=one.strides, tile=one.tile)
             for one in rendered.descriptors
         ],
-        predicted_us=round(cost.microseconds, 3),
+        predicted_us=round(cost.microseconds - compilation.decides_for.alone_us, 3),
         same_as=first if first != group.name else None,
         levels=describe_levels(group, storage, layouts, model) if model.kind == "cuda" else None,
     )

@@ -99,7 +99,7 @@ def _said_of_fusion(report: Report, summary: Summary, eager: Contestant | None, 
                 f"{ratio:.2f} times as fast as eager" if ratio >= 1 else f"{1 / ratio:.2f} times slower than eager"
             )
     if report.error is not None:
-        parts.append(f"then the snippet failed: {report.error.message.splitlines()[0]}")
+        parts.append(f"then the snippet failed: {report.error.message.splitlines()[0].rstrip('.')}")
     if not parts and report.graphs:
         parts.append(f"{counted(len(report.graphs), 'graph')} captured, and no kernels made")
     return ", ".join(parts) + "." if parts else "Nothing was captured: the snippet ran without a graph."

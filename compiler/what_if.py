@@ -6,8 +6,8 @@
     device_model      the device whose model decides
 
 Before scheduling, names are turned into nodes here, with the graph as Dynamo captured it and the kernels that there
-would be without the options. Afterwards the report tells what became of each wish: `why` knows it for any two nodes.
-"""
+would be without the options. Afterwards the report tells what became of each directive: `why` knows it for any two
+nodes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from compiler import report as rep
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode
 from compiler.options import NodePair, Options
+from compiler.schedule.directives import OtherNames, nodes_by_name
 from compiler.schedule.records.reasons import message_of
 from compiler.schedule.scheduler import schedule
-from compiler.schedule.wishes import OtherNames, nodes_by_name
 from compiler.why import Answer, History, UnknownNode
 from compiler.wording import counted
 

@@ -11,7 +11,7 @@ from compiler.report import Graph, Kernel, Report
 from compiler.wording import byte_count, counted
 from server.beside import print_what_if
 from server.captured import break_sentences
-from server.figures import microseconds, milliseconds
+from server.figures import microseconds, milliseconds, plus_minus
 from server.plain_text import terminal
 from server.printer import print_error
 from server.wrong import untimed_sentence, wrong_sentences
@@ -49,10 +49,11 @@ def _print_times(report: Report, console: Console) -> None:
     if report.timing is None:
         return
     times = ", ".join(
-        f"{one.name} {milliseconds(one.median_ms)} ({milliseconds(one.low_ms)} to {milliseconds(one.high_ms)})"
+        f"{one.name} {milliseconds(one.median_ms)}{plus_minus(one.median_ms, one.spread_ms)}"
         for one in report.timing.contestants
     )
-    console.print(terminal(f"{report.timing.device}: {times}; medians, and the middle half of the samples."))
+    device = report.timing.device
+    console.print(terminal(f"{device}: {times}; medians, and where those of 19 in 20 other runs are."))
     if untimed := untimed_sentence(report):
         console.print(f"[red]{terminal(untimed)}[/]")
 
@@ -90,7 +91,8 @@ def _time(kernel: Kernel, graph: Graph, report: Report) -> str:
     if kernel.measured_us is not None:
         busy = ", on a busy machine" if graph.disturbed else ""
         rate = f", {kernel.gb_per_s:,.0f} GB/s" if kernel.gb_per_s is not None else ""
-        return f"{microseconds(kernel.measured_us)}{rate}{busy}"
+        spread = plus_minus(kernel.measured_us, kernel.spread_us)
+        return f"{microseconds(kernel.measured_us)}{spread}{rate}{busy}"
     if kernel.predicted_us is not None:
         return f"{microseconds(kernel.predicted_us)} predicted for {report.environment.decides_for}"
     return ""

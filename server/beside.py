@@ -29,10 +29,15 @@ def print_what_if(report: Report, console: Console) -> None:
         console.print(f"[bold]what if[/] {terminal(asked_in_words(told))}: {outcome}; {terminal(told.message)}")
 
 
-def print_comparison(comparison: Comparison, console: Console) -> None:
-    """Figures as they were without the options and as they are with them; then the kernels that are others."""
-    console.rule("without the options, and with them", align="left")
-    table = Table("", "", "without", "with", "change", box=None, pad_edge=False)
+def print_comparison(
+    comparison: Comparison,
+    console: Console,
+    title: str = "without the options, and with them",
+    sides: tuple[str, str] = ("without", "with"),
+) -> None:
+    """The figures of both sides, under `title`; then the kernels that are others."""
+    console.rule(terminal(title), align="left")
+    table = Table("", "", *sides, "change", box=None, pad_edge=False)
     for cells in _rows(comparison):
         table.add_row(*map(terminal, cells))
     for told in comparison.differences:

@@ -6,6 +6,8 @@ Each command is a function of `server.commands`. `fusionscope --install-completi
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from server.commands import checking, compiling, differing, exploring, others, serving
@@ -15,6 +17,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="See what a compiler makes of your PyTorch code: graphs, loops, every fusion decision, kernels, and times.",
 )
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=others.print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """What all commands have."""
+
+
 app.command()(serving.serve)
 app.command()(serving.web)
 app.command()(exploring.explore)

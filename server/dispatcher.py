@@ -94,7 +94,7 @@ class Dispatcher:
 
     def start(self, tasks: Supervised) -> None:
         for name, step in (("dispatcher", self._take), ("leases", self._renew), ("queue", self._look)):
-            tasks.forever(name, step, foreseen=(DatabaseUnavailable,))
+            tasks.forever(name, step, expected=(DatabaseUnavailable,))
 
     async def stop(self) -> None:
         """Ends what runs here and puts it back into the queue, for whoever comes next. Its readers are told nothing:

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compiler.runtime.cpp.instruction_sets import UnknownInstructionSet, instruction_set
+from server.identity import compiler_version
 from server.settings import GROUPS, Settings, WrongSettings, group, shown, unknown_variables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,7 +53,7 @@ class Finding:
 def run_doctor() -> int:
     """Print every finding; 0 where nothing that is required is missing, else 1."""
     console = Console()
-    table = Table(title="Fusionscope on this machine", title_justify="left", box=None)
+    table = Table(title=f"Fusionscope {compiler_version()} on this machine", title_justify="left", box=None)
     for heading in ("", "what", "found", "what to do"):
         # Folded, not cut: a path is of use only as a whole.
         table.add_column(heading, overflow="fold")

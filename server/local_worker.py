@@ -44,7 +44,7 @@ class LocalWorker:
         return self._process.pid if self._process is not None else None
 
     def start(self, tasks: Supervised) -> None:
-        tasks.forever("worker program", self._run_once, foreseen=(WorkerEnded,))
+        tasks.forever("worker program", self._run_once, expected=(WorkerEnded,))
 
     async def stop(self) -> None:
         """Ends the worker and everything below it. The supervised tasks must have stopped."""

@@ -102,7 +102,7 @@ def problem_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def install(app: FastAPI) -> None:
-    """Makes every foreseen error of `app` a problem document. `RequestContextMiddleware` sees to the others."""
+    """Makes every expected error of `app` a problem document. `RequestContextMiddleware` sees to the others."""
     app.add_exception_handler(Problem, _answer_problem)
     app.add_exception_handler(HTTPException, _answer_http)
     app.add_exception_handler(RequestValidationError, _answer_invalid)

@@ -103,7 +103,7 @@ class RunningReport:
         self._parts.write(
             timing=None, sweep=_without_times(claimed.sweep), summary=claimed.summary.model_copy(update=none)
         )
-        untimed: dict[str, Any] = dict.fromkeys(("measured_us", "gb_per_s", "percent_of_peak"))
+        untimed: dict[str, Any] = dict.fromkeys(("measured_us", "spread_us", "gb_per_s", "percent_of_peak"))
         for number, graph in enumerate(claimed.graphs):
             kernels = [kernel.model_copy(update=untimed) for kernel in graph.kernels]
             self._parts.write_of_graph(number, kernels=kernels, call_us=None)

@@ -23,7 +23,7 @@ from server.captured import (
 )
 from server.compiling import compile_sentences
 from server.errors import COLUMNS, call_rows, call_sentences, error_rows
-from server.figures import microseconds
+from server.figures import microseconds, plus_minus
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.observed import observed_sentences
@@ -181,7 +181,8 @@ def kernel_times(kernel: Kernel, environment: Environment, is_disturbed: bool = 
             f"predicted for {environment.decides_for or environment.target} {microseconds(kernel.predicted_us)}"
         )
     if kernel.measured_us is not None:
-        measured = f"measured on {environment.device} {microseconds(kernel.measured_us)}"
+        spread = plus_minus(kernel.measured_us, kernel.spread_us)
+        measured = f"measured on {environment.device} {microseconds(kernel.measured_us)}{spread}"
         times.append(f"{measured} (on a busy machine)" if is_disturbed else measured)
     return times
 
@@ -200,10 +201,18 @@ def _decision(decision: Decision) -> str:
 def _timing(report: Report) -> str:
     assert report.timing is not None
     rows = [
-        row([item.name, f"{item.median_ms:.4g}", f"{item.low_ms:.4g} to {item.high_ms:.4g}", str(len(item.samples_ms))])
+        row(
+            [
+                item.name,
+                f"{item.median_ms:.4g}",
+                plus_minus(item.median_ms, item.spread_ms).strip(),
+                f"{item.low_ms:.4g} to {item.high_ms:.4g}",
+                str(len(item.samples_ms)),
+            ]
+        )
         for item in report.timing.contestants
     ]
-    head = ["| | median ms | middle half | samples |", "|---|---|---|---|"]
+    head = ["| | median ms | another run | middle half | samples |", "|---|---|---|---|---|"]
     parts = [f"## Timing\n\n{report.timing.method}", untimed_sentence(report), Safe("\n".join([*head, *rows]))]
     return joined(parts)
 

@@ -43,15 +43,15 @@ class Supervised:
         self.states: dict[str, TaskState] = {}
 
     def forever(
-        self, name: str, step: Callable[[], Awaitable[None]], foreseen: tuple[type[Exception], ...] = ()
+        self, name: str, step: Callable[[], Awaitable[None]], expected: tuple[type[Exception], ...] = ()
     ) -> None:
         """Calls `step` again and again, also after it has failed: it waits by itself for what there is to do. Of a
-        failure that is `foreseen` its sentence is logged, of any other its traceback."""
+        failure that is `expected` its sentence is logged, of any other its traceback."""
         self.states[name] = TaskState(name)
-        self._tasks.append(asyncio.create_task(self._repeat(self.states[name], step, foreseen), name=name))
+        self._tasks.append(asyncio.create_task(self._repeat(self.states[name], step, expected), name=name))
 
     async def _repeat(
-        self, state: TaskState, step: Callable[[], Awaitable[None]], foreseen: tuple[type[Exception], ...]
+        self, state: TaskState, step: Callable[[], Awaitable[None]], expected: tuple[type[Exception], ...]
     ) -> None:
         while True:
             try:
@@ -61,7 +61,7 @@ class Supervised:
                 state.restarts += 1
                 state.problem = told(failure)
                 pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(state.failures, 10))
-                traceback = {} if isinstance(failure, foreseen) else {"exc_info": failure}
+                traceback = {} if isinstance(failure, expected) else {"exc_info": failure}
                 log.error("task_failed", task=state.name, problem=state.problem, again_in_seconds=pause, **traceback)
                 await asyncio.sleep(pause)
 

@@ -13,6 +13,8 @@ from compiler.report import Error, Report, Status
 from server.wire.messages import Ended
 
 _SNIPPET_LINE = re.compile(r'File "(?:snippet\.py|<snippet>)", line (\d+)')
+# Python 3.14 writes the stack of native code behind it.
+_STACK_OF_CRASH = re.compile(r"(?<!C stack trace \()most recent call first")
 _OUTPUT_SHOWN = 16 * 1024
 
 
@@ -184,7 +186,7 @@ def _signal_name(number: int) -> str:
 def _last_snippet_line(output: str) -> int | None:
     """The innermost line of the snippet in the last stack of `output`, of a traceback or of a crash."""
     # A crash prints the innermost frame first, a traceback prints it last.
-    _, crash, stack = output.rpartition("most recent call first")
+    *crash, stack = _STACK_OF_CRASH.split(output)
     found = _SNIPPET_LINE.findall(stack)
     if not found:
         return None

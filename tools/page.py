@@ -101,15 +101,16 @@ def install_packages(folder: Path = WEB) -> None:
 
 
 def build() -> None:
-    """The page in `server/static`, unless it was built from these very sources."""
+    """The page in `server/static`, unless what stands there was built from these very sources."""
     # Not beside the page: all that stands there goes into the wheel.
     stamp = WEB / "node_modules" / ".built-from"
-    wanted = digest(sorted(page_sources()))
-    if stamp.is_file() and stamp.read_text() == wanted and (STATIC / "index.html").is_file():
+    index = STATIC / "index.html"
+    sources = digest(sorted(page_sources()))
+    if stamp.is_file() and index.is_file() and stamp.read_text() == f"{sources} {digest([index])}":
         return
     install_packages()
     npm("run", "build")
-    stamp.write_text(wanted)
+    stamp.write_text(f"{sources} {digest([index])}")
 
 
 def page_sources() -> Iterator[Path]:

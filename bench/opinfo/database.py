@@ -92,6 +92,7 @@ def operators() -> dict[str, Any]:
     from torch.testing._internal.common_methods_invocations import op_db
 
     _draw_anew()
+    _look_for_no_test()
     named: dict[str, Any] = {}
     for op in op_db:
         name = op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
@@ -107,6 +108,14 @@ def _draw_anew() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("torch.testing._internal") and hasattr(module, "wrapper_set_seed"):
             module.wrapper_set_seed = lambda function, *args, **kwargs: function(*args, **kwargs)
+
+
+def _look_for_no_test() -> None:
+    """Torch looks for the one of its own tests that asks for samples, through every frame and all modules that are
+    loaded. That takes 16 times as long as the samples, and none of our callers is such a test."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("torch.testing._internal") and hasattr(module, "extract_test_fn"):
+            module.extract_test_fn = lambda: None
 
 
 def jobs(name: str, device: str, dtypes: Sequence[torch.dtype], with_backward: bool) -> list[Job]:

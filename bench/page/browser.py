@@ -1,4 +1,4 @@
-"""A browser whose pages note when something is first seen, and how long the main thread was busy without a break."""
+"""A browser whose pages note when something is first seen; and how long their main thread was busy without a break."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -14,14 +15,11 @@ from bench.service.figures import ROOT
 
 WAITS_MS = 120_000
 
-#: Runs before the page does. `seen` has milliseconds by the browser's clock, `tasks` milliseconds of each long task.
+#: Runs before the page does. `seen` has milliseconds by the browser's clock.
 _NOTES = """
-window.bench = {wanted: {}, seen: {}, tasks: []};
+window.bench = {wanted: {}, seen: {}};
 localStorage.setItem("fusionscope.explore-while-typing", "no");
 localStorage.setItem("fusionscope.welcomed", "yes");
-new PerformanceObserver((list) => {
-  for (const task of list.getEntries()) window.bench.tasks.push(task.duration);
-}).observe({type: "longtask", buffered: true});
 const look = () => {
   for (const [name, selector] of Object.entries(window.bench.wanted))
     if (!(name in window.bench.seen) && document.querySelector(selector)) window.bench.seen[name] = performance.now();
@@ -57,19 +55,22 @@ def seen(page: Page, name: str) -> float:
     return float(page.evaluate("name => window.bench.seen[name]", name))
 
 
-def longest_task(page: Page) -> float:
-    """Milliseconds of the longest task of the main thread; 0 where none took 50."""
-    return float(page.evaluate("Math.max(0, ...window.bench.tasks)"))
+@dataclass
+class LongestTask:
+    """Milliseconds of the longest task of a page's main thread. Other work of the machine stretches its time by the
+    clock, and hardly that of the processor."""
+
+    clock: float = 0.0
+    processor: float = 0.0
 
 
 @contextmanager
-def traced(browser: Browser) -> Iterator[list[float]]:
-    """Milliseconds of processor time of each task of a page's main thread that begins within, the longest first; there
-    once it is over. Other work of the machine stretches the time of a task by the clock, and not this."""
-    tasks: list[float] = []
+def traced(browser: Browser) -> Iterator[LongestTask]:
+    """Of the tasks that begin within; known once it is over."""
+    longest = LongestTask()
     browser.start_tracing(categories=["toplevel", "devtools.timeline"])
     try:
-        yield tasks
+        yield longest
     finally:
         events = json.loads(browser.stop_tracing())["traceEvents"]
     threads = {
@@ -77,6 +78,7 @@ def traced(browser: Browser) -> Iterator[list[float]]:
         for event in events
         if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
     }
-    of_tasks = (event for event in events if event["name"] in ("RunTask", "ThreadControllerImpl::RunTask"))
-    times = (event.get("tdur", 0) / 1000 for event in of_tasks if (event["pid"], event["tid"]) in threads)
-    tasks.extend(sorted(times, reverse=True))
+    names = ("RunTask", "ThreadControllerImpl::RunTask")
+    tasks = [event for event in events if event["name"] in names and (event["pid"], event["tid"]) in threads]
+    longest.clock = max((event["dur"] for event in tasks if "dur" in event), default=0) / 1000
+    longest.processor = max((event.get("tdur", 0) for event in tasks), default=0) / 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compiler.ir.nodes import Layout
-from compiler.schedule.cost.touches import Traffic, traffic_of, walk_of
+from compiler.schedule.cost.touches import Traffic, pattern_of, traffic_of
 from compiler.schedule.group import Group
 from compiler.schedule.products.loops import Product
 
@@ -49,7 +49,7 @@ def class_of(group: Group, layouts: Mapping[str, Layout]) -> str:
 def _class_of_pointwise(traffic: Traffic, total: int) -> str:
     by_walk = dict.fromkeys(("gathered", "strided", "broadcast", "contiguous"), 0)
     for touch in traffic.touches:
-        by_walk[walk_of(touch.access, traffic.lane)] += touch.bytes
+        by_walk[pattern_of(touch.access, traffic.lane)] += touch.bytes
     for walk, name in (("gathered", "gather"), ("strided", "strided"), ("broadcast", "broadcast")):
         if by_walk[walk] > SHARE * total:
             return name

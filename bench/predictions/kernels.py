@@ -128,7 +128,7 @@ class _Names:
 
 def _key(group: Group) -> Any:
     """What two groups have in common that are the same kernel; their names may differ."""
-    return group.space, group.members, group.stored, group.single_pass, group.in_teams
+    return group.space, group.members, group.stored, group.single_pass, group.is_cooperative
 
 
 def buffer_values(planned: PlannedGraph) -> dict[str, torch.Tensor]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.predictions.classes import CLASSES
-from compiler.runtime.timing.measure import percentile
+from compiler.runtime.timing.noise import percentile
 
 Record = Mapping[str, Any]
 

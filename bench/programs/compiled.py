@@ -179,14 +179,18 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def _generate(graph: torch.fx.GraphModule, prefix: str, wants_triton: bool) -> GraphCompilation:
-    compilation = GraphCompilation(CPU, device_for("sm_90" if wants_triton else CPU), Options())
     try:
-        compilation.lower(graph)
-        compilation.plan()
+        return _generated(graph, prefix, wants_triton)
     except (Undecided, OpenSizesUnsupported):
         if not fix_sizes(graph):  # as `compile_graph` does
             raise
-        return _generate(graph, prefix, wants_triton)
+        return _generated(graph, prefix, wants_triton)
+
+
+def _generated(graph: torch.fx.GraphModule, prefix: str, wants_triton: bool) -> GraphCompilation:
+    compilation = GraphCompilation(CPU, device_for("sm_90" if wants_triton else CPU), Options())
+    compilation.lower(graph)
+    compilation.plan()
     schedule = compilation.schedule
     assert schedule is not None
     # Kernels of all programs go into one library, so their names must differ.

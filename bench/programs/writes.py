@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from bench.programs.pick import Draft, NothingFits, Pick
@@ -39,9 +40,14 @@ def _fits_into(shape: tuple[int, ...]) -> Callable[[Tensor], bool]:
 
 
 def _target(pick: Pick, rank: int = 0) -> str:
-    """A tensor that can be written to; no part of an expanded argument, which torch.compile refuses."""
+    """A tensor that can be written to; no part of an expanded argument, which torch.compile refuses, and no float64
+    argument without dimensions, to which Dynamo loses what is written (2.13, whatever the backend)."""
     inputs = [pick.value(name) for name in pick.worlds.inputs]
-    refused = {tensor.untyped_storage().data_ptr() for tensor in inputs if not is_writable(tensor)}
+    refused = {
+        tensor.untyped_storage().data_ptr()
+        for tensor in inputs
+        if not is_writable(tensor) or (tensor.dtype == torch.float64 and not tensor.dim())
+    }
     return pick.tensor(lambda t: is_writable(t) and t.dim() >= rank and t.untyped_storage().data_ptr() not in refused)
 
 

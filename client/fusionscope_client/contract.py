@@ -234,6 +234,9 @@ class Contestant:
     #: 75th percentile.
     high_ms: float = 0.0
 
+    #: By how much the median of another run may differ, 95 times in 100; null in older reports.
+    spread_ms: Optional[float] = None
+
     #: Seconds of its first call, compiling included; null where it was not taken.
     compile_s: Optional[float] = None
 
@@ -676,7 +679,7 @@ class Graph:
     #: What is launched, in order.
     kernels: list[Kernel] = field(default_factory=list)
 
-    #: The generated kernels one after another; what library calls take is not foreseen.
+    #: The generated kernels one after another; what library calls take is not predicted.
     predicted_us: Optional[float] = None
 
     #: One call of the graph with these kernels, measured beside each kernel alone.
@@ -840,6 +843,9 @@ class Kernel:
 
     #: Microseconds on the device, alone, the median of all samples.
     measured_us: Optional[float] = None
+
+    #: By how much `measured_us` of another run may differ, 95 times in 100.
+    spread_us: Optional[float] = None
 
     #: 10^9 bytes a second: `bytes` by `measured_us`.
     gb_per_s: Optional[float] = None
@@ -1396,7 +1402,7 @@ class PaddingCopy:
 class PaddingDecision:
     """Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it
     takes, and nobody reads what comes of that. Or several calls compute it ("apart"), each of rows that lie so far
-    apart that they start in the same place of a piece of sixteen bytes."""
+    apart that they start in the same place of a vector of sixteen bytes."""
 
     #: How the product is computed.
     verdict: Literal["padded", "apart", "kept"] = "padded"
@@ -1604,6 +1610,9 @@ class PeerKernel:
 
     #: Microseconds on the device, alone, the median of all samples.
     measured_us: Optional[float] = None
+
+    #: By how much `measured_us` of another run may differ, 95 times in 100.
+    spread_us: Optional[float] = None
 
     #: 10^9 bytes a second: `bytes` by `measured_us`.
     gb_per_s: Optional[float] = None

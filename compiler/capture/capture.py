@@ -7,6 +7,7 @@ import io
 import random
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 
 import torch
@@ -29,6 +30,7 @@ from compiler.capture.torch_state import restored_state
 from compiler.options import Options
 from compiler.report import Error
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
+from compiler.wording import SNIPPET_FILE
 
 #: Capturing replaces torch.compile and the standard streams, of which a process has one.
 _ONE_AT_A_TIME = threading.Lock()
@@ -103,7 +105,14 @@ def _run(snippet: Snippet, options: Options, result: Capture, budget: Budget, ch
 def _explain_stop(stop: OutOfTime, limit: float) -> Error:
     message = f"The snippet ran for longer than the {in_seconds(limit)} that it was given, and was stopped."
     error = report_error(stop, "Use smaller sizes or fewer calls, allow more time, or look for a loop that never ends.")
-    return error.model_copy(update={"type": TIME_LIMIT, "message": message})
+    return error.model_copy(update={"type": TIME_LIMIT, "message": message, "line": _running_line(stop) or error.line})
+
+
+def _running_line(stop: OutOfTime) -> int | None:
+    """The snippet's line that was running. What Dynamo compiled stands at its function's first line all the time."""
+    passed = ((frame.f_code, line) for frame, line in traceback.walk_tb(stop.__traceback__))
+    lines = [line for code, line in passed if code.co_filename == SNIPPET_FILE and line != code.co_firstlineno]
+    return lines[-1] if lines else None
 
 
 def _joint_pass(options: Options, device: torch.device) -> JointPass:

@@ -41,7 +41,7 @@ def _extent(tensor: torch.Tensor) -> int:
 
 
 #: The first call also pays for what is set up once: later ones may be quicker by such a factor. What takes longer than
-#: foreseen can be stopped.
+#: predicted can be stopped.
 FIRST_CALL = 4.0
 
 
@@ -62,7 +62,7 @@ class GraphRunner:
         self.calls = 0
         #: The quickest call of the ATen graph run operator by operator, with quick products; None before there was one.
         self.eager_seconds: float | None = None
-        #: What this CPU needs for the products of low precision of a call, foreseen; None before the first call.
+        #: What this CPU needs for the products of low precision of a call, predicted; None before the first call.
         self.product_seconds: float | None = None
         self.first_inputs: list[Any] | None = None
         self.on_call: Callable[[], None] | None = None

@@ -2,7 +2,7 @@
 
 loops, building, naming    a group becomes a program (`schedule/program/`): statements by level, each with a name
 rest, narrow               rows a little longer than a tile; whole numbers in 32 bits
-row_parts                  short rows in parts of a few lanes
+lane_parts                 short rows in parts of a few lanes
 triton/, cpp/              the tile or the loops that a device wants, and the text of the kernel (`rendered`)
 functions, operators       what both printers share
 same_code                  which kernels are one code but for names

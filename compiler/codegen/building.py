@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from compiler.codegen.naming import named
-from compiler.ir.size import Atom, atoms_of, known
+from compiler.ir.size import SizeAtom, atoms_of, known
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.program.statements import (
@@ -66,7 +66,7 @@ def _with_gaps(group: Group) -> frozenset[str]:
     return frozenset(name for name, layout in fixed.items() if known(layout.storage_numel) > known(layout.numel))
 
 
-def _sizes(space: Space, statements: list[Statement]) -> tuple[Atom, ...]:
+def _sizes(space: Space, statements: list[Statement]) -> tuple[SizeAtom, ...]:
     """The sizes that loops and addresses depend on, by name."""
     found = {atom.name: atom for dim in (*space.x, *space.r) for atom in atoms_of(dim.size)}
     for statement in statements:

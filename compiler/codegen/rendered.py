@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from compiler import report as rep
-from compiler.ir.size import Atom, Integer
+from compiler.ir.size import Integer, SizeAtom
 from compiler.schedule.group import Group
 
 
@@ -40,7 +40,7 @@ class RenderedKernel:
     config: dict[str, int | str | tuple[int, ...]] = field(hash=False)
     #: Parameters that it changes in place: what they hold before matters.
     updates: tuple[str, ...] = ()
-    sizes: tuple[Atom, ...] = ()
+    sizes: tuple[SizeAtom, ...] = ()
     grid: Integer = 1
     #: Kernels of C++ that run before and after a library call, where all of them together are this one.
     steps: tuple[RenderedKernel, ...] = ()

@@ -24,7 +24,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.formulas import FUNCTIONS as FORMULA_FUNCTIONS
 from compiler.ir.formulas import Real, as_operand
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
-from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of, size, symbols_of, text_of
+from compiler.ir.size import Quotient, Size, SizeAtom, Symbol, atoms_of, size, symbols_of, text_of
 from compiler.lowering.loop_builder import SEEDS
 from compiler.lowering.user_operators import UserCall
 from compiler.schedule.group import Group
@@ -130,7 +130,7 @@ class _Writer:
         self.products = library_products(schedule.units, graph) if device.type == "cuda" else {}
         self.lines: list[str] = []
         #: Formulas of sizes that are not computed yet: some wait for a size that a library call tells.
-        self.waiting: dict[Atom, None] = {}
+        self.waiting: dict[SizeAtom, None] = {}
         self.known = {symbol.name for symbol in graph.symbols}
         self.checks = list(graph.size_checks)
         # Storage that a later buffer takes over is still needed when its own buffer dies; it goes when it is taken.
@@ -194,7 +194,7 @@ class _Writer:
             self.checks.remove(check)
             self.line(f"if not {text_of(check[0])}: raise UnmetSize({check[1]!r})")
 
-    def _define(self, atom: Atom, defined: set[str]) -> None:
+    def _define(self, atom: SizeAtom, defined: set[str]) -> None:
         if isinstance(atom, Symbol) or atom.name in defined:
             return
         if isinstance(atom, Quotient):

@@ -1,6 +1,6 @@
 """Which of a graph's readers of complex numbers read pairs of real ones instead.
 
-Parts are written beside the complex tensors, which stay where a library call, or the caller, wants them; what nobody
+Pairs are written beside the complex tensors, which stay where a library call, or the caller, wants them; what nobody
 reads any more goes away. A complex tensor that the graph is given, or that a library call makes, has parts only where
 it is small beside what it is combined with: its parts are copied out of it first.
 
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from compiler.complex_numbers.parts import ENDS, RULES, SOURCES, Call, Parts, view_as_real
+from compiler.complex_numbers.operators import ENDS, RULES, SOURCES, Call, Pair, view_as_real
 from compiler.folding.writing import copied
 from compiler.fx.fake_values import fake_mode_of, hint_of
 from compiler.lowering.aliases import from_owner, viewed_by
@@ -46,9 +46,9 @@ def in_real_numbers(graph: GraphModule) -> GraphModule:
 class _Writer:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.parts: dict[Node, Parts] = {}
+        self.parts: dict[Node, Pair] = {}
         #: The parts of tensors that lie in memory as they are: read out of a copy.
-        self.whole: dict[Node, Parts] = {}
+        self.whole: dict[Node, Pair] = {}
 
     def run(self) -> bool:
         """Whether anything reads parts now."""
@@ -74,7 +74,7 @@ class _Writer:
         rule = SOURCES.get(node.target) or (RULES.get(node.target) if _is_complex(node) else None)
         if rule is not None and self._may_be_in_parts(node):
             found = self._by_rule(rule, node)
-            if isinstance(found, Parts) and found.imaginary is not None:
+            if isinstance(found, Pair) and found.imaginary is not None:
                 self.parts[node] = found
         return False
 
@@ -103,16 +103,16 @@ class _Writer:
             found = self.whole[source] = self._parts_of_whole(source, call)
         return found
 
-    def _parts_of_whole(self, source: Node, call: Call) -> Parts:
+    def _parts_of_whole(self, source: Node, call: Call) -> Pair:
         """Of a tensor that the graph is given, or of what is made of it."""
         rule = RULES.get(source.target)
         if rule is not None:
             arguments = torch.fx.node.map_arg(source.args, lambda other: self._argument(other, call))
             found = rule(call, *arguments, **source.kwargs)
-            if isinstance(found, Parts):
+            if isinstance(found, Pair):
                 return found
         both = call(aten.view_as_real.default, source)
-        return Parts(call(aten.select.int, both, -1, 0), call(aten.select.int, both, -1, 1))
+        return Pair(call(aten.select.int, both, -1, 0), call(aten.select.int, both, -1, 1))
 
     def _outputs(self, readers: Sequence[Node]) -> bool:
         """Complex results that loops compute, and their views, are views of the memory that they write."""

@@ -7,7 +7,7 @@ ops, functions, float8, terms   what is computed; long formulas by name, and how
 body, nodes                     the record of one loop's body, and the nodes that the scheduler fuses
 interpret                       what all of it means
 ranges, choices, monotone       what is known beforehand and left out
-places, masked_places           values and places that are formulas of the loops
+index_formulas, masked_indices  values and indices that are formulas of the loops
 positions, canonical            points and their places in memory; loops in their simplest form
 library_calls                   calls beside PyTorch's own: what ours become
 lazy                            values that an object computes when they are first asked for

@@ -1,4 +1,4 @@
-"""A graph of loops for one call: every size that was a symbol becomes the number that it is in that call."""
+"""Bind a graph of loops to one call: replace every symbolic size by its number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler.ir.body import Body
 from compiler.ir.formulas import Real, value_of
 from compiler.ir.index import Dim, FloorDiv, Index, Indirect
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph, LoopNode, Node, TensorArgument
-from compiler.ir.size import Atom, Integer, Opaque, Size, Symbol
+from compiler.ir.size import Integer, Opaque, Size, SizeAtom, Symbol
 
 Symbols = Mapping[str, int]
 
@@ -110,7 +110,7 @@ def evaluate(value: Integer, symbols: Symbols) -> int:
     if isinstance(value, int):
         return value
 
-    def of_atom(atom: Atom) -> int:
+    def of_atom(atom: SizeAtom) -> int:
         if isinstance(atom, Symbol):
             return symbols[atom.name]
         if isinstance(atom, Opaque):

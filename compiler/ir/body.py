@@ -23,9 +23,9 @@ from typing import Any
 import torch
 
 from compiler.ir.index import MOST_KEPT, Dim, Index, Indirect, Mod
+from compiler.ir.index_formulas import LARGEST_INDEX, Step, formula_of_index
 from compiler.ir.lazy import lazy
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo, handled_by
-from compiler.ir.places import LARGEST_PLACE, Step, formula_of_place
 from compiler.ir.size import Integer, hint
 
 
@@ -143,13 +143,13 @@ class Body:
     def reads(self) -> tuple[Access, ...]:
         """Every distinct read, in order."""
         found = [
-            Access(i.buffer or "", i.index or Index.number(0), bool(i.operands), places=self._places_in(i))
+            Access(i.buffer or "", i.index or Index.number(0), bool(i.operands), places=self._indices_in(i))
             for i in self.instructions
             if i.op == "load"
         ]
         return tuple(dict.fromkeys(found))
 
-    def _places_in(self, i: Instruction) -> tuple[int, ...]:
+    def _indices_in(self, i: Instruction) -> tuple[int, ...]:
         if i.index is None or not i.index.indirections:
             return ()
         return tuple(self.recipes[number] for number in sorted(place.value for place in i.index.indirections))
@@ -223,7 +223,7 @@ class Body:
         return sum(self._weights)
 
     @lazy
-    def dearest(self) -> int:
+    def most_expensive(self) -> int:
         """The weight of the one operation that takes most; 0 without any."""
         return max(self._weights, default=0)
 
@@ -325,7 +325,7 @@ class Recorder:
         return Value(number, dtype)
 
     def _indirect(self, value: Value, size: Integer) -> Index:
-        formula = formula_of_place(value.number, size, self.instructions)
+        formula = formula_of_index(value.number, size, self.instructions)
         return Index.of(Indirect(value.number, size)) if formula is None else formula
 
 
@@ -342,7 +342,7 @@ def formula_of(value: Callable[[], Value]) -> Index | None:
     recorder = Recorder()
     with handled_by(recorder):
         number = value().number
-    return formula_of_place(number, LARGEST_PLACE, recorder.instructions)
+    return formula_of_index(number, LARGEST_INDEX, recorder.instructions)
 
 
 def operands_of(instruction: Step) -> set[int]:

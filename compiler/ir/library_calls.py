@@ -12,7 +12,7 @@ from torch import Tensor
 aten = torch.ops.aten
 
 #: Elements of two bytes that tensor cores' fast kernels load at a time.
-PIECE = 8
+ALIGNED_ELEMENTS = 8
 
 
 class FusedConvolution:
@@ -63,12 +63,12 @@ FUSED_CONVOLUTION = FusedConvolution()
 
 
 def rows_apart(columns: int) -> int:
-    """How many rows of so many numbers of two bytes further on one starts in the same place of a piece."""
-    return PIECE // gcd(PIECE, columns)
+    """How many rows of so many numbers of two bytes further on one starts in the same place of a vector."""
+    return ALIGNED_ELEMENTS // gcd(ALIGNED_ELEMENTS, columns)
 
 
 class ProductByRowsApart:
-    """`left @ right`, contiguous, by calls each of which stores whole pieces. `right` lies transposed.
+    """`left @ right`, contiguous, by calls each of which stores whole vectors. `right` lies transposed.
 
         logits = x @ table.t()    2-byte numbers, 30522 columns: rows start at multiples of 61044 bytes
         ->
@@ -76,7 +76,7 @@ class ProductByRowsApart:
         rows 1, 5, 9, ...         columns 6 to 30518 by another, for column 6 of row 1 starts at 61044 + 12 = 16 * 3816
         ...                       and the first and the last eight columns of all rows before these, by two narrow calls
 
-    The library's fast kernels store pieces of sixteen bytes, and take any distance between rows that sixteen divides.
+    The library's fast kernels store vectors of sixteen bytes, and take any distance between rows that sixteen divides.
     So what a caller gets at eager's strides needs no wider result that is copied. (4096 rows of 50257 sums of 768 take
     1030 us on an H200 padded and copied, and 554 us so.) Calls that add a bias want a result without gaps, so it is one
     more number of each sum: a column of ones beside the left matrix, and the bias beside the right one.
@@ -90,12 +90,12 @@ class ProductByRowsApart:
     def __call__(self, left: Tensor, right: Tensor) -> Tensor:
         columns = right.shape[1]
         result = left.new_empty((left.shape[0], columns))
-        for edge in (slice(0, PIECE), slice(columns - PIECE, columns)):
+        for edge in (slice(0, ALIGNED_ELEMENTS), slice(columns - ALIGNED_ELEMENTS, columns)):
             torch.mm(left, right[:, edge], out=result[:, edge])
         apart = rows_apart(columns)
         for first in range(min(apart, left.shape[0])):
-            start = -first * columns % PIECE
-            whole = slice(start, start + (columns - start) // PIECE * PIECE)
+            start = -first * columns % ALIGNED_ELEMENTS
+            whole = slice(start, start + (columns - start) // ALIGNED_ELEMENTS * ALIGNED_ELEMENTS)
             torch.mm(left[first::apart], right[:, whole], out=result[first::apart, whole])
         return result
 

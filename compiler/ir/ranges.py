@@ -1,4 +1,4 @@
-"""Between which numbers the values of a body lie, as far as that follows from its loops.
+"""Bounds on the values of a body, as far as they follow from its loops.
 
     v0 = index x0: float32         0 .. 127            where x0 < 128
     v1 = v0 * 0.25                 0 .. 31.75
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from compiler.ir.places import Step
+from compiler.ir.index_formulas import Step
 
 Range = tuple[float, float]
 

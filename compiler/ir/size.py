@@ -91,14 +91,14 @@ class Opaque:
         return name_of(self.text)
 
 
-Atom = Symbol | Quotient | Opaque
+SizeAtom = Symbol | Quotient | Opaque
 
 
 @dataclass(frozen=True)
 class Size:
     """A polynomial that is no constant; build it from atoms by `size` and arithmetic, never by hand."""
 
-    terms: Terms[Atom]
+    terms: Terms[SizeAtom]
 
     @lazy
     def _hash(self) -> int:
@@ -211,7 +211,7 @@ def product(sizes: Iterable[Integer]) -> Integer:
     return total
 
 
-def size(atom: Atom) -> Size:
+def size(atom: SizeAtom) -> Size:
     return Size((((atom,), 1),))
 
 
@@ -220,7 +220,7 @@ def hint(value: Integer) -> int:
     return value if isinstance(value, int) else value.hint
 
 
-def atoms_of(value: Integer) -> Iterator[Atom]:
+def atoms_of(value: Integer) -> Iterator[SizeAtom]:
     """The atoms that it is a polynomial of."""
     if isinstance(value, Size):
         for monomial, _ in value.terms:
@@ -239,17 +239,17 @@ def symbols_of(value: Integer) -> Iterator[Symbol]:
             yield from symbols_of(atom.divisor)
 
 
-def _terms(value: Integer) -> Terms[Atom]:
+def _terms(value: Integer) -> Terms[SizeAtom]:
     return value.terms if isinstance(value, Size) else (((), value),) if value else ()
 
 
-def _from_terms(terms: Terms[Atom]) -> Integer:
+def _from_terms(terms: Terms[SizeAtom]) -> Integer:
     """The polynomial of terms in normal form, as a number where it is one."""
     is_number = not terms or not terms[0][0]  # the longest monomial comes first
     return sum(coefficient for _, coefficient in terms) if is_number else Size(terms)
 
 
-def _normal_form(terms: Iterable[Term[Atom]]) -> Integer:
+def _normal_form(terms: Iterable[Term[SizeAtom]]) -> Integer:
     return _from_terms(polynomials.normal_form(terms))
 
 
@@ -359,10 +359,10 @@ def text_of(value: Integer) -> str:
     return value.text if isinstance(value, Size) else str(value)
 
 
-def spelt_out(value: Integer, given: Collection[Atom] = ()) -> str:
+def spelt_out(value: Integer, given: Collection[SizeAtom] = ()) -> str:
     """Its text as a formula of symbols alone, with no names for its quotients, but those of the atoms `given`."""
 
-    def of_atom(atom: Atom) -> str:
+    def of_atom(atom: SizeAtom) -> str:
         if atom in given:
             return atom.name
         if isinstance(atom, Quotient):

@@ -151,7 +151,7 @@ def _errors_of(nodes: Sequence[Node], less_exact: Mapping[Node, Rounding]) -> di
     return {
         "kept_error": max(rounding.kept_error for rounding in found),
         "moved_error": max(rounding.moved_error for rounding in found),
-        "are_errors_measured": all(rounding.is_measured for rounding in found),
+        "errors": "measured" if all(rounding.is_measured for rounding in found) else "predicted",
         "knob": KNOB_OF_ROUNDING,
     }
 

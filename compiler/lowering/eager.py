@@ -1,4 +1,4 @@
-"""What eager mode's tensors look like: the fake tensors of an FX graph, with sizes in the compiler's own form.
+"""Eager mode's tensors: the fake tensors of an FX graph, with sizes in the compiler's own form.
 
 This is the one place that reads torch's symbolic sizes. A `torch.SymInt` holds a sympy expression and the environment
 that knows what is guarded; it becomes a `compiler.ir.size.Size`, which asks nothing of that environment any more, so
@@ -12,7 +12,7 @@ which eager broadcasts), it is that number; so are other simpler forms taken fro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import lcm
@@ -24,7 +24,19 @@ import torch
 from torch.utils._sympy.functions import CleanDiv, FloorDiv, Max, Min, Mod, PythonMod, ToFloat, TruncToInt
 
 from compiler.ir.formulas import integer
-from compiler.ir.size import Integer, Opaque, Quotient, Size, Symbol, floor_quotient, hint, size, spelt_out, symbols_of
+from compiler.ir.size import (
+    Integer,
+    Opaque,
+    Quotient,
+    Size,
+    Symbol,
+    Undecided,
+    floor_quotient,
+    hint,
+    size,
+    spelt_out,
+    symbols_of,
+)
 from compiler.lowering.guarded_sizes import simpler_by_guards
 from compiler.lowering.printed_formulas import python_text
 
@@ -172,13 +184,12 @@ def _smaller(a: Integer, b: Integer) -> Integer:
 
 
 def _extreme(a: Integer, b: Integer, name: str) -> Integer:
-    try:
-        is_first = a >= b
-    except TypeError:
-        choose = max if name == "max" else min
-        symbols = tuple(dict.fromkeys([*symbols_of(a), *symbols_of(b)]))
-        return size(Opaque(f"{name}({spelt_out(a)}, {spelt_out(b)})", symbols, choose(hint(a), hint(b)), None))
-    return a if is_first == (name == "max") else b
+    for one, other in ((a, b), (b, a)):  # that one is at least the other may be known, and not whether it is larger
+        with suppress(Undecided):
+            return one if (one >= other) == (name == "max") else other
+    choose = max if name == "max" else min
+    symbols = tuple(dict.fromkeys([*symbols_of(a), *symbols_of(b)]))
+    return size(Opaque(f"{name}({spelt_out(a)}, {spelt_out(b)})", symbols, choose(hint(a), hint(b)), None))
 
 
 def _symbol(symbol: Any, environment: Any) -> Integer:

@@ -1,4 +1,4 @@
-"""Operators that a library does best: matrix products, convolutions, attention and sorting stay calls, on purpose."""
+"""Operators that stay library calls on purpose: matrix products, convolutions, attention and sorting."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def fused_convolution(build: Builder, *args: Any) -> Any:
 
 
 def product_by_rows_apart(build: Builder, *args: Any) -> Any:
-    """A product into rows that do not start in whole pieces, by several calls of the library."""
+    """A product into rows that do not start in whole vectors, by several calls of the library."""
     return _call(BY_ROWS_APART, REASONS[PRODUCTS])(build, *args)
 
 

@@ -32,7 +32,7 @@ Update = tuple[Position, Any, Any]
 SEEDS = "seeds"
 
 #: Operations that an op counts as from which on a tensor that takes it and reads nothing is a node like any other.
-DEAR_FORMULA = 10
+EXPENSIVE_OPERATION = 10
 
 
 def as_element(value: Any, dtype: torch.dtype) -> Any:
@@ -45,7 +45,7 @@ def as_element(value: Any, dtype: torch.dtype) -> Any:
 def _may_be_a_table(node: LoopNode) -> bool:
     """Whether the elements of a node that reads nothing may take longer to compute than to read, as the angles of
     positions, which all heads share. Whether they do is the scheduler's to say, who sees what reads them."""
-    return node.body.dearest >= DEAR_FORMULA and hint(node.layout.numel) > 1
+    return node.body.most_expensive >= EXPENSIVE_OPERATION and hint(node.layout.numel) > 1
 
 
 class LoopBuilder:

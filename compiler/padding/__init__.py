@@ -7,5 +7,5 @@
 
 `decide` weighs each product and leaves a record of it (`choice`), with the prices of `price`; `write` changes the
 graph, and `wider` finds what can be computed at the greater width instead of being copied there. Another way is rows by
-several calls, each of which takes those that begin where whole pieces of memory do: see `ir/library_calls.py`.
+several calls, each of which takes those that begin where whole vectors do: see `ir/library_calls.py`.
 """

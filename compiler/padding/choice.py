@@ -61,7 +61,7 @@ class PaddingChoice:
 
     @property
     def is_apart(self) -> bool:
-        """Whether several calls compute it, each of rows so far apart that they start in the same place of a piece."""
+        """Whether several calls compute it, each of rows so far apart that they start in the same place of a vector."""
         return self.reason == APART
 
 

@@ -3,7 +3,7 @@
     microseconds = start + max(operations of whole tiles / (share * peak), bytes / bandwidth)
 
 The library's fast kernels load and store eight elements of two bytes at a time. A size counts where a matrix is
-contiguous along it: of rows that are no multiple of eight elements the next one starts elsewhere in its piece. Where
+contiguous along it: of rows that are no multiple of eight elements the next one starts elsewhere in its vector. Where
 none is, as along the rows of a product of layers, an odd size costs nothing. Rows that only lie further apart do not
 help: a product into 30,522 columns of rows of 30,528 takes as long as into rows of 30,522.
 """
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import torch
 
 from compiler.devices import Device
-from compiler.ir.library_calls import PIECE, rows_apart
+from compiler.ir.library_calls import ALIGNED_ELEMENTS, rows_apart
 from compiler.padding.choice import Sizes
 
 #: The share of the peak that cuBLAS reaches where sizes are multiples of 8, 4, 2 or of nothing. By 46 large products
@@ -35,7 +35,7 @@ WORTH = 0.9
 
 
 def padded(size: int) -> int:
-    return -(-size // PIECE) * PIECE
+    return -(-size // ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
 
 
 def alignment(size: int) -> int:
@@ -53,7 +53,7 @@ def counting(left: torch.Tensor, right: torch.Tensor) -> tuple[bool, bool, bool]
 
 def product_us(sizes: Sizes, least_alignment: int, itemsize: int, device: Device) -> float:
     rows, inner, columns = sizes
-    tile = TILE if least_alignment < PIECE else 1
+    tile = TILE if least_alignment < ALIGNED_ELEMENTS else 1
     points = -(-rows // tile) * tile * -(-columns // tile) * tile
     work = 2e6 * points * inner / (SHARE[least_alignment] * device.half_product_flops)
     moved = itemsize * (rows * inner + inner * columns + rows * columns)
@@ -66,7 +66,7 @@ def apart_us(sizes: Sizes, itemsize: int, device: Device) -> float:
     rows, inner, columns = sizes
     calls = rows_apart(columns)
     edges = 2 * (start_us(device) + 1e6 * EDGE * itemsize * rows * inner / device.bandwidth)
-    return product_us(sizes, PIECE, itemsize, device) + (calls - 1) * start_us(device) + edges
+    return product_us(sizes, ALIGNED_ELEMENTS, itemsize, device) + (calls - 1) * start_us(device) + edges
 
 
 def copy_us(moved: int, device: Device) -> float:

@@ -150,7 +150,7 @@ class PaddingCopy(ReportModel):
 class PaddingDecision(ReportModel):
     """Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it
     takes, and nobody reads what comes of that. Or several calls compute it ("apart"), each of rows that lie so far
-    apart that they start in the same place of a piece of sixteen bytes."""
+    apart that they start in the same place of a vector of sixteen bytes."""
 
     verdict: Literal["padded", "apart", "kept"] = Field(description="How the product is computed.")
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")

@@ -147,6 +147,9 @@ class Kernel(ReportModel):
     measured_us: float | None = Field(
         default=None, description="Microseconds on the device, alone, the median of all samples."
     )
+    spread_us: float | None = Field(
+        default=None, description="By how much `measured_us` of another run may differ, 95 times in 100."
+    )
     gb_per_s: float | None = Field(default=None, description="10^9 bytes a second: `bytes` by `measured_us`.")
     percent_of_peak: float | None = Field(
         default=None, description="Percent of the device's memory bandwidth that this is; null on a CPU."

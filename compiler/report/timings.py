@@ -18,6 +18,10 @@ class Contestant(ReportModel):
     median_ms: float = Field(description="The median of the samples, in milliseconds.")
     low_ms: float = Field(description="25th percentile.")
     high_ms: float = Field(description="75th percentile.")
+    spread_ms: float | None = Field(
+        default=None,
+        description="By how much the median of another run may differ, 95 times in 100; null in older reports.",
+    )
     compile_s: float | None = Field(
         default=None, description="Seconds of its first call, compiling included; null where it was not taken."
     )

@@ -165,7 +165,7 @@ class Graph(ReportModel):
     traffic: Traffic | None = Field(default=None, description="The bytes that it moves.")
     kernels: list[Kernel] = Field(default=[], description="What is launched, in order.")
     predicted_us: float | None = Field(
-        default=None, description="The generated kernels one after another; what library calls take is not foreseen."
+        default=None, description="The generated kernels one after another; what library calls take is not predicted."
     )
     call_us: float | None = Field(
         default=None, description="One call of the graph with these kernels, measured beside each kernel alone."

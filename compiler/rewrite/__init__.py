@@ -6,8 +6,9 @@ of that operator, `reasons` is the closed list of why a near miss stays as it wa
 of an FX graph whichever way they were spelt. What does not depend on a call's values is computed by `constants`.
 
 Attention is told by its two products (`products`), by heads that are repeated (`heads`) and by tensors that hold the
-same many times over (`repeated`); `patterns` and `places` tell which masks are the same in each call. `writer` writes
-the calls, and `layouts` follows strides that are others then. `runtime/checking/rewrite_check.py` compares both graphs.
+same many times over (`repeated`); `patterns` and `mask_rules` tell which masks are the same in each call. `writer`
+writes the calls, and `layouts` follows strides that are others then. `runtime/checking/rewrite_check.py` compares both
+graphs.
 
 In the joint graph of a training step (`joint`) three more are made: `one_hot`, `picked_numbers` and `gradient_layout`.
 """

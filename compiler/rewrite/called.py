@@ -19,8 +19,8 @@ from torch.fx import Node
 from compiler.rewrite.calls import ATTENTION_PARAMETERS, Called, argument, is_same_shape, operation, shape_of, tensor_of
 from compiler.rewrite.constants import constant_of
 from compiler.rewrite.layouts import in_layout_of
+from compiler.rewrite.mask_rules import Same, UpTo, rule_of
 from compiler.rewrite.patterns import attended_by, is_lower_triangle, leaves_nothing_out
-from compiler.rewrite.places import Same, UpTo, rule_of
 from compiler.rewrite.reasons import NotLegalError
 from compiler.rewrite.writer import Writer, undone_on_error
 

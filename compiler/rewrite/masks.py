@@ -18,8 +18,8 @@ from compiler.fx.fake_values import outside_fake_mode
 from compiler.rewrite.attention import Attention, BooleanMask
 from compiler.rewrite.calls import is_same_shape, shape_of, tensor_of
 from compiler.rewrite.constants import constant_of, keeps_lower_triangle
+from compiler.rewrite.mask_rules import Same, UpTo, rule_of
 from compiler.rewrite.patterns import attended_by, is_lower_triangle, leaves_no_row_empty, leaves_nothing_out
-from compiler.rewrite.places import Same, UpTo, rule_of
 from compiler.rewrite.reasons import NotLegalError
 from compiler.rewrite.repeated import distinct
 from compiler.rewrite.writer import Writer

@@ -3,11 +3,11 @@
 Read `scheduler.py` first: what is done, in order. The rest, by the question that it answers:
 
     what is there       units, group, form, names, products/
-    what is asked       search (which pair next), rules/ (each kind of fusion), wishes and forced (what the user asks)
-    is it legal         legality, inline, parts (of a concatenation)
+    what is asked       search (which pair next), rules/ (each kind of fusion), directives and forced (by the user)
+    is it legal         legality, inline, concatenation (written part by part)
     does it pay         cost/
-    how is it run       ways, recompute, unroll (extremes), windows (together), interleaved, first_seed
-    what memory sees    neighbours, pieces
+    how is it run       reduction_strategies, recompute, unroll (extremes), windows (together), interleaved, first_seed
+    what memory sees    neighbours, vectors
     what a kernel does  program/: the statements of a group, by level and in passes
     when, and where     memory/
     what is told of it  records/ (reasons.py: the closed list of answers), describe/ (as the report shows it)

@@ -1,4 +1,4 @@
-"""Fusions that the reader asked for, before and after those that the scheduler comes to by itself.
+"""Make the fusions that the user forces, before and after those that the scheduler chooses.
 
 While it works, a forced pair passes the test of profit and comes first. But it does not ask about all pairs: readers of
 one tensor that stand far apart are asked about here, before. What is still apart when nothing else fuses is asked about
@@ -19,7 +19,7 @@ Answer = Callable[[int, int, Fuse | Refuse], None]
 
 def fuse_forced_first(context: Context, answer: Answer) -> None:
     """Merge the forced pairs that share a buffer, where that is legal as they are; `answer` gets each fusion."""
-    for a, b in context.wishes.forced:
+    for a, b in context.directives.forced:
         units = _units_of(a, b, context)
         if units is not None and _share(*units, context):
             verdict = can_fuse(*units, context)
@@ -30,7 +30,7 @@ def fuse_forced_first(context: Context, answer: Answer) -> None:
 def fuse_forced_last(context: Context, answer: Answer) -> None:
     """Merge the forced pairs that are still apart, where that is legal; `answer` gets the verdict on each of them."""
     sharing_nothing = []
-    for a, b in context.wishes.forced:
+    for a, b in context.directives.forced:
         units = _units_of(a, b, context)
         if units is not None and _share(*units, context):
             _settle(units, can_fuse(*units, context), context, answer)

@@ -1,4 +1,4 @@
-"""What a kernel is but for the names of its buffers.
+"""The form of a kernel: what it is without the names of its buffers.
 
     relu = max(conv, 0)  over 3,211,264 floats   ->   #1 = max(#0, 0)  over 3,211,264 floats
     relu_1 = max(conv_1, 0)  over as many        ->   the same
@@ -48,4 +48,4 @@ def form_and_names(group: Group, layouts: Mapping[str, Layout]) -> tuple[Hashabl
     product: Hashable = None
     if isinstance(group, Product):
         product = group.matrices, tuple([places[call.name] for call in group.calls]), group.library is not None
-    return (group.space, group.in_teams, tuple(members), extents, product), tuple(places)
+    return (group.space, group.is_cooperative, tuple(members), extents, product), tuple(places)

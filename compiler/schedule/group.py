@@ -90,15 +90,15 @@ class Member:
 class Group:
     """What one kernel runs. `members` are in an order in which every value is made before it is used; `stored` are
     the buffers that must reach memory, the others live in registers. `single_pass` are members whose reduction does
-    not wait for another one that it is relative to; see `schedule/cost/single_pass.py`. If it runs `in_teams`, several
-    programs that wait for each other hold one row; see `schedule/cost/team.py`."""
+    not wait for another one that it is relative to; see `schedule/cost/single_pass.py`. Where it
+    `is_cooperative`, several programs that wait for each other hold one row; see `schedule/cost/cooperative.py`."""
 
     name: str
     space: Space
     members: tuple[Member, ...]
     stored: frozenset[str]
     single_pass: frozenset[str] = field(default=frozenset(), kw_only=True)
-    in_teams: bool = field(default=False, kw_only=True)
+    is_cooperative: bool = field(default=False, kw_only=True)
 
     # Costs are kept by group, and each verdict asks for some.
     @lazy

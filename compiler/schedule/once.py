@@ -1,4 +1,4 @@
-"""What is made of bodies, made once for all that differ in the names of buffers and nodes alone.
+"""Cache what is derived from bodies, for all bodies that differ in names alone.
 
     relu = max(conv, 0) written where add reads it         ->  the body that is made is kept, with its names
     relu_1 = max(conv_1, 0) written where add_1 reads it   ->  the same body, with these names
@@ -41,7 +41,7 @@ def once(make: Callable[[], Body | None], what: Hashable, bodies: Sequence[Body]
 
 
 #: What a body tells of itself without a name in it.
-_WITHOUT_NAMES = ("dims", "depends_on_loads", "is_open", "is_scatter", "operations", "dearest", "is_random")
+_WITHOUT_NAMES = ("dims", "depends_on_loads", "is_open", "is_scatter", "operations", "most_expensive", "is_random")
 
 
 def _renamed(body: Body, names: Mapping[str, str]) -> Body:

@@ -1,4 +1,4 @@
-"""Computing a stored value again in its readers, where that is cheaper than to write it and read it back.
+"""Recompute a stored value in its readers, where that is cheaper than to write it and read it back.
 
     kernel 1   m = max over r of x;  d = x - m;  s = sum of exp(d);  store d, s
     kernel 2   ... load d[target] ...
@@ -128,8 +128,8 @@ def _recomputed(
     made = _without_loads(maker, groups, buffer, frozenset(context.graph.outputs), kept)
     if made is None:
         return None
-    smaller = None if made[0] is None else context.in_best_way(made[0])
-    changed = [context.in_best_way(group) for group in made[1]]
+    smaller = None if made[0] is None else context.with_best_strategy(made[0])
+    changed = [context.with_best_strategy(group) for group in made[1]]
     if smaller is None:
         # It is a producer that is computed in its readers, if in more than one.
         if "inline" in context.disabled or len(maker.members) + len(changed[0].members) > context.limits.most_nodes:
@@ -140,7 +140,7 @@ def _recomputed(
     if not pays or (kept is not None and score.benefit_us <= 0):
         return Refuse(REFUSAL, numbers)
     # Computed again, it would be in the kernel of its reader after all.
-    forbidden = next((pair for group in groups if (pair := context.wishes.forbidden_between(maker, group))), None)
+    forbidden = next((pair for group in groups if (pair := context.directives.forbidden_between(maker, group))), None)
     if forbidden is not None:
         return Refuse("policy.forbidden", numbers | {"forbidden_a": forbidden[0], "forbidden_b": forbidden[1]})
     verdicts = [(group, Fuse.into(REASON, group, score, numbers)) for group in changed]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.options import Options
+from compiler.schedule.directives import NO_DIRECTIVES, Directives
 from compiler.schedule.forced import fuse_forced_first, fuse_forced_last
 from compiler.schedule.group import Group
 from compiler.schedule.memory.order import in_order
@@ -19,13 +20,12 @@ from compiler.schedule.names import with_unique_names
 from compiler.schedule.products.loops import Product
 from compiler.schedule.records.alike import refuse_what_is_alike
 from compiler.schedule.records.decisions import Decision
+from compiler.schedule.reduction_strategies import verdicts_on_strategies
 from compiler.schedule.rules import Context, Limits
 from compiler.schedule.rules.batch import batch_launches
 from compiler.schedule.rules.verdicts import Measure
 from compiler.schedule.search import Search
 from compiler.schedule.units import Unit, UnitGraph, single
-from compiler.schedule.ways import verdicts_on_ways
-from compiler.schedule.wishes import NO_WISHES, Wishes
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,21 @@ class Schedule:
 
 
 def schedule(
-    graph: LoopGraph, device: Device, options: Options, wishes: Wishes = NO_WISHES, measure: Measure | None = None
+    graph: LoopGraph,
+    device: Device,
+    options: Options,
+    directives: Directives = NO_DIRECTIVES,
+    measure: Measure | None = None,
 ) -> Schedule:
-    """Fuse and order the nodes of `graph` for `device`, with what the reader wishes of pairs of them, and products by
+    """Fuse and order the nodes of `graph` for `device`, with the user's directives about pairs of them, and products by
     what `measure` says that they take."""
     live, dead = without_dead_nodes(graph)
     units = UnitGraph(live)
-    search = Search(context_of(units, device, options, wishes, measure))
+    search = Search(context_of(units, device, options, directives, measure))
     fuse_forced_first(search.context, search.record)
     search.run()
     fuse_forced_last(search.context, search.record)
-    _record_ways(search)
+    _record_strategies(search)
     # What is written part by part is several nodes now.
     units, live = search.graph, search.graph.graph
     ordered = in_order(tuple(units.units.values()), live)
@@ -77,11 +81,15 @@ def _final(unit: Unit, names: Mapping[str, str]) -> Unit:
 
 
 def context_of(
-    units: UnitGraph, device: Device, options: Options, wishes: Wishes = NO_WISHES, measure: Measure | None = None
+    units: UnitGraph,
+    device: Device,
+    options: Options,
+    directives: Directives = NO_DIRECTIVES,
+    measure: Measure | None = None,
 ) -> Context:
     """What verdicts depend on besides the two units."""
     limits = Limits(options.most_nodes or Limits.most_nodes, most_nodes_of_parts=options.most_nodes)
-    return Context(units, device, limits, options.disabled_rules, wishes, measure=measure)
+    return Context(units, device, limits, options.disabled_rules, directives, measure=measure)
 
 
 def without_dead_nodes(graph: LoopGraph) -> tuple[LoopGraph, tuple[str, ...]]:
@@ -99,9 +107,9 @@ def without_dead_nodes(graph: LoopGraph) -> tuple[LoopGraph, tuple[str, ...]]:
     return replace(graph, nodes=kept[::-1]), tuple(dead[::-1])
 
 
-def _record_ways(search: Search) -> None:
-    """Leave a decision on every way to run a group that was open to it."""
+def _record_strategies(search: Search) -> None:
+    """Leave a decision on every reduction strategy that was open to a group."""
     for number, unit in search.graph.units.items():
         if isinstance(unit, Group) and unit.space.r:
-            for verdict in verdicts_on_ways(unit, search.context):
+            for verdict in verdicts_on_strategies(unit, search.context):
                 search.record(number, number, verdict)

@@ -47,7 +47,8 @@ def diff(
         if json:
             output.write(comparison.model_dump_json(indent=2) + "\n")
         else:
-            print_comparison(comparison, Console(file=output, highlight=False))
+            console = Console(file=output, highlight=False)
+            print_comparison(comparison, console, f"{before}, then {after}", ("before", "after"))
         raise typer.Exit(0)
 
 

@@ -10,6 +10,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from server.commands.given import WRONG_USE
+from server.identity import compiler_version
+
+
+def print_version(is_asked: bool) -> None:
+    """Print the version of Fusionscope and end, where that is asked for."""
+    if is_asked:
+        typer.echo(compiler_version())
+        raise typer.Exit(0)
 
 
 def bench(context: typer.Context) -> None:

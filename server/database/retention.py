@@ -37,7 +37,7 @@ class Retention:
         self._settings = settings
 
     def start(self, tasks: Supervised) -> None:
-        tasks.forever("sweeper", self._step, foreseen=(DatabaseUnavailable,))
+        tasks.forever("sweeper", self._step, expected=(DatabaseUnavailable,))
 
     async def _step(self) -> None:
         await self.sweep()

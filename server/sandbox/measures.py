@@ -3,7 +3,7 @@
 Memory is counted in three parts, so that nothing is counted twice:
 
     private     RssAnon and page tables of each process: a cheap bound, since pages that a process still shares with
-                the zygote are counted for each. `proportional` gives each sharer its part, and is dear.
+                the zygote are counted for each. `proportional` gives each sharer its part, and is expensive.
     shared      files in memory without a name: memfd, shared anonymous mappings, deleted files. They are found by the
                 descriptors and the mappings of all processes, and each is counted once.
     named       files in /dev/shm; they are counted by `Watch`.
@@ -28,7 +28,8 @@ _KIB = 1024
 _BLOCK = 512
 _DEEPEST = 64
 _REST_FACTOR = 9
-"""What is dear is asked for again after nine times as long as it took: it uses a tenth of a processor at the most."""
+"""What is expensive is asked for again after nine times as long as it took: it uses a tenth of a processor at the
+most."""
 
 Identity = tuple[int, int]
 """A file's device and inode."""
@@ -37,7 +38,7 @@ T = TypeVar("T")
 
 
 class Paced(Generic[T]):
-    """A dear figure, which is as old as its price asks for."""
+    """An expensive figure, which is as old as its price asks for."""
 
     def __init__(self, measure: Callable[[], T], at_first: T) -> None:
         self._measure = measure

@@ -85,7 +85,7 @@ class Watch:
         return self._usage(sum(map(measures.private_bytes, self._family)))
 
     def proportional_usage(self) -> Usage:
-        """What it uses with its part alone of pages that it shares: dear, and so at times a little old."""
+        """What it uses with its part alone of pages that it shares: expensive, and so at times a little old."""
         self._look()
         return self._usage(self._proportional())
 

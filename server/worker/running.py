@@ -228,7 +228,7 @@ class RunningJob:
             self.end("time_limit")
 
     def _overstepped(self, watch: Watch) -> Ending | None:
-        # What is dear to ask would show in the times that the job takes.
+        # What is expensive to ask would show in the times that the job takes.
         if self._begun_at is not None and not self._lease.holds:
             self._peak_bytes = max(self._peak_bytes, watch.proportional_usage().memory_bytes)
         return watch.over(self._allowance.limits)

@@ -16,7 +16,7 @@ from compiler.backend import fusionscope
 from compiler.capture.recording.torch_trace import bytecode_seen
 from compiler.capture.shortcuts import short_code
 from compiler.capture.shortcuts.short_code import shortened
-from tests.capture.test_read_outputs import A, B, branch, item, loop, negated_branch, unbroken
+from tests.capture.test_read_outputs import LOOPS, A, B, branch, item, loop, negated_branch, unbroken
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def test_a_module_with_state_and_gradients() -> None:
     assert ours.calls == eager.calls == 3
 
 
-@pytest.mark.parametrize("function", [branch, negated_branch, loop], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [branch, negated_branch, *LOOPS], ids=lambda f: f.__name__)
 def test_it_is_short(function: Callable[..., Any]) -> None:
     (long, *_) = codes_of(function, A, B)
     short = shortened(long)

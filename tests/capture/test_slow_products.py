@@ -1,4 +1,4 @@
-"""Products that a CPU has no instructions for are foreseen, and replaced where only their values are needed."""
+"""Products that a CPU has no instructions for are predicted, and replaced where only their values are needed."""
 
 from __future__ import annotations
 

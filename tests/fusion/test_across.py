@@ -136,7 +136,7 @@ def test_parts_are_joined_in_teams_or_at_once(team_size: int) -> None:
         (lambda x: (x.square().sum(0) + 1).log().mean(), (torch.empty(65536, 256),)),
     ],
 )
-def test_few_long_rows_keep_the_device_busy_and_are_foreseen_so(
+def test_few_long_rows_keep_the_device_busy_and_are_predicted_so(
     function: Callable[..., Any], inputs: tuple[Tensor, ...]
 ) -> None:
     """A program for each row, as where rows are many, would leave most of the device idle."""

@@ -11,7 +11,7 @@ import torch
 from compiler.backend import fusionscope
 from compiler.runtime.checking.verify import relative_error
 from tests.compile_program import bytes_moved, call_interpreted, compile_program
-from tests.fusion.test_team import as_list
+from tests.fusion.test_cooperative import as_list
 
 Tensor = torch.Tensor
 

@@ -160,8 +160,6 @@ def test_the_last_of_equal_elements_and_nan_are_where_eager_has_them(first: floa
 
 def test_a_launch_waits_for_what_it_sends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words that an earlier launch left are another launch's, whatever values they hold."""
-    from compiler.runtime import triton_interpreter
-
     kept: dict[tuple[int, torch.dtype], Tensor] = {}
     zeros = torch.zeros
 
@@ -170,7 +168,7 @@ def test_a_launch_waits_for_what_it_sends_itself(monkeypatch: pytest.MonkeyPatch
 
     x = whole(2, LONG)
     (kernel,) = looking_back(lambda x: x.cumsum(-1), x).triton.values()
-    monkeypatch.setattr(triton_interpreter.torch, "zeros", the_same)
+    monkeypatch.setattr(torch, "zeros", the_same)
     for one in (x, x - 5):
         interpret(kernel, [one, out := torch.empty_like(one)])
         assert torch.equal(out, one.cumsum(-1))

@@ -14,7 +14,7 @@ from compiler.backend import fusionscope
 from compiler.runtime.checking.verify import relative_error
 from tests.fusion.test_across import CASES, Case, as_list, in_double
 from tests.fusion.test_batch import CASES as BATCHES
-from tests.fusion.test_team import CASES as TEAMS
+from tests.fusion.test_cooperative import CASES as TEAMS
 
 pytestmark = pytest.mark.gpu
 

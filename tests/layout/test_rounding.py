@@ -126,6 +126,7 @@ def test_a_convolution_that_is_exact_in_eager_stays_and_others_of_its_region_mov
     assert kept.predicted_moved_us < kept.predicted_kept_us
     assert kept.numbers["kept_error"] < LEAST_ROUNDED_ERROR < kept.numbers["moved_error"]
     assert "2e-07" in kept.message and "3e-04" in kept.message and "tf32" in kept.message
+    assert kept.message.endswith("errors are predicted")
 
 
 def test_the_knob_takes_the_faster_one() -> None:
@@ -195,7 +196,7 @@ def test_only_with_the_knob_results_are_less_exact_than_eager_s(name: str, may_r
     (choice,) = compilation.layouts
     assert choice.reason != ("layout.precision" if may_round else "layout.rounded")
     if choice.reason in ("layout.precision", "layout.rounded"):
-        assert choice.numbers["are_errors_measured"]
+        assert choice.numbers["errors"] == "measured"
     if choice.reason == "layout.rounded":
         assert LEAST_ROUNDED_ERROR < relative_error(found, exact) < 16 * TF32_UNIT
     else:

@@ -15,7 +15,7 @@ from compiler.runtime.cpp.instruction_sets import SETTING, runnable
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
-#: Operators that are compiled together: the C++ compiler's start is dear.
+#: Operators that are compiled together: the C++ compiler's start is expensive.
 TOGETHER = 48
 NAMES = sorted(database.operators())
 

@@ -16,7 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.devices import H200
-from compiler.ir.library_calls import PIECE
+from compiler.ir.library_calls import ALIGNED_ELEMENTS
 from compiler.ir.nodes import ExternNode
 from compiler.options import Options
 from compiler.padding import decide
@@ -82,7 +82,7 @@ def sizes_of_products(graph: GraphCompilation) -> set[int]:
 @pytest.mark.parametrize("function", [scores, shown, with_bias, squared])
 def test_padded_products_of_a_training_step_give_what_eager_gives(function: Callable[..., Any]) -> None:
     result, gradients, graphs = train(function)
-    assert all(size % PIECE == 0 for graph in graphs for size in sizes_of_products(graph))
+    assert all(size % ALIGNED_ELEMENTS == 0 for graph in graphs for size in sizes_of_products(graph))
     if function is scores:
         loops = graphs[1].loops
         assert loops is not None
@@ -182,7 +182,9 @@ def test_what_a_caller_gets_may_be_computed_by_rows_that_lie_apart(
     "function",
     [
         lambda x, table, bias: F.linear(x, table, bias).exp(),  # which a wider result serves as well
-        lambda x, table, bias: F.linear(x.t().contiguous().t(), table),  # rows in whole pieces, but of the wrong matrix
+        lambda x, table, bias: F.linear(
+            x.t().contiguous().t(), table
+        ),  # rows in whole vectors, but of the wrong matrix
         lambda x, table, bias: twice_the_bias(x, table, bias),
         lambda x, table, bias: torch.mm(x, table.t().contiguous()),
     ],

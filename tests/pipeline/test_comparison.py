@@ -27,11 +27,13 @@ def explored(source: str = SOURCE, **options: Any) -> rep.Report:
     return report
 
 
-def timed(report: rep.Report, low: float, median: float, high: float) -> rep.Report:
-    """The report with these quartiles of the compiled function; eager takes 1 ms always."""
+def timed(report: rep.Report, low: float, median: float, high: float, spread: float | None = None) -> rep.Report:
+    """The report with these quartiles and this spread of the compiled function; eager takes 1 ms always."""
     contestants = [
         rep.Contestant(name="eager", samples_ms=[1.0] * 5, median_ms=1.0, low_ms=0.99, high_ms=1.01),
-        rep.Contestant(name="compiled", samples_ms=[median] * 5, median_ms=median, low_ms=low, high_ms=high),
+        rep.Contestant(
+            name="compiled", samples_ms=[median] * 5, median_ms=median, low_ms=low, high_ms=high, spread_ms=spread
+        ),
     ]
     timing = rep.TimingResult(method="", device="this machine", cold_l2=False, contestants=contestants)
     return report.model_copy(update={"timing": timing})
@@ -86,6 +88,8 @@ def test_what_cannot_be_told_from_noise_is_called_so(pair: tuple[rep.Report, rep
     found = compare(timed(before, 0.4, 0.5, 0.6), timed(after, 0.45, 0.55, 0.65))
     assert figure(found, "measured", "compiled").is_noise
     assert "no measurable difference on this machine" in found.verdict
+    steady = compare(timed(before, 0.49, 0.5, 0.51, spread=0.2), timed(after, 0.59, 0.6, 0.61, spread=0.2))
+    assert figure(steady, "measured", "compiled").is_noise  # as far apart as runs of the same are
 
 
 def test_what_was_not_measured_has_no_figure(pair: tuple[rep.Report, rep.Report]) -> None:

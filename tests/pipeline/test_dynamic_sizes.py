@@ -285,3 +285,16 @@ def test_a_view_of_a_part_whose_size_is_a_formula_shares_its_memory() -> None:
         x = rnd(size, 3)
         for mine, wanted in zip(compiled(x), program(x), strict=True):
             assert torch.equal(mine, wanted) and mine.data_ptr() == wanted.data_ptr()
+
+
+def test_strides_that_are_the_larger_of_two_formulas_are_those_of_eager() -> None:
+    def program(x: Tensor) -> Tensor:
+        return torch.exp(x.diagonal(1, -2, -1).movedim(0, -1))
+
+    torch._dynamo.reset()
+    compiled = torch.compile(program, backend="fusionscope", dynamic=True)
+    for size in (5, 8):
+        x = rnd(3, size, size)
+        mine, wanted = compiled(x), program(x)
+        torch.testing.assert_close(mine, wanted)
+        assert mine.stride() == wanted.stride()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import os
+import math
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +19,7 @@ from rich.console import Console
 import compiler.compile as compiling
 import compiler.runtime.checking.judge as judging
 from compiler import pipeline
+from compiler.capture.reference import reference_run
 from compiler.codegen.rendered import RenderedKernel
 from compiler.comparison import compare
 from compiler.options import Options
@@ -32,8 +30,8 @@ from server.beside import comparison_as_markdown
 from server.printer import print_report
 from server.summary import markdown
 from server.wire.parts import SERVICE_FIELDS, Parts, as_object, split
+from tests.command_line import Ended, run_here
 
-ROOT = Path(__file__).resolve().parents[2]
 ELEMENTS = 4096
 SOURCE = f"""import torch
 N = {ELEMENTS}
@@ -240,29 +238,11 @@ def test_a_right_peer_is_raced_while_ours_is_wrong(monkeypatch: pytest.MonkeyPat
     assert report.summary.peer_ms and report.summary.compiled_ms is None and report.summary.speedup is None
 
 
-COMMAND = """
-import sys
-from tests.pipeline.test_wrong_results import broken
-from server.cli import app
-with broken(sys.argv.pop(1)):
-    app()
-"""
+def on_the_command_line(how: str, *arguments: str) -> Ended:
+    with broken(how):
+        return run_here("explore", "-", "--device", "cpu", *arguments, source=SOURCE, columns=400)
 
 
-def on_the_command_line(how: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", COMMAND, how, "explore", "-", "--device", "cpu", *arguments],
-        cwd=ROOT,
-        input=SOURCE,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-        env={**os.environ, "COLUMNS": "400", "NO_COLOR": "1"},
-    )
-
-
-@pytest.mark.timeout(240)
 def test_the_command_line_says_it_first_and_exits_with_3() -> None:
     ended = on_the_command_line("NaN")
     assert ended.returncode == 3, ended.stderr
@@ -310,6 +290,18 @@ def test_rounding_is_not_called_wrong() -> None:
         report = explored(source, timing={"enabled": False})
         assert report.error is None, report.error
         assert report.wrong_results == [] and report.status == "ok"
+
+
+def test_what_the_memory_held_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*arguments: Any) -> list[Any]:
+        sine, held = reference_run(*arguments)
+        return [sine, torch.full_like(held, math.nan)]
+
+    monkeypatch.setattr("compiler.runtime.trial.reference_run", run)
+    source = "import torch\n@torch.compile\ndef f(x):\n    return x.sin(), torch.empty_like(x)\nf(torch.randn(4096))"
+    report = explored(source, timing={"enabled": False})
+    assert report.wrong_results == [] and report.status == "ok"
+    assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-5
 
 
 NOISY = {

@@ -17,7 +17,9 @@ from compiler.compile import GraphCompilation, observed_compilations
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.replay.by_sizes import CallBySizes
+from compiler.replay.price import Times
 from compiler.replay.replayed import ReplayedCall
+from tests.replay.told_times import tell
 
 pytestmark = pytest.mark.gpu
 
@@ -232,20 +234,25 @@ def test_what_fails_while_it_is_recorded_goes_on_one_by_one(monkeypatch: pytest.
     assert replayed(others).decision.is_replayed, replayed(others).decision
 
 
-def test_it_decides_by_what_it_has_measured() -> None:
-    small, large = Layers(64, 12).cuda(), Layers(2048, 4).cuda()
-    call, seen = compiled(small, "auto")
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (Times(host_us=900.0, elapsed_us=910.0), "replay.replayed"),
+        (Times(host_us=200.0, elapsed_us=90_000.0), "replay.device_bound"),
+    ],
+    ids=["the device waits for the host", "the host waits for the device"],
+)
+def test_it_decides_by_what_it_has_measured(told: Times, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = tell(told, monkeypatch)
+    model = Layers(64, 12).cuda()
+    call, seen = compiled(model, "auto")
+    x = torch.randn(8, 64, device="cuda")
     for _ in range(CALLS):
-        call(torch.randn(8, 64, device="cuda"))
+        same(call(x), model(x))
         torch.cuda.synchronize()
-    assert replayed(seen).decision.reason == "replay.replayed", replayed(seen).decision
-    call, seen = compiled(large, "auto")
-    x = torch.randn(8192, 2048, device="cuda")
-    rounding = len(x) * torch.finfo(x.dtype).eps  # of a sum of as many numbers around one, in whichever order
-    for _ in range(CALLS):
-        same(call(x), large(x), atol=rounding)
-        torch.cuda.synchronize()
-    assert replayed(seen).decision.reason == "replay.device_bound", replayed(seen).decision
+    decision = replayed(seen).decision
+    assert (decision.reason, decision.numbers["host_us"]) == (reason, told.host_us), decision
+    assert measured and all(times.host_us > 0 and times.elapsed_us > 0 for times in measured)
 
 
 def test_halves_around_a_break_are_replayed_each() -> None:

@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
+from compiler.replay.price import Times
 from compiler.replay.replayed import WATCHED_CALLS, ReplayedCall
+from tests.replay.told_times import tell
 from tests.replay.ways_to_train import WAYS, Trained
 
 pytestmark = pytest.mark.gpu
@@ -65,7 +67,8 @@ class Deep(nn.Module):
 
 
 @pytest.mark.parametrize("choice", ["on", "auto"])
-def test_steps_are_replayed_and_equal_launches_to_the_last_bit(choice: str) -> None:
+def test_steps_are_replayed_and_equal_launches_to_the_last_bit(choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tell(Times(host_us=900.0, elapsed_us=910.0), monkeypatch)
     models = [Deep().cuda() for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
     seen: list[GraphCompilation] = []

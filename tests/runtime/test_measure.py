@@ -20,9 +20,9 @@ from compiler.runtime.timing.measure import (
     measure,
     measure_each,
     order_of_round,
-    percentile,
     take_samples,
 )
+from compiler.runtime.timing.noise import percentile
 from compiler.runtime.timing.stopwatch import Call, HostStopwatch
 
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""The model of the device foresees a kernel as the tile plans make it, and knows when a GPU would be idle."""
+"""The model of the device predicts a kernel as the tile plans make it, and knows when a GPU would be idle."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def layouts_of(compilation: GraphCompilation) -> dict[str, Layout]:
     return compilation.schedule.graph.buffers
 
 
-def foreseen(group: Group, layouts: dict[str, Layout]) -> tuple[Work, Shape]:
+def predicted(group: Group, layouts: dict[str, Layout]) -> tuple[Work, Shape]:
     traffic = traffic_of(group, layouts)
     shape = shape_of(group, traffic, layouts, H200)
     return work_of(group, traffic, layouts, shape.passes, shape.across), shape
@@ -65,11 +65,11 @@ SHAPES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_programs_and_threads_are_foreseen_as_the_tile_plan_makes_them(name: str) -> None:
+def test_programs_and_threads_are_predicted_as_the_tile_plan_makes_them(name: str) -> None:
     function, inputs = SHAPES[name]
     group, layouts = only_group(function, *inputs)
     plan = plan_tile(group, {name: layout.dtype for name, layout in layouts.items()}, H200)
-    _, shape = foreseen(group, layouts)
+    _, shape = predicted(group, layouts)
     assert shape.programs == hint(plan.grid)
     assert shape.threads == 32 * plan.num_warps
     assert shape.is_split == (plan.kind == "split")
@@ -77,21 +77,21 @@ def test_programs_and_threads_are_foreseen_as_the_tile_plan_makes_them(name: str
 
 def test_passes_that_find_nothing_in_registers_read_again() -> None:
     group, layouts = only_group(softmax, torch.empty(64, 50000))
-    one_after_another = replace(group, single_pass=frozenset(), in_teams=False)
+    one_after_another = replace(group, single_pass=frozenset(), is_cooperative=False)
     in_one = replace(one_after_another, single_pass=frozenset(relative_members(one_after_another, layouts)))
-    for way, passes in ((one_after_another, 3), (in_one, 2), (replace(in_one, in_teams=True), 1)):
-        work, shape = foreseen(way, layouts)
+    for strategy, passes in ((one_after_another, 3), (in_one, 2), (replace(in_one, is_cooperative=True), 1)):
+        work, shape = predicted(strategy, layouts)
         assert len(shape.passes) == passes
         assert work.again == (passes - 1) * 64 * 50000 * 4
     group, layouts = only_group(softmax, torch.empty(64, 1000))
-    work, shape = foreseen(group, layouts)
+    work, shape = predicted(group, layouts)
     assert len(shape.passes) == 1
     assert work.again == 0
 
 
 def test_gaps_between_neighbours_move_whole_sectors() -> None:
     group, layouts = only_group(lambda x: x[:, ::8] + 1, torch.empty(512, 4096))
-    work, _ = foreseen(group, layouts)
+    work, _ = predicted(group, layouts)
     assert work.read == pytest.approx(512 * 4096 * 4, rel=0.01)
     assert work.written == 512 * 512 * 4
 
@@ -99,11 +99,11 @@ def test_gaps_between_neighbours_move_whole_sectors() -> None:
 def test_random_places_move_whole_granules_but_no_more_than_the_table() -> None:
     few = torch.randint(0, 1 << 22, (1024,))
     group, layouts = only_group(lambda table, places: table[places] + 1, torch.empty(1 << 22), few)
-    work, _ = foreseen(group, layouts)
+    work, _ = predicted(group, layouts)
     assert 1024 * 100 < work.read < 1024 * (128 + 8) + 1
     many = torch.randint(0, 1 << 10, (1 << 18,))
     group, layouts = only_group(lambda table, places: table[places] + 1, torch.empty(1 << 10), many)
-    work, _ = foreseen(group, layouts)
+    work, _ = predicted(group, layouts)
     assert work.read == pytest.approx((1 << 18) * 8 + (1 << 10) * 4, rel=0.01)
 
 
@@ -181,3 +181,28 @@ def test_steps_that_depend_on_quotients_of_sizes_have_a_cost() -> None:
         return pairs[..., 0] * pairs[..., 1].sin()
 
     assert compile_program(halves, torch.randn(4, 6), dynamic=True).groups
+
+
+def softmaxes(x: Tensor) -> Tensor:
+    for _ in range(3):
+        x = torch.softmax(x * 1.01 + 1, -1)
+    return x
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90"])
+def test_what_each_pass_computes_again_is_priced(target: str) -> None:
+    """Rows that nothing keeps: softmaxes in a row would be computed anew for each pass over the last of them."""
+    compilation = compile_program(softmaxes, torch.empty(2048, 30000), target=target, dynamic=True)
+    refused = [d for d in compilation.schedule.decisions if d.reason == "profit.slower"]  # type: ignore[union-attr]
+    assert len(compilation.groups) > 1
+    assert any(d.verdict.numbers["operations_fused"] > d.verdict.numbers["operations_apart"] for d in refused)
+
+
+def test_rows_of_open_sizes_are_kept_by_a_cpu_and_priced_so() -> None:
+    compilation = compile_program(softmaxes, torch.empty(2048, 512), target="cpu", dynamic=True)
+    (group,) = compilation.groups
+    (kernel,) = compilation.cpp.values()
+    assert kernel.source.count("fs::exp(") == 2 * 3, "the vector loop and what is left over, of each softmax"
+    fixed, layouts = only_group(softmaxes, torch.empty(2048, 512))
+    cpu = cpu_device(2)
+    assert group_cost(group, layouts_of(compilation), cpu).operations == group_cost(fixed, layouts, cpu).operations

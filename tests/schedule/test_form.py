@@ -107,10 +107,10 @@ def test_layers_of_other_sizes_dtypes_or_strides_have_not(other: Tensor) -> None
 def test_another_way_to_run_it_is_another_form() -> None:
     group, _, layouts = groups_of(torch.empty(64, 50000), torch.empty(64, 50000))
     names = [member.name for member in group.members]
-    ways = [
-        replace(group, stored=stored, single_pass=single, in_teams=in_teams)
+    strategies = [
+        replace(group, stored=stored, single_pass=single, is_cooperative=is_cooperative)
         for stored in (group.stored, group.stored | {names[0]})
         for single in (frozenset[str](), frozenset(names[1:2]))
-        for in_teams in (False, True)
+        for is_cooperative in (False, True)
     ]
-    assert len({form_of(way, layouts) for way in ways}) == len(ways)
+    assert len({form_of(one, layouts) for one in strategies}) == len(strategies)

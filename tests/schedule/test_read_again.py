@@ -1,4 +1,4 @@
-"""What passes by the cache, at the sizes of real use, on an H200: nothing is computed."""
+"""What is evicted first from the cache, at the sizes of real use, on an H200: nothing is computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.fusion.count import schedules_of
 from bench.fusion.program import Input, Program, tensor, weight
 from compiler.codegen.rendered import RenderedKernel
 
-PASSING_BY = "evict_first"
+EVICT_FIRST = "evict_first"
 
 
 def kernels_of(function: Callable[..., Any], *inputs: Input) -> list[RenderedKernel]:
@@ -25,15 +25,15 @@ def normalised(x: Tensor) -> Tensor:
     return x / x.square().sum().sqrt()
 
 
-def test_what_nobody_reads_again_passes_by_the_cache() -> None:
+def test_what_nobody_reads_again_is_evicted_first() -> None:
     (alone,) = kernels_of(lambda x: x.square().sum(), tensor("8192 4096"))
-    assert PASSING_BY in alone.source
-    assert all(PASSING_BY not in kernel.source for kernel in kernels_of(normalised, tensor("8192 4096")))
+    assert EVICT_FIRST in alone.source
+    assert all(EVICT_FIRST not in kernel.source for kernel in kernels_of(normalised, tensor("8192 4096")))
 
 
-def test_held_columns_pass_by_the_cache() -> None:
+def test_held_columns_are_evicted_first() -> None:
     (kernel,) = kernels_of(lambda x: torch.std_mean(x, 1), tensor("128 512 256"))
-    assert PASSING_BY in kernel.source
+    assert EVICT_FIRST in kernel.source
 
 
 def test_what_a_backward_graph_reads_stays_in_the_cache() -> None:
@@ -42,4 +42,4 @@ def test_what_a_backward_graph_reads_stays_in_the_cache() -> None:
 
     forward, _ = schedules_of(Program("", loss, (weight("4096 4096"), tensor("4096 4096"))))
     forward.generate(True)
-    assert all(PASSING_BY not in kernel.source for kernel in forward.triton.values())
+    assert all(EVICT_FIRST not in kernel.source for kernel in forward.triton.values())

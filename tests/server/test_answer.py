@@ -163,7 +163,8 @@ def test_the_findings_are_written_as_asked(outputs: dict[str, tuple[int, str]]) 
 
 def test_how_they_exit(outputs: dict[str, tuple[int, str]]) -> None:
     assert outputs["met"][0] == 0 and "no-breaks: No graph breaks." in outputs["met"][1]
-    assert outputs["diff"][0] == 0 and "bytes" in outputs["diff"][1]
+    code, told = outputs["diff"]
+    assert code == 0 and "bytes" in told and told.startswith("before.json, then model.py")
     assert outputs["no report"][0] == 2
 
 

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from compiler.report import Report
 from server.cli import app
+from tests.command_line import run_here
 from tests.server import programs
-from tests.server.conftest import eventually
+from tests.server.conftest import TWO_KERNELS, eventually
 
 ROOT = Path(__file__).parents[2]
 WITH_PROGRAMS = (
@@ -48,26 +49,28 @@ def test_json_is_all_that_reaches_stdout() -> None:
     assert "from below" in ended.stderr
 
 
+@pytest.fixture
+def with_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs in the compiler's place in this process."""
+    monkeypatch.setitem(sys.modules, "compiler.pipeline", programs)
+
+
+@pytest.mark.usefixtures("with_programs")
 def test_an_exploration_has_a_minute_unless_told_otherwise() -> None:
     source = "verdict = options.max_seconds"
-    told = [_run("explore", "-", "--json", *more, source=source) for more in ((), ("--max-seconds", "7"))]
+    told = [run_here("explore", "-", "--json", *more, source=source) for more in ((), ("--max-seconds", "7"))]
     verdicts = [json.loads(ended.stdout)["summary"]["verdict"] for ended in told]
     assert verdicts == ["60.0", "7.0"]
 
 
+@pytest.mark.usefixtures("with_programs")
 def test_a_failed_snippet_exits_with_1_and_shows_the_line(tmp_path: Path) -> None:
     file = tmp_path / "snippet.py"
     file.write_text("x = 1\ny = x / 0\n")
-    ended = _run("explore", str(file))
+    ended = run_here("explore", str(file))
     assert ended.returncode == 1
     assert "ZeroDivisionError at line 2: division by zero" in ended.stdout
     assert "y = x / 0" in ended.stdout
-
-
-@pytest.fixture
-def with_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs in the compiler's place in this process, for what is said before anything is compiled."""
-    monkeypatch.setitem(sys.modules, "compiler.pipeline", programs)
 
 
 @pytest.mark.parametrize(
@@ -82,15 +85,9 @@ def test_wrong_use_exits_with_2_and_says_why(arguments: tuple[str, ...]) -> None
     assert "Traceback" not in ended.stderr
 
 
-def test_an_invalid_setting_is_named() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "server.cli", "serve"],
-        cwd=ROOT,
-        env={**os.environ, "FUSIONSCOPE_QUEUE_LIMIT": "many"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_an_invalid_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUSIONSCOPE_QUEUE_LIMIT", "many")
+    ended = run_here("serve")
     assert ended.returncode == 2
     assert "queue_limit" in ended.stderr
 
@@ -134,16 +131,21 @@ def test_help_is_there_for_every_command(command: str) -> None:
 def test_why_prints_the_answer_for_two_nodes(tmp_path: Path) -> None:
     file = tmp_path / "reversed.py"
     file.write_text((ROOT / "tests" / "snippets" / "18_reverse_read.py").read_text())
-    command = [sys.executable, "-m", "server.cli", "explore", str(file), "--device", "cpu", "--why"]
-
-    def asked(pair: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-        return subprocess.run([*command, pair], cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
-
-    ended = asked("sum_1,mul")
+    ended = run_here("explore", str(file), "--device", "cpu", "--why", "sum_1,mul", columns=200)
     assert ended.returncode == 0, ended.stderr
     assert "index.reversed" in ended.stdout and "It would fuse if `mul` read `sum_1` forwards" in ended.stdout
-    assert asked("sum_1").returncode == 2
+    assert run_here("explore", str(file), "--device", "cpu", "--why", "sum_1").returncode == 2
+
+
+def test_what_if_is_printed_beside_what_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "snippet.py"
+    file.write_text(TWO_KERNELS)
+    options = ["--forbid", "relu,sum_1", "--force", "sum_1,mul", "--rule-off", "batch", "--largest-group", "8"]
+    ended = run_here("explore", str(file), "--device", "cpu", *options, columns=200)
+    assert ended.returncode == 0, ended.stderr
+    assert "what if force sum_1 and mul: refused; " in ended.stdout and "backwards" in ended.stdout
+    assert "what if forbid relu and sum_1: done" in ended.stdout
+    assert "predicted for NVIDIA H200" in ended.stdout and "generated kernels became" in ended.stdout
 
 
 SIZES = "import torch\nN = 8\ndef f(x):\n    return x.exp().sum(-1)\nf(torch.randn(4, N))\n"

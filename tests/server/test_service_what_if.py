@@ -1,19 +1,13 @@
-"""What if, over the API and on the command line: the new exploration is linked to the first and stands beside it."""
+"""What if, over the API: the new exploration is linked to the first and stands beside it."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from tests.server.conftest import TWO_KERNELS, Service
+from tests.server.conftest import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ROOT = Path(__file__).parents[2]
 API = "/api/v1/explorations"
 
 
@@ -61,16 +55,3 @@ async def test_any_two_explorations_are_compared(service: Service) -> None:
     seeded = await service.explore("verdict = 'a'", seed=5)
     beside = await service.client.get(f"{API}/{seeded['id']}/comparison", params={"with": one["id"]})
     assert [change["name"] for change in beside.json()["options"]] == ["seed"]
-
-
-async def test_the_command_line_prints_both_beside_each_other(tmp_path: Path) -> None:
-    file = tmp_path / "snippet.py"
-    file.write_text(TWO_KERNELS)
-    command = [sys.executable, "-m", "server.cli", "explore", str(file), "--device", "cpu"]
-    options = ["--forbid", "relu,sum_1", "--force", "sum_1,mul", "--rule-off", "batch", "--largest-group", "8"]
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-    ended = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
-    assert ended.returncode == 0, ended.stderr
-    assert "what if force sum_1 and mul: refused; " in ended.stdout and "backwards" in ended.stdout
-    assert "what if forbid relu and sum_1: done" in ended.stdout
-    assert "predicted for NVIDIA H200" in ended.stdout and "generated kernels became" in ended.stdout

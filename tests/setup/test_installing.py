@@ -129,6 +129,14 @@ def test_what_is_installed_is_what_the_locks_name() -> None:
     assert installed == expected
 
 
+@pytest.mark.parametrize(("name", "tried"), [("torch", set(RELEASES)), ("triton", set(RELEASES.values()))])
+def test_pip_takes_only_releases_that_were_tried(name: str, tried: set[str]) -> None:
+    wanted = map(Requirement, tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
+    bounds = next(requirement.specifier for requirement in wanted if requirement.name == name)
+    releases = [f"{major}.{minor}" for major in range(6) for minor in range(50)]
+    assert {release for release in releases if bounds.contains(f"{release}.1")} == tried
+
+
 def test_what_is_locked_runs_on_the_oldest_python() -> None:
     """Also where this Python is a later one: pip would refuse the whole lock on the oldest."""
     oldest = "3.11.0"

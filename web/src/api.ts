@@ -218,6 +218,14 @@ export class ServiceError extends Error {
   }
 }
 
+const OTHER_NOT_THERE = "The exploration to compare with is not there. It may have been removed, or its link may be cut short.";
+
+/** Why there is nothing to compare with, for a reader: the API's own words are for programs. */
+export function whyNothingBeside(error: unknown): string {
+  if (error instanceof ServiceError && error.status === 404) return OTHER_NOT_THERE;
+  return error instanceof Error ? error.message : String(error);
+}
+
 async function call<Answer>(path: string, init?: RequestInit): Promise<Answer> {
   let response: Response;
   try {

@@ -5,6 +5,7 @@ import { isEmbedded, ONLY_TO_READ } from "./embed";
 import { fieldsFrom, options } from "./options";
 import { begunAgain, withParts } from "./parts";
 import { type Report, REPORT_VERSION } from "./report";
+import { breathe } from "./slices";
 import * as state from "./state";
 import { lookAt, viewQuery } from "./view";
 import { remember } from "./visits";
@@ -77,6 +78,9 @@ export async function open(id: string, query: string | null = null): Promise<voi
     if (mine !== turn) return;
     state.source.value = stored.source;
     options.value = fieldsFrom(stored.options);
+    // The editor takes in a long snippet, then the panes take in the report.
+    await breathe();
+    if (mine !== turn) return;
     if (stored.version !== REPORT_VERSION) fail(new Error(OTHER_VERSION));
     else follow(stored, mine, "from now on");
   } catch (error) {
@@ -172,6 +176,7 @@ function follow(first: Report, mine: number, from: "from the start" | "from now 
     started: (limit) =>
       batch(() => {
         state.queuePosition.value = null;
+        state.stageSince.value = performance.now();
         // Whoever comes while it runs does not know when it began.
         state.time.value = { since: from === "from the start" ? performance.now() : null, limit };
       }),

@@ -81,7 +81,7 @@ export function parseInputs(text: string): InputSpec[] {
     .filter(Boolean)
     .map((part) => {
       const match = /^(\(\)|\d+(?:\s*[x×*]\s*\d+)*)(?:\s+(\w+))?$/i.exec(part);
-      if (!match) throw new Error(`Cannot read the input “${part}”: write sizes and a dtype, such as 1024x1024 f32`);
+      if (!match) throw new Error(`“${part}” is not an input: write sizes and a dtype, such as 1024x1024 f32`);
       const [, sizes = "", dtype = "float32"] = match;
       const shape = sizes === "()" ? [] : sizes.split(/\s*[x×*]\s*/i).map(Number);
       return { shape, dtype: LONG_DTYPES[dtype] ?? dtype };

@@ -12,7 +12,7 @@ export function parseSweep(text: string): SweepRequest | null {
   const end = text.lastIndexOf("=");
   const values = text.slice(end + 1).split(/[\s,;]+/).filter(Boolean);
   if (end <= 0 || values.length < 2 || !values.every((value) => /^\d+$/.test(value))) {
-    throw new Error(`Cannot read the sweep “${text.trim()}”: write a size and two or more numbers, such as N = 256, 1024, 4096`);
+    throw new Error(`“${text.trim()}” is not a list of sizes: write a size and two or more numbers, such as N = 256, 1024, 4096`);
   }
   return { name: text.slice(0, end).trim(), values: values.map(Number) };
 }

@@ -1,6 +1,6 @@
 /** "What if": the exploration on screen once more, with options that ask for other decisions. */
 import { effect } from "@preact/signals";
-import { type ExplorationRequest, getComparison } from "./api";
+import { type ExplorationRequest, getComparison, whyNothingBeside } from "./api";
 import { explore } from "./explore";
 import type { Report, WhatIf } from "./report";
 import { beside, comparedWith, problem, report } from "./state";
@@ -72,7 +72,7 @@ export function installComparison(): void {
       (found) => {
         if (report.peek()?.id === found.after && (comparedWith.peek() ?? shown.based_on) === found.before) beside.value = found;
       },
-      (error: Error) => (problem.value = error.message),
+      (error: unknown) => (problem.value = whyNothingBeside(error)),
     );
   });
 }

@@ -9,11 +9,9 @@ export function wrongOf({ wrong_results }: Pick<Report, "wrong_results">, contes
 
 export const isWrong = (report: Pick<Report, "wrong_results">): boolean => wrongOf(report, "compiled").length > 0;
 
-/** What stands under the times in the answer bar. */
-export function timeLabel(report: Report, isNoise: boolean): string {
+/** What stands under the times in the answer bar; whether they differ is in the verdict below. */
+export function timeLabel(report: Report): string {
   const { peer_ms } = report.summary;
   const peer = wrongOf(report, "peer").length > 0 ? "the peer's result is wrong" : peer_ms === null ? null : `peer ${milliseconds(peer_ms)}`;
-  return [isWrong(report) ? "eager; a wrong result has no time" : "eager → compiled", peer, isNoise ? "no measurable difference" : null]
-    .filter((part) => part !== null)
-    .join(", ");
+  return [isWrong(report) ? "eager; a wrong result has no time" : "eager → compiled", peer].filter((part) => part !== null).join(", ");
 }

@@ -1,4 +1,4 @@
-"""The kinds of graph breaks: a closed list, each with what it means and what keeps the graph whole.
+"""The closed list of kinds of graph breaks: what each means, and what keeps the graph whole.
 
 Dynamo has about five hundred names for what it cannot trace, which change from release to release. A reader needs the
 few causes behind them. `kind_of_break` finds the cause by words of Dynamo's name, or failing that of its explanation;
@@ -28,8 +28,10 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
     BreakKind(
         id="explicit",
         title="a break that was asked for",
-        sentence="The code calls torch._dynamo.graph_break() or torch._dynamo.skip_frame().",
-        remedy="Take the call out where the break is no longer wanted.",
+        sentence="The code calls torch._dynamo.graph_break() or torch._dynamo.skip_frame(), or a function of PyTorch "
+        "that does, such as the step() of an optimizer.",
+        remedy="Take the call out where the break is no longer wanted, or call such a function of PyTorch outside the "
+        "compiled function.",
         words=r"torch\._dynamo\.(graph_break|skip_frame|step_unsupported)|ComptimeContext|Forced graph break",
     ),
     BreakKind(
@@ -167,7 +169,7 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
     ),
     BreakKind(
         id="c_function",
-        title="a function that is not Python",
+        title="a function in C, or one that is passed over",
         sentence="The code calls a function written in C or C++, or one that Dynamo is told to pass over.",
         remedy="Use the PyTorch or plain Python equivalent, call it outside the compiled function, or wrap it with "
         "torch.library.custom_op.",

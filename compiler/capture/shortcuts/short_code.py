@@ -1,4 +1,4 @@
-"""Dynamo's code between a branch that breaks a function and what goes on after it, without the lists in between.
+"""Shorten Dynamo's bytecode between a branch that breaks a function and its continuation.
 
 Dynamo packs what the rest of the function wants into lists of lists, takes those apart again behind the branch, and
 calls the rest with a tuple of it: some seventy instructions, while the GPU waits for the host. All that they do is
@@ -38,6 +38,7 @@ from compiler.capture.shortcuts.read_outputs import LOADS, is_outputs
 
 #: Without Dynamo's cache, which would keep code alive that nobody calls any more.
 _instructions_of: Any = inspect.unwrap(_cached_cleaned_instructions)
+_SUBSCRIPT = create_binary_subscr()
 _NOTHING = frozenset({"NOP", "CACHE", "EXTENDED_ARG", "PRECALL", "TO_BOOL", "NOT_TAKEN"})
 
 
@@ -137,7 +138,7 @@ class _State:
         elif name == "LIST_EXTEND":
             more = _sequence(self.pop())
             _sequence(self.stack[self.at(count)], is_changed=True).items.extend(more.items)
-        elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and one.argrepr == "[]"):
+        elif name == _SUBSCRIPT.opname and one.arg == _SUBSCRIPT.arg:
             self.stack.append(self.element(*self.take(2)))
         elif name == "STORE_SUBSCR":
             value, of, place = self.take(3)

@@ -1,10 +1,10 @@
-"""Values of one pass that the later ones read instead of computing them again, and where they stand meanwhile.
+"""Values of one pass that later passes read from an array instead of computing them again.
 
     softmax:  exp = exp(x - amax);  div_ptr[...] = exp;  sum += exp        into the output's own row,
               exp = div_ptr[...];   div_ptr[...] = exp / sum               where the result takes its place
 
 Kept are the costly ones (an exponential): in the row of an output of their type that is made of them last, and else in
-an array of the thread. Either has to stay in the cache.
+an array of the thread, on the heap where sizes are open. Either has to stay in the cache, by the first call's sizes.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Collection
 
 from compiler.ir.functions import cost_of
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM
+from compiler.ir.size import hint
+from compiler.schedule.cost.shape import KEPT_COST, KEPT_IN_ARRAYS
 from compiler.schedule.program.program import Program, Section, Statement, closure
 
-#: Cost of what is worth keeping; see `OpInfo.cost`.
-KEPT_COST = 8
-#: Bytes of a row that may be kept in arrays: half of a small first-level cache and less; and in an output: with as much
-#: that is read, it fits into the second-level cache of a server.
-KEPT_IN_ARRAYS, KEPT_IN_OUTPUT = 1 << 16, 1 << 19
+#: Bytes of a row that may be kept in an output: with as much that is read, it fits into the second-level cache of a
+#: server.
+KEPT_IN_OUTPUT = 1 << 19
 
 
 def kept_values(
@@ -28,9 +28,7 @@ def kept_values(
     """By statement, the store in whose place its value is kept, None for an array. Outputs of `written_over` share
     their memory with something else; without `has_arrays` (one row for several threads, a block of several `columns`)
     there are outputs alone."""
-    numel = program.space.reduction_numel
-    if not isinstance(numel, int):
-        return {}
+    numel = hint(program.space.reduction_numel)
     kept: dict[int, Statement | None] = {}
     passes = [section for section in program.sections if section.level == "r"]
     for number, last in _needed_again(passes).items():
@@ -67,7 +65,9 @@ def _can_hold(store: Statement, value: Statement, program: Program, written_over
         return False
     loops = [dim for dim in (*program.space.x, *program.space.r) if dim.size != 1]
     by_number = {s.number: s for s in program.statements}
-    return all(store.index.stride(dim) for dim in loops) and value.number in closure(store.operands, by_number)
+    return all(store.index.stride(dim) not in (None, 0) for dim in loops) and value.number in closure(
+        store.operands, by_number
+    )
 
 
 def cost(statement: Statement) -> int:

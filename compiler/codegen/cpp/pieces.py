@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from compiler.ir.choices import known_values
 from compiler.ir.index import Dim, FloorDiv, Index, Mod
+from compiler.ir.index_formulas import formula_of_step
 from compiler.ir.ops import RANDOM
-from compiler.ir.places import formula_of_step
 from compiler.schedule.program.program import EFFECTS, Statement, closure
 from compiler.schedule.program.statements import without_known_conditions
 

@@ -1,4 +1,4 @@
-"""Logarithms of numbers that are no smaller than the smallest normal one, whatever the data: a shorter form.
+"""A faster logarithm of numbers that are known to be normal, whatever the data.
 
     log(exp(x) / total + 1e-9)          at least 1e-9, or NaN         log_of_normal(...)
     log(clamp(x, min=1e-8))             at least 1e-8, or NaN         log_of_normal(...)
@@ -51,14 +51,14 @@ _KEEP_SIGNS = frozenset("add mul truediv reciprocal minimum maximum sqrt".split(
 _REDUCTIONS_THAT_DO = ("sum", "prod", "min", "max")
 
 
-def with_short_logarithms(statements: list[Statement]) -> list[Statement]:
-    """The statements with the shorter form where it may stand; each keeps its number."""
+def with_fast_logarithms(statements: list[Statement]) -> list[Statement]:
+    """The statements with the faster form where it may stand; each keeps its number."""
     logs = {s.number: s.operands[0] for s in statements if s.op == "log" and s.dtype == torch.float32}
     if not logs:
         return statements
     found = _Bounds({s.number: s for s in statements})
-    short = {number for number, operand in logs.items() if found.is_normal(operand)}
-    return [replace(s, op=LOG) if s.number in short else s for s in statements]
+    fast = {number for number, operand in logs.items() if found.is_normal(operand)}
+    return [replace(s, op=LOG) if s.number in fast else s for s in statements]
 
 
 class _Bounds:

@@ -1,19 +1,19 @@
-"""What stands above the kernels of a module: imports, and the helpers that they call."""
+"""The head of a Triton module: imports, and the helpers that its kernels call."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
+from compiler.codegen.triton.fast_math import HELPERS as FAST_MATH
 from compiler.codegen.triton.float8 import CAPABILITY, FLOAT8_HELPERS
 from compiler.codegen.triton.functions import function_texts
 from compiler.codegen.triton.helpers import HELPERS
 from compiler.codegen.triton.logarithms import HELPERS as LOGARITHMS
 from compiler.codegen.triton.look_back import HELPERS as LOOK_BACK
-from compiler.codegen.triton.parts import HELPERS as TEAM_HELPERS
 from compiler.codegen.triton.random import HELPERS as RANDOM_HELPERS
 from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
-from compiler.codegen.triton.short_forms import HELPERS as SHORT_FORMS
+from compiler.codegen.triton.shared_rows import HELPERS as SHARED_ROW_HELPERS
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.states import HELPERS as STATE_HELPERS
 from compiler.ir.float8 import FLOAT8
@@ -30,8 +30,8 @@ def module_head(printers: Sequence[StatementPrinter]) -> str:
     functions = {function: None for printer in printers for function in printer.functions}
     texts = function_texts(functions, helpers)
     known_helpers = {
-        **HELPERS, **STATE_HELPERS, **TEAM_HELPERS, **LOOK_BACK, **CLUSTER_HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS,
-        **RANDOM_HELPERS, **SHORT_FORMS, **LOGARITHMS,
+        **HELPERS, **STATE_HELPERS, **SHARED_ROW_HELPERS, **LOOK_BACK, **CLUSTER_HELPERS, **SCAN_HELPERS,
+        **FLOAT8_HELPERS, **RANDOM_HELPERS, **FAST_MATH, **LOGARITHMS,
     }  # fmt: skip
     texts = [*(known_helpers[name] for name in known_helpers if name in helpers), *texts]
     imports = _IMPORTS if helpers.isdisjoint(form.name for form in FLOAT8.values()) else _IMPORTS + CAPABILITY

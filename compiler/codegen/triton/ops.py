@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 
 from compiler.codegen.operators import ARITHMETIC, COMPARISONS
+from compiler.codegen.triton.fast_math import HELPERS as FAST_MATH
 from compiler.codegen.triton.logarithms import HELPERS as LOGARITHMS
 from compiler.codegen.triton.random import REACHES
-from compiler.codegen.triton.short_forms import HELPERS as SHORT_FORMS
 from compiler.ir.ops import NAMED, compute_dtype
 
 #: Names of dtypes in Triton.
@@ -136,7 +136,7 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
     dtype = first.dtype
     if op in NAMED:
         return f"{function_name(op, dtype)}({', '.join(operand.tensor for operand in operands)})"
-    if op in SHORT_FORMS or op in LOGARITHMS:
+    if op in FAST_MATH or op in LOGARITHMS:
         return _call(op, operands, helpers)
     if op in REACHES.values():
         helpers.add(op)

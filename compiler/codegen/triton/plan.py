@@ -69,8 +69,8 @@ class Plan:
     teams of `team_size` if that is not 0; `slices` times as many, if each takes only a slice of these rows. The
     `parts` of a `split` plan are its blocks of rows. Loops over what is loaded keep the loads of `stages` blocks
     under way, in shared memory, if that is more than one. A thread should do with `most_registers`, if that is not
-    0, so that one more program runs at the same time. What it reads `passes_by` the cache, which keeps what others
-    left there, but for what is `read_again` after it."""
+    0, so that one more program runs at the same time. What it reads is evicted first
+    if it `evicts_first`, so that the cache keeps what others left there, except what is `read_again` after it."""
 
     kind: Kind
     program: Program = field(hash=False)
@@ -83,7 +83,7 @@ class Plan:
     team_size: int = 0
     stages: int = 1
     is_cluster: bool = False
-    passes_by: bool = False
+    evicts_first: bool = False
     most_registers: int = 0
     read_again: frozenset[str] = frozenset()
 

@@ -15,11 +15,11 @@ from compiler.codegen.triton.interleaved import interleaved_stores, store_of_row
 from compiler.codegen.triton.look_back import LookBack
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.order import loads_first
-from compiler.codegen.triton.parts import COUNTERS_OF_WORDS, RowParts, draw_with_launch
 from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.random import SUFFIXES
 from compiler.codegen.triton.reducing import Reductions
 from compiler.codegen.triton.scanning import Scans
+from compiler.codegen.triton.shared_rows import COUNTERS_OF_WORDS, SharedRows, draw_with_launch
 from compiler.codegen.triton.slices import RowSlices, plan_of_rows
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.states import States
@@ -44,10 +44,10 @@ class KernelPrinter:
         self.gathering = Gathering(plan, self.printer, self.writer, self.reductions.kind_of)
         self.states = States(self.printer, self.writer, self.reductions.filled, plan.share)
         self.scans = Scans(plan, self.printer, self.writer)
-        self.parts = RowParts(self)
+        self.shared_rows = SharedRows(self)
         self.look_back = LookBack(plan, self.printer, self.writer, self.scans) if plan.kind == "look_back" else None
         if plan.kind == "split" and plan.parts:
-            self.gathering.come_after(self.parts.workspace[1], known(plan.axes[0].blocks))
+            self.gathering.come_after(self.shared_rows.workspace[1], known(plan.axes[0].blocks))
         self.slices = RowSlices(self, KernelPrinter(plan_of_rows(plan))) if plan.slices > 1 else None
         self.is_wide = plan.needs_wide_offsets
 
@@ -75,11 +75,11 @@ class KernelPrinter:
             config["maxnreg"] = plan.most_registers
         if plan.kind == "split":
             counters = known(plan.axes[0].blocks)
-            config |= {"workspace_bytes": self.parts.workspace[1], "counters": counters, "splits": plan.splits}
+            config |= {"workspace_bytes": self.shared_rows.workspace[1], "counters": counters, "splits": plan.splits}
         if plan.is_cluster:
             config |= {"team": plan.splits, "cluster": plan.splits}
         elif plan.kind == "team":
-            counters, size = self.parts.counters_of_teams, self.parts.workspace[1]
+            counters, size = self.shared_rows.counters_of_teams, self.shared_rows.workspace[1]
             config |= {"workspace_bytes": size, "counters": counters, "team": plan.splits, "waits": 1}
         if self.look_back is not None:
             config |= {"workspace_bytes": self.look_back.workspace_bytes, "counters": COUNTERS_OF_WORDS}
@@ -108,9 +108,9 @@ class KernelPrinter:
         """Fill the writer."""
         self._indices()
         if self.plan.kind == "split":
-            self.parts.split_sections()
+            self.shared_rows.split_sections()
         elif self.plan.kind == "team":
-            self.parts.team_sections()
+            self.shared_rows.cooperative_sections()
         elif self.plan.takes_rows_in_turn:
             self._rows_of_a_part()
         else:
@@ -152,7 +152,7 @@ class KernelPrinter:
             if self.look_back is not None:
                 draw_with_launch(self.writer, known(self.plan.grid))
             if self.plan.kind == "team":
-                self.parts.draw_place()
+                self.shared_rows.draw_place()
             if self.plan.kind != "split":
                 place = place.replace(self.place, "place")
             if self.look_back is not None or (self.plan.kind == "split" and not outer[0].is_scalar):

@@ -26,10 +26,10 @@ import torch
 
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel, TileDescriptor
+from compiler.codegen.triton.fast_math import fast_program
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.plan import Axis, Plan
-from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.devices import Device
@@ -62,7 +62,7 @@ def render_tiles(
 ) -> RenderedKernel:
     """The kernel of `product` by this tile; with so many multiprocessors for its programs, quick to compile where that
     costs nothing."""
-    return _ProductPrinter(product, short_program(product, storage), tile, multiprocessors).kernel()
+    return _ProductPrinter(product, fast_program(product, storage), tile, multiprocessors).kernel()
 
 
 class _OperandPrinter(StatementPrinter):
@@ -292,8 +292,8 @@ class _ProductPrinter:
             "k_start" if axis is self.inner else f"{axis.name}_block * {axis.block_name}" for axis in axes
         )
         # What is multiplied from the left has rows first, what is from the right k.
-        is_turned = (axes[0] is self.inner) == (printer is self.left)
-        text = f"{_descriptor(factor.buffer)}.load([{places}])" + (".T" if is_turned else "")
+        is_transposed = (axes[0] is self.inner) == (printer is self.left)
+        text = f"{_descriptor(factor.buffer)}.load([{places}])" + (".T" if is_transposed else "")
         self.writer.line(f"{factor.target} = {text}", factor.nodes)
         return factor.target
 

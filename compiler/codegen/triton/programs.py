@@ -1,10 +1,10 @@
-"""How large programs are, where not their memory but their number, or their waiting for each other, tells the time."""
+"""The size of programs where their number or their synchronisation decides the time, not memory."""
 
 from __future__ import annotations
 
 from compiler.codegen.triton.lengths import is_hidden_by_memory, length_along_rows
 from compiler.codegen.triton.plan import next_power_of_two
-from compiler.codegen.triton.vectors import PIECE, moves_of
+from compiler.codegen.triton.vectors import VECTOR_BYTES, moves_of
 from compiler.codegen.triton.walk import accesses_of
 from compiler.devices import WARP, Device
 from compiler.ir.index import Index
@@ -92,7 +92,7 @@ def is_long_work(program: Program, itemsize: int, device: Device) -> bool:
     """Whether there is more to compute for rows than memory hides, and a row is more than one vector of a warp's, so
     that its sums go through several warps, or several times through one."""
     r_block = next_power_of_two(known(program.space.reduction_numel))
-    return r_block * itemsize > WARP * PIECE and not is_hidden_by_memory(program, device)
+    return r_block * itemsize > WARP * VECTOR_BYTES and not is_hidden_by_memory(program, device)
 
 
 def elements_of_long_work(program: Program, live: int, itemsize: int, device: Device) -> int:
@@ -134,7 +134,7 @@ def block_of_scan(x_block: int, r_block: int, is_outer: bool) -> tuple[int, int]
     return COALESCED_POINTS, min(r_block, _SCANNED // COALESCED_POINTS)
 
 
-def reads_rows_at_loaded_places(program: Program) -> bool:
+def reads_rows_at_loaded_indices(program: Program) -> bool:
     """Whether rows are read that other loads tell of: threads then wait twice, and should ask for more at a time."""
     return any(not _is_element(index, program) for index in _looked_up(program))
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 import torch
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.triton.constancy import computed_places, constancy
+from compiler.codegen.triton.constancy import computed_indices, constancy
+from compiler.codegen.triton.eviction import EvictFirst
 from compiler.codegen.triton.float8 import loaded
 from compiler.codegen.triton.float8 import stored as to_byte
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, expression
-from compiler.codegen.triton.passing import Passing
 from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.random import CALLS, GENERATORS, SUFFIXES, drawn_together
 from compiler.ir.float8 import FLOAT8
@@ -20,10 +20,7 @@ from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Integer, known, text_of
 from compiler.schedule.program.program import Statement
-
-#: The most that one thread loads by one instruction.
-LOAD_BYTES = 16
-
+from compiler.schedule.vectors import VECTOR_BYTES
 
 #: Updates of floats by the larger or the smaller one, and the helpers that make them.
 _EXTREMES_IN_PLACE = {"max": "raise_in_place", "min": "lower_in_place"}
@@ -48,10 +45,10 @@ class StatementPrinter:
         #: What stands in the place of some statements' own text, and those that nobody reads.
         self.instead: dict[int, str] = {}
         self.unread: frozenset[int] = frozenset()
-        self.passing = Passing(plan)
+        self.evict_first = EvictFirst(plan)
         self.last_loads = self._last_loads()
         self.together = self._drawn_together()
-        self.computed_places = computed_places(self.program)
+        self.computed_indices = computed_indices(self.program)
 
     @property
     def all_axes(self) -> frozenset[str]:
@@ -110,7 +107,7 @@ class StatementPrinter:
         if statement.op == "check":
             return self._check(statement)
         text = self._value(statement, pass_number)
-        if statement.number in self.computed_places:
+        if statement.number in self.computed_indices:
             alike = constancy(statement.number, self.program, self.vectors, self.axes_of[statement.number])
             text = f"tl.max_constancy({text}, {alike})" if max(alike, default=1) > 1 else text
         return f"{statement.target} = {text}"
@@ -191,7 +188,7 @@ class StatementPrinter:
         operand = self.operand(atom.value)
         if not self.plan.needs_wide_offsets and operand.dtype == torch.int32:
             return operand.tensor
-        if not self.plan.needs_wide_offsets and atom.value in self.computed_places:
+        if not self.plan.needs_wide_offsets and atom.value in self.computed_indices:
             return f"{operand.tensor}.to(tl.int32)"
         # Loaded positions of a small type would overflow when they are multiplied by a stride.
         return operand.typed if operand.dtype == torch.int64 else f"{operand.tensor}.to(tl.int64)"
@@ -257,7 +254,7 @@ class StatementPrinter:
             assert statement.buffer is not None
             is_last = pass_number == self.last_loads[statement.buffer, statement.index]
             arguments.append(f'eviction_policy="{"evict_first" if is_last else "evict_last"}"')
-        elif self.passing.holds(statement):
+        elif self.evict_first.holds(statement):
             arguments.append('eviction_policy="evict_first"')
         return f"tl.load({', '.join(arguments)})"
 
@@ -336,17 +333,19 @@ class StatementPrinter:
 
 
 def _end_of_rows(statement: Statement, axis: Axis, storage: Mapping[str, torch.dtype]) -> int | None:
-    """Where the last of the pieces of 16 bytes ends that hold the elements of a row along `axis`; None where rows are
-    not the elements along it, do not begin at such a piece, or have no gap up to there between them."""
+    """Where the last of the vectors of 16 bytes ends that hold the elements of a row along `axis`; None where rows are
+    not the elements along it, do not begin at such a vector, or have no gap up to there between them."""
     index, (dim, *others) = statement.index, axis.dims
     assert index is not None and statement.buffer is not None
     if others or not isinstance(dim.size, int) or not isinstance(index.offset, int) or dim not in index.dims:
         return None
-    piece = max(1, LOAD_BYTES // storage[statement.buffer].itemsize)
-    end = -(-dim.size // piece) * piece
+    elements = max(1, VECTOR_BYTES // storage[statement.buffer].itemsize)
+    end = -(-dim.size // elements) * elements
     steps = [coefficient for atom, coefficient in index.terms if atom != dim]
     is_row = index.is_affine and index.coefficient(dim) == 1 and not index.indirections and bool(steps)
     if end == dim.size or not is_row or not all(isinstance(step, int) for step in steps):
         return None
-    begins_well = all(known(step) % piece == 0 and known(step) >= end for step in steps) and index.offset % piece == 0
+    begins_well = (
+        all(known(step) % elements == 0 and known(step) >= end for step in steps) and index.offset % elements == 0
+    )
     return end if begins_well else None

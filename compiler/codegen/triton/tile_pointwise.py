@@ -7,19 +7,19 @@ from math import prod
 
 import torch
 
+from compiler.codegen.triton.fast_math import fast_program
 from compiler.codegen.triton.lengths import length_of
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
-from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.vectors import Moves, moves_of
 from compiler.codegen.triton.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.size import hint, is_multiple, product
+from compiler.ir.size import hint, is_multiple
 from compiler.schedule.cost.shape import ALONE, SMALL
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.group import Group, Space
-from compiler.schedule.pieces import PIECE, is_walk
 from compiler.schedule.program.program import Program
+from compiler.schedule.vectors import VECTOR_BYTES, is_walk
 
 #: Elements that a thread takes at the most: of half types and bytes, beside elements of 32 bits, and where accesses
 #: have gaps; and accesses of which so few are no windows.
@@ -27,7 +27,7 @@ _MOST_AT_ONCE, _MOST_OF_WIDE, _MOST_APART, _FEW_ACCESSES = 16, 8, 4, 4
 #: Places from one element to the next that are a wide gap.
 _WIDE_GAP = 3
 #: Instructions of a thread that are fetched once for all warps.
-_LONGEST_TEXT = 1800
+_LARGEST_CODE = 1800
 #: Points of a side of a tile at the least, and of a run through several loops that is one.
 _SHORTEST_SIDE, _LEAST_RUN = 4, 32
 #: Points of a loop from which on lanes go along it.
@@ -58,10 +58,8 @@ _ALONG_PAIRS, _OF_PAIRS = 128, 1024
 #: points to 4,096 others take 37 us by 1,024 elements of a row, 21 so.
 _ROWS_AT_ONCE, _ALONG_ROWS = 16, 64
 
-#: Rows that a program takes at a time, where they share one, and the instructions for each element up to which memory
-#: hides them. On an H200 a bias, GELU and dropout of bfloat16 (34 instructions) take 74.8 us by two rows at a time,
-#: 78.4 by one, 83.2 by four; a bias and GELU (22) 69.2 and 69.0, of float16 55.0 and 53.3.
-_ROWS_TOGETHER, _MEMORY_HIDES = 2, 30
+#: Instructions for each element up to which memory hides them.
+_MEMORY_HIDES = 30
 
 
 #: Elements of a row that a program takes, and its warps, where so many values are the same for a whole row, of rows so
@@ -77,7 +75,7 @@ _PROGRAMS_OF_LOOKED_UP = 8
 
 
 def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
-    program = short_program(group, storage)
+    program = fast_program(group, storage)
     accesses = accesses_of(program)
     dims = group.space.x
     if not dims:
@@ -100,7 +98,7 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
     if not moves.alone and _finds_much_by_row(program, accesses, dims, device):
         return _plan_row_by_row(program, dims)
     length = length_of(program)
-    at_once, warps = _of_long_text(*_at_once(accesses, moves, dims), length)
+    at_once, warps = _within_code_size(*_at_once(accesses, moves, dims), length)
     points = prod(hint(dim.size) for dim in dims)
     block, warps = _pointwise_block(points, accesses, at_once, warps, device)
     if (
@@ -108,9 +106,6 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
         and points >= 2 * block * _PROGRAMS_OF_LOOKED_UP * device.multiprocessors
     ):
         block *= 2
-    if length > _MEMORY_HIDES and not moves.alone and _shares_a_row(accesses, dims, block, warps):
-        axes = (Axis("y", dims[:-1], _ROWS_TOGETHER), Axis("x", dims[-1:], PIECE // 2 * 32 * warps))
-        return Plan("pointwise", program, axes, warps)
     return Plan("pointwise", program, (Axis("x", dims, block, is_scalar=block == 1),), warps)
 
 
@@ -216,7 +211,7 @@ def _looks_up_rows(program: Program, accesses: list[Access], dims: tuple[Dim, ..
 def _finds_much_by_row(program: Program, accesses: list[Access], dims: tuple[Dim, ...], device: Device) -> bool:
     """Whether many values are loaded that are the same for a long row, beside half types that lie along it."""
     is_fixed = len(dims) > 1 and all(isinstance(dim.size, int) for dim in dims)
-    if not is_fixed or hint(dims[-1].size) < _LONG_ROW or not is_multiple(dims[-1].size, PIECE // 2):
+    if not is_fixed or hint(dims[-1].size) < _LONG_ROW or not is_multiple(dims[-1].size, VECTOR_BYTES // 2):
         return False
     along = [a for a in accesses if dims[-1] in a.index.dims]
     by_row = [a for a in accesses if a.index.dims and a not in along and not a.index.indirections]
@@ -229,21 +224,6 @@ def _plan_row_by_row(program: Program, dims: tuple[Dim, ...]) -> Plan:
     """A piece of one row for each program."""
     axes = (Axis("y", dims[:-1], 1, is_scalar=True), Axis("x", dims[-1:], _OF_A_ROW))
     return Plan("pointwise", program, axes, _WARPS)
-
-
-def _shares_a_row(accesses: list[Access], dims: tuple[Dim, ...], block: int, warps: int) -> bool:
-    """Whether rows share a row of half types, such as a bias, and a program may take two of them without a rest, with
-    an access of 16 bytes of each tensor for each thread and row: the bias is then loaded, and made float32, once."""
-    along = [a for a in accesses if dims[-1] in a.index.dims]
-    lanes = PIECE // 2 * 32 * warps
-    return (
-        len(dims) > 1
-        and block == _ROWS_TOGETHER * lanes
-        and is_multiple(dims[-1].size, lanes)
-        and is_multiple(product(dim.size for dim in dims[:-1]), _ROWS_TOGETHER)
-        and all(a.itemsize == 2 and a.index.coefficient(dims[-1]) == 1 for a in along)
-        and any(a.index.dims == {dims[-1]} and not a.index.indirections for a in along)
-    )
 
 
 def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tuple[int, int]:
@@ -275,7 +255,7 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
     if widest == 1 and 2 * moves.placed > moves.all > _FEW_ACCESSES:
         return _MOST_APART, _WARPS  # no more than of floats: bytes that lie where memory has them are no vectors
     if 2 * moves.alone > moves.all and moves.all <= _FEW_ACCESSES:
-        return (_FEW_AT_ONCE, _MANY_WARPS) if _has_wide_gaps(along, dims) else (_MOST_APART, _WARPS)
+        return _MOST_APART, _WARPS
     if len(along) <= _FEW_ACCESSES:
         # Linear interpolation between entries of a table takes 15.8 us by eight elements, 15.3 by four.
         has_gaps = moves.looked_up > 0 or any(_is_apart(access, dims) for access in accesses)
@@ -305,15 +285,15 @@ def _is_near(access: Access) -> bool:
     return hint(high - low) * access.itemsize <= NEAR_CACHE // 2
 
 
-def _of_long_text(at_once: int, warps: int, length: int) -> tuple[int, int]:
-    """As many elements as leave the text of a thread, which is `length` for each, where it is at hand; many warps that
-    go through it in step where elements are few, or of half types. On an H200 ten sines and ninety sums and products of
-    16,777,216 bfloat16 take 283 us by sixteen elements, 218 by four, 209 by four in programs of eight warps; but the
-    gradients of a loss of many labels in float32 53.3 by four warps and 56.4 by eight, twelve costly steps of 4,194,304
-    52.2 and 53.2, a pendulum's six sines of 2,097,152 15.7 and 15.9, and by eight elements 17.5; three powers for each
-    of 8,388,608 89 us by eight elements, 84 by four."""
+def _within_code_size(at_once: int, warps: int, length: int) -> tuple[int, int]:
+    """As many elements as keep the code size of a thread, `length` for each, within the instruction cache; many warps
+    that go through it in step where elements are few, or of half types. On an H200 ten sines and ninety sums and
+    products of 16,777,216 bfloat16 take 283 us by sixteen elements, 218 by four, 209 by four in programs of eight
+    warps; but the gradients of a loss of many labels in float32 53.3 by four warps and 56.4 by eight, twelve costly
+    steps of 4,194,304 52.2 and 53.2, a pendulum's six sines of 2,097,152 15.7 and 15.9, and by eight elements 17.5;
+    three powers for each of 8,388,608 89 us by eight elements, 84 by four."""
     few = at_once
-    while few > _FEW_AT_ONCE and few * length > _LONGEST_TEXT:
+    while few > _FEW_AT_ONCE and few * length > _LARGEST_CODE:
         few //= 2
     in_step = few <= _FEW_AT_ONCE or (few < at_once and at_once > _MOST_OF_WIDE)
     return few, max(warps, _MANY_WARPS) if in_step else warps
@@ -328,13 +308,6 @@ def _is_apart(access: Access, dims: tuple[Dim, ...]) -> bool:
     if step == 0 and len(dims) > 1 and hint(dims[-1].size) < _LONG_ENOUGH:
         step = access.index.stride(dims[-2])
     return step is not None and abs(hint(step)) > 1
-
-
-def _has_wide_gaps(along: list[Access], dims: tuple[Dim, ...]) -> bool:
-    """Whether most elements are far from the next, such as those of one colour: on an H200 the medians of 8,388,608
-    threes take 37.3 us by two elements a thread in programs of eight warps, 38.5 by four in programs of four."""
-    steps = [access.index.stride(dims[-1]) for access in along if access.itemsize >= 4]
-    return 2 * sum(step is not None and abs(hint(step)) >= _WIDE_GAP for step in steps) > len(along)
 
 
 def _pointwise_block(numel: int, accesses: list[Access], at_once: int, warps: int, device: Device) -> tuple[int, int]:

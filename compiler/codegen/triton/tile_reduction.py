@@ -8,6 +8,7 @@ import torch
 
 from compiler.codegen.building import program_of
 from compiler.codegen.rest import rest_apart
+from compiler.codegen.triton.fast_math import fast_program, fast_statements
 from compiler.codegen.triton.lengths import LONG_ROW, length_of
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.programs import (
@@ -17,14 +18,14 @@ from compiler.codegen.triton.programs import (
     elements_of_many_accesses,
     is_fed_by,
     looks_up_elements,
-    reads_rows_at_loaded_places,
+    reads_rows_at_loaded_indices,
     reads_tables_for_each_row,
     rows_of_a_warp,
     stores_elements,
 )
-from compiler.codegen.triton.short_forms import short_program, short_statements
 from compiler.codegen.triton.tile_across import joins_rows_last, plan_across
 from compiler.codegen.triton.tile_columns import expected_length, held_plan, streamed_plan, walked_by
+from compiler.codegen.triton.tile_lane_parts import plan_in_parts
 from compiler.codegen.triton.tile_registers import (
     REGISTERS_FOR_ADDRESSES,
     carries,
@@ -33,16 +34,15 @@ from compiler.codegen.triton.tile_registers import (
     loading_ahead,
     r_sections,
 )
-from compiler.codegen.triton.tile_row_parts import plan_in_parts
-from compiler.codegen.triton.tile_shared import passes_by, shared_rows
-from compiler.codegen.triton.vectors import PIECE
+from compiler.codegen.triton.tile_shared import evicts_first, shared_rows
+from compiler.codegen.triton.vectors import VECTOR_BYTES
 from compiler.codegen.triton.walk import Walk, accesses_of, fastest, loads_along_r, unit_bytes, with_last
 from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.size import hint, is_multiple, known
 from compiler.schedule.cost.columns import Walked
+from compiler.schedule.cost.cooperative import cooperative_reduction
 from compiler.schedule.cost.look_back import Chunks, bytes_of_scans, chunks_of, may_look_back
-from compiler.schedule.cost.shape import ROWS_OF_LINES, SHORT, block_of_few, exchanges_floats, may_be_in_teams
-from compiler.schedule.cost.team import team_for
+from compiler.schedule.cost.shape import ROWS_OF_LINES, SHORT, exchanges_floats, may_cooperate
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.program import Program
 from compiler.schedule.program.single_pass import in_single_pass
@@ -66,17 +66,17 @@ _FILLING = 2
 def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
     """The plan for a group with reduction loops."""
     plan = _plan_reduction(group, storage, device)
-    return replace(plan, passes_by=True) if plan.passes_by or passes_by(plan, device) else plan
+    return replace(plan, evicts_first=True) if plan.evicts_first or evicts_first(plan, device) else plan
 
 
 def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
-    statements = short_statements(group, storage)
+    statements = fast_statements(group, storage)
     persistent = program_of(group, statements, storage, is_persistent=True)
     looped = program_of(group, statements, storage)
     passes = len(r_sections(looped))
     rewrite = in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
     if rewrite is not None:
-        looped = short_program(group, storage, rewrite=rewrite)
+        looped = fast_program(group, storage, rewrite=rewrite)
     accesses = [a for a in accesses_of(looped) if not a.index.dims.isdisjoint(group.space.r)]
     x_unit, r_unit = unit_bytes(accesses, group.space.x), unit_bytes(accesses, group.space.r)
     x_dims = with_last(group.space.x, fastest(group.space.x, x_unit)) if group.space.x else ()
@@ -92,11 +92,11 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
     # What one program holds needs no team, unless rows are so few that multiprocessors would have none.
     fills = hint(space.numel) >= _FILLING * device.multiprocessors
     is_held = fills and not walk.is_outer and _fits_registers(persistent, walk, passes, device)
-    if may_be_in_teams(group) and not walk.is_mixed and not is_held and len(r_sections(looped)) > 1:
+    if may_cooperate(group) and not walk.is_mixed and not is_held and len(r_sections(looped)) > 1:
         loads = [{s.number for s in section.statements if s.op == "load"} for section in r_sections(looped)]
         again = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
-        held = short_program(group, storage, is_persistent=True, rewrite=rewrite)
-        team = _plan_team(replace(held, space=space), walk, again, exchanges_floats(group), device)
+        held = fast_program(group, storage, is_persistent=True, rewrite=rewrite)
+        team = _plan_cooperative(replace(held, space=space), walk, again, exchanges_floats(group), device)
         if team is not None:
             return team
     goes_across, walked = walk.is_outer and not walk.is_mixed, walked_by(group, storage)
@@ -124,7 +124,7 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
             return in_parts
         apart = rest_apart(group) if goes_along else None
         if apart is not None:
-            main = short_program(group, storage, is_persistent=True, rewrite=apart.rewrite)
+            main = fast_program(group, storage, is_persistent=True, rewrite=apart.rewrite)
             persistent = replace(main, space=Space(x_dims, (apart.main,)))
         return _plan_persistent(persistent, walk, device)
     # Not in several passes: the last program alone knows the result of the first.
@@ -133,8 +133,7 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
         return loading_ahead(plan, device) if plan.kind == "looped" and carries(looped) else plan
     if goes_across and not group.has_scan:
         return streamed_plan(looped, group, walked, False, carries(looped), device)
-    plan = _plan_looped(looped, walk, False, device)
-    return plan if group.has_scan or walk.is_outer or walk.is_mixed else _in_few_programs(plan, walked.itemsize, device)
+    return _plan_looped(looped, walk, False, device)
 
 
 def _plan_look_back(program: Program, chunks: Chunks) -> Plan:
@@ -154,19 +153,19 @@ def is_outer(group: Group, storage: dict[str, torch.dtype]) -> bool:
     """Whether neighbours in the memory that is read or written for each point of a reduction are different points of
     x; rows that are looked up, one for each point, are among it, and tensors that are stacked. So they are where
     nothing is read or written for each point."""
-    program = short_program(group, storage)
+    program = fast_program(group, storage)
     accesses = accesses_of(replace(program, statements=tuple(s for s in program.statements if s.level == "r")))
     x_unit, r_unit = unit_bytes(accesses, group.space.x), unit_bytes(accesses, group.space.r)
     return not accesses or max(x_unit.values(), default=0) > max(r_unit.values(), default=0)
 
 
-def _plan_team(program: Program, walk: Walk, held: int, floats: bool, device: Device) -> Plan | None:
+def _plan_cooperative(program: Program, walk: Walk, held: int, floats: bool, device: Device) -> Plan | None:
     """A team of programs for each row, if its parts fit into registers and nothing is stored for a row as a whole
     before its first reduction: that might overwrite what another program of the team still has to read."""
     first = next(place for place, section in enumerate(program.sections) if section.level == "r")
     early = [s for section in program.sections[: first + 1] for s in section.statements if s.op == "store"]
     rows, length = hint(program.space.numel), known(program.space.reduction_numel)
-    team = team_for(rows, length, held, _loaded_itemsize(program, walk), walk.is_outer, device, floats)
+    team = cooperative_reduction(rows, length, held, _loaded_itemsize(program, walk), walk.is_outer, device, floats)
     if team is None or any(s.level == "x" for s in early):
         return None
     x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)
@@ -258,7 +257,7 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     per_thread = min(per_thread, of_accesses) if of_accesses else per_thread
     if is_looked_up:
         per_thread = _LOOKED_UP
-    if reads_rows_at_loaded_places(program):
+    if reads_rows_at_loaded_indices(program):
         # On an H200 524,288 products of two rows of 128 float32 out of 65,536 take 67 us so, 74 by eight elements.
         per_thread = max(per_thread, 16)
     if walk.is_mixed and not is_short and live_registers(program) <= _FEW_LIVE:
@@ -269,7 +268,7 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     if goes_along and x_block == 1 and rows <= device.multiprocessors:
         # No multiprocessor has a second one. On an H200 a sum and its layer norm, 128 rows of 768 float32, take 2.5 us
         # by one vector of each thread, 2.8 by two.
-        warps = max(warps, warps_for(r_block, PIECE // walk.itemsize, most=_WARPS_OF_FEW))
+        warps = max(warps, warps_for(r_block, VECTOR_BYTES // walk.itemsize, most=_WARPS_OF_FEW))
     needed = live_registers(program) * (x_block * r_block // (warps * 32)) + REGISTERS_FOR_ADDRESSES
     while warps > 4 and needed > device.registers_per_multiprocessor // (warps * 32):
         # Too many threads for the registers: fewer threads may have more each, up to 255.
@@ -297,7 +296,7 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
     else:
         x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, next_power_of_two(rows))
         most = 2048 if accumulators > 2 or walk.itemsize > 4 else 4096
-        if most == 4096 and not is_shared and rows >= device.multiprocessors and _reads_halves_in_pieces(program):
+        if most == 4096 and not is_shared and rows >= device.multiprocessors and _reads_halves_in_vectors(program):
             # Two accesses of 16 bytes a thread. On an H200 a group norm in two passes takes 56 us so, 58 by one.
             most, takes_two = 8192, True
         is_apart = _reads_apart(program)
@@ -359,7 +358,7 @@ _ROWS_AT_ONCE = 2
 #: Elements of a block of rows that are read with gaps, two for each of many threads.
 _BLOCK_APART = 1024
 
-#: Elements of a block of long text, and of a thread: the registers of eight would leave room for fewer programs than
+#: Elements of a block of large code, and of a thread: the registers of eight would leave room for fewer programs than
 #: the row is shared among, and some would wait for the rest.
 _BLOCK_OF_LONG, _OF_LONG = 2048, 4
 
@@ -367,12 +366,12 @@ _BLOCK_OF_LONG, _OF_LONG = 2048, 4
 _BLOCK_OF_STORES = 1024
 
 
-def _reads_halves_in_pieces(program: Program) -> bool:
-    """Whether rows are of one tensor of half types, and all begin where pieces of 16 bytes do. On an H200 a layer norm
+def _reads_halves_in_vectors(program: Program) -> bool:
+    """Whether rows are of one tensor of half types, and all begin where vectors of 16 bytes do. On an H200 a layer norm
     of 1,024 rows of 40,001 bfloat16 takes 81 us by blocks of 4,096, 108 by 8,192."""
     loads = {(s.buffer, s.index) for s in program.statements if s.op == "load" and s.level == "r"}
     itemsizes = [program.storage[buffer or ""].itemsize for buffer, _ in loads]
-    return itemsizes in ([1], [2]) and is_multiple(program.space.reduction_numel, PIECE // itemsizes[0])
+    return itemsizes in ([1], [2]) and is_multiple(program.space.reduction_numel, VECTOR_BYTES // itemsizes[0])
 
 
 def _reads_apart(program: Program) -> bool:
@@ -382,12 +381,3 @@ def _reads_apart(program: Program) -> bool:
     last = program.space.r[-1]
     steps = [a.index.stride(last) for a in accesses_of(program) if last in a.index.dims]
     return 2 * sum(step not in (0, 1, -1) for step in steps) > len(steps)
-
-
-def _in_few_programs(plan: Plan, itemsize: int, device: Device) -> Plan:
-    """Rows that are fewer than the multiprocessors, by programs as large as there are: see `schedule/cost/shape.py`."""
-    x_axis, r_axis = plan.axes
-    block = block_of_few(hint(x_axis.numel), expected_length(r_axis.numel), itemsize, device)
-    if block is None or not x_axis.is_scalar:
-        return plan
-    return replace(plan, axes=(x_axis, replace(r_axis, block=block)), num_warps=device.threads_per_block // 32)

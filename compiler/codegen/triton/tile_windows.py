@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import torch
 
+from compiler.codegen.triton.fast_math import fast_program
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
-from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.walk import accesses_of, fastest, unit_bytes, with_last
 from compiler.ir.size import hint
 from compiler.schedule.group import Group, Space
@@ -18,7 +18,7 @@ _BYTES_AT_ONCE, _WARPS = 8, 2
 
 def plan_windows(group: Group, storage: dict[str, torch.dtype]) -> Plan:
     """The plan for windows that are written out but for the loop that the group has."""
-    program = short_program(group, storage)
+    program = fast_program(group, storage)
     accesses = accesses_of(program)
     # The loop along which memory lies is the last.
     dims = with_last(group.space.x, fastest(group.space.x, unit_bytes(accesses, group.space.x)))

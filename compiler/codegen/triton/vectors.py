@@ -1,11 +1,11 @@
-"""Which loads and stores move several neighbouring elements by one instruction, 16 bytes of a thread's.
+"""Which loads and stores are vectorised: 16 bytes of a thread by one instruction.
 
     load x[4096*x0 + x1]                                    four float32 at a time
     load x[4096*x0 + x1 + 1], x[3*x0], x[4095*x0 + x1]      one at a time: not where 16 bytes begin, or apart
     load x[4096*x0 + x1] where x1 < 4095                    one at a time: the mask differs between neighbours
 
 A thread that takes several elements of what is moved one at a time has its neighbours as many elements away: of each
-instruction's lines only a part is used, and of 16-byte pieces nothing is left.
+instruction's lines only a part is used, and of 16-byte vectors nothing is left.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.ir.index import Dim
-from compiler.schedule.pieces import PIECE, begins_pieces, moves_pieces
 from compiler.schedule.program.program import Program, Statement, closure
+from compiler.schedule.vectors import VECTOR_BYTES, begins_vectors, moves_vectors
 
 _FROM = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
 
@@ -42,9 +42,9 @@ def moves_of(program: Program, dims: Sequence[Dim]) -> Moves:
             continue
         if dims[-1] not in s.index.dims and not s.index.indirections:
             continue
-        elements = max(PIECE // program.storage[s.buffer].itemsize, 1)
+        elements = max(VECTOR_BYTES // program.storage[s.buffer].itemsize, 1)
         everything += 1
-        if not _is_in_pieces(s, by_number, dims, elements):
+        if not _is_vectorised(s, by_number, dims, elements):
             makers = [by_number[n] for n in closure((place.value for place in s.index.indirections), by_number)]
             alone += 1
             is_looked_up = any(maker.op == "load" for maker in makers)
@@ -55,10 +55,10 @@ def moves_of(program: Program, dims: Sequence[Dim]) -> Moves:
     return Moves(everything, alone, placed, looked_up, sampled)
 
 
-def _is_in_pieces(s: Statement, by_number: Mapping[int, Statement], dims: Sequence[Dim], elements: int) -> bool:
+def _is_vectorised(s: Statement, by_number: Mapping[int, Statement], dims: Sequence[Dim], elements: int) -> bool:
     assert s.index is not None
     masks = s.operands[1:] if s.op == "store" else s.operands
-    return moves_pieces(s.index, dims, elements) and all(_is_alike(mask, by_number, dims, elements) for mask in masks)
+    return moves_vectors(s.index, dims, elements) and all(_is_alike(mask, by_number, dims, elements) for mask in masks)
 
 
 def _is_alike(mask: int, by_number: Mapping[int, Statement], dims: Sequence[Dim], elements: int) -> bool:
@@ -74,6 +74,6 @@ def _is_alike(mask: int, by_number: Mapping[int, Statement], dims: Sequence[Dim]
     left, right = (by_number[operand] for operand in s.operands)
     if left.op != "index_value" or right.op != "constant" or left.index is None or not isinstance(right.value, int):
         return False
-    return left.index.coefficient(dims[-1]) == 1 and begins_pieces(
+    return left.index.coefficient(dims[-1]) == 1 and begins_vectors(
         left.index - right.value - _FROM[s.op], dims, elements
     )

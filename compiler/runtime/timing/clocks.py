@@ -1,4 +1,5 @@
-"""The clocks and the state of a GPU, as its driver tells them: what a time must be read together with.
+"""What a time must be read together with: clocks and state of a GPU as its driver tells them, and how long this process
+waited for a core while others had it.
 
 A GPU that is hot or short of power lowers its clocks, and its times then say nothing of the kernels. nvidia-smi is
 asked, since it stands wherever the driver does; where it is not there the answer is None.
@@ -8,7 +9,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from typing import Any
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 
@@ -90,6 +93,29 @@ def sentence(state: dict[str, Any] | None) -> str:
     clock = f"SM clock {state['sm_mhz']:.0f} of {state['sm_max_mhz'] or state['sm_mhz']:.0f} MHz after the last sample"
     slowed = f"; slowed by {', '.join(state['throttle'])}" if state["throttle"] else "; not throttled"
     return clock + slowed + "."
+
+
+class CoreTime(NamedTuple):
+    """Nanoseconds that all threads of this process had a core, and that they waited for one."""
+
+    ran: int
+    waited: int
+
+
+def core_time() -> CoreTime:
+    """As the kernel counts it (`/proc/PID/schedstat`); zeros where it does not."""
+    ran = waited = 0
+    for file in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(OSError, ValueError):  # a thread that has ended meanwhile
+            found = [int(number) for number in file.read_text().split()]
+            ran, waited = ran + found[0], waited + found[1]
+    return CoreTime(ran, waited)
+
+
+def share_waited(before: CoreTime, after: CoreTime) -> float:
+    """The share of its time for which the process waited for a core."""
+    ran, waited = after.ran - before.ran, after.waited - before.waited
+    return waited / (ran + waited) if ran > 0 and waited > 0 else 0.0
 
 
 def _number(text: str) -> float | None:

@@ -88,14 +88,15 @@ def beside_calls(measured: Mapping[str, KernelTimes], timing: rep.TimingResult |
 
 
 def note_times(report: rep.Graph, found: KernelTimes, beside: str | None, peak_of: Device | None) -> None:
-    """Fill measured_us, gb_per_s, percent_of_peak, call_us and `disturbed`. `beside` is why the times are none of the
-    calls that were raced last. Nothing is derived from times that nobody is to rely on."""
+    """Fill measured_us, spread_us, gb_per_s, percent_of_peak, call_us and `disturbed`. `beside` is why the times are
+    none of the calls that were raced last. Nothing is derived from times that nobody is to rely on."""
     report.call_us = round(1e3 * found.call.median_ms, 3)
     report.disturbed = found.disturbed or beside
     for kernel in report.kernels:
         if kernel.name not in found.kernels:
             continue
         kernel.measured_us = round(1e3 * found.kernels[kernel.name].median_ms, 3)
+        kernel.spread_us = round(1e3 * found.kernels[kernel.name].spread_ms, 3)
         kernel.gb_per_s = kernel.percent_of_peak = None
         if report.disturbed is None:
             kernel.gb_per_s = round(kernel.bytes / max(kernel.measured_us, 1e-6) / 1e3, 3)

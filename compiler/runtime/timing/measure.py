@@ -11,17 +11,27 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
 
 from compiler.budget import UNLIMITED, Budget
+from compiler.devices import device_for
 from compiler.garbage import garbage_kept
 from compiler.options import Timing
 from compiler.report import Contestant, TimingResult
 from compiler.runtime.timing import clocks
-from compiler.runtime.timing.noise import FEWEST_SAMPLES, RULE, Spread, are_apart
+from compiler.runtime.timing.noise import (
+    FEWEST_SAMPLES,
+    RULE,
+    UNSEEN,
+    BetweenRuns,
+    Spread,
+    are_apart,
+    percentile,
+    stated_spread,
+)
 from compiler.runtime.timing.stopwatch import Call, Stopwatch, stopwatch
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
@@ -34,16 +44,22 @@ WARMUP_SHARE = 0.25
 HOST_SAMPLES = 21
 #: Rounds that are taken even when `Timing.max_seconds` are up, while they fit into the exploration's time.
 FEWEST_ROUNDS = FEWEST_SAMPLES
+#: By how much calls whose time on a GPU has the host's in it differ from run to run, as a share of the longer: 18 pairs
+#: of runs of three snippets beside an H100. The first run of a process was up to three times as long as later ones.
+HOST_SHARE = 0.7
+#: On a CPU that others use: how much longer calls may take than waiting for a core explains.
+WAITS_OF_OTHERS = 3.0
 Name = TypeVar("Name", bound=str)
 
 
 @dataclass(frozen=True)
 class Samples:
     """What was measured of one contestant, in milliseconds: device time on a GPU, wall time on a CPU; and on a GPU the
-    time that the host took to queue one call."""
+    time that the host took to queue one call. `between` is what another run of these may differ by beyond them."""
 
     samples_ms: tuple[float, ...]
     host_ms: float | None = None
+    between: BetweenRuns = UNSEEN
 
     @property
     def median_ms(self) -> float:
@@ -53,6 +69,15 @@ class Samples:
     def quartiles_ms(self) -> tuple[float, float]:
         """The 25th and the 75th percentile."""
         return percentile(self.samples_ms, 25), percentile(self.samples_ms, 75)
+
+    @property
+    def spread_ms(self) -> float:
+        """By how much the median of another run may differ, 95 times in 100."""
+        return stated_spread(self.samples_ms, self.between)
+
+    def less(self, milliseconds: float) -> Samples:
+        """Each sample without what is no part of the work."""
+        return replace(self, samples_ms=tuple(max(sample - milliseconds, 0.0) for sample in self.samples_ms))
 
 
 def measure(
@@ -84,6 +109,7 @@ def measure(
                 median_ms=samples[name].median_ms,
                 low_ms=samples[name].quartiles_ms[0],
                 high_ms=samples[name].quartiles_ms[1],
+                spread_ms=samples[name].spread_ms,
                 differs_from_eager=(
                     is_measurable_difference(samples[name], eager) if eager and name != "eager" else None
                 ),
@@ -105,7 +131,7 @@ def take_samples(
     fit into the budget; where no round does, those calls are the samples."""
     names = list(contestants)
     taken: dict[Name, list[float]] = {name: [] for name in names}
-    is_gpu = device.type == "cuda"
+    is_gpu, cores = device.type == "cuda", clocks.core_time()
     with garbage_kept(), torch.cuda.device(device) if is_gpu else nullcontext():
         host: dict[Name, float | None] = dict.fromkeys(names)
         seconds: dict[Name, float] = {}
@@ -123,7 +149,26 @@ def take_samples(
             for name in order_of_round(names, turn):
                 taken[name].append(watch.sample(contestants[name]))
     changes.set_aside()
-    return {name: Samples(tuple(taken[name] or [1e3 * seconds[name]]), host[name]) for name in names}
+    waited = clocks.share_waited(cores, clocks.core_time())
+    return {
+        name: Samples(
+            tuple(taken[name] or [1e3 * seconds[name]]),
+            host[name],
+            between_runs(device, waited, is_gpu and watch.has_host_time(call)),
+        )
+        for name, call in contestants.items()
+    }
+
+
+def between_runs(device: torch.device, waited: float = 0.0, has_host_time: bool = False) -> BetweenRuns:
+    """What is known of the device; and what the host adds. On a CPU that is what others took of it: of a process that
+    waited for a core for the share `waited` of its time, another run may wait more or not at all, and loops in parallel
+    wait for the slowest. On a GPU it is in the times of calls that wait for the device."""
+    model = device_for(device)
+    host = HOST_SHARE if has_host_time else 0.0
+    if device.type == "cpu" and waited < 1:
+        host += WAITS_OF_OTHERS * waited / (1 - waited)
+    return BetweenRuns(1e-3 * model.between_runs_us, model.between_runs_share + host)
 
 
 def _warm_up(call: Call, most_seconds: float, budget: Budget, changes: SnippetChanges) -> float:
@@ -147,7 +192,8 @@ def measure_each(
     timing: Timing | None = None,
     budget: Budget = UNLIMITED,
 ) -> dict[str, Samples]:
-    """The samples of each of many single kernels, by name. They are not raced: each is timed on its own.
+    """The samples of each of many single kernels, by name, less what the stopwatch shows of nothing. They are not
+    raced: each is timed on its own.
 
     Without a device the GPU is meant if there is one. `timing.max_seconds` and the budget are shared by all the calls;
     those for which nothing is left are not in the result."""
@@ -160,7 +206,7 @@ def measure_each(
         if budget.is_spent:
             break
         part = budget.share(1 / (len(calls) - place))
-        found[name] = take_samples({name: call}, watch, device, share, part)[name]
+        found[name] = take_samples({name: call}, watch, device, share, part)[name].less(watch.nothing_ms)
     return found
 
 
@@ -179,15 +225,6 @@ def order_of_round(names: Sequence[Name], turn: int) -> list[Name]:
     return order[::-1] if (turn // len(names)) % 2 else order
 
 
-def percentile(samples: Sequence[float], percent: float) -> float:
-    """Linear interpolation between the two nearest samples, as numpy's default."""
-    ordered = sorted(samples)
-    place = (len(ordered) - 1) * percent / 100
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
-
-
 def device_name(device: torch.device) -> str:
     """The GPU's name as its driver gives it, or "cpu"."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
@@ -203,6 +240,8 @@ def _method(watch: Stopwatch, samples: Mapping[str, Samples], more: list[str]) -
     counted = f"{rounds} interleaved rounds" if rounds > 1 else "1 round"
     sentences = [
         RULE,
+        "Another run's median lies within the stated spread 95 times in 100: from the samples, and what runs on this "
+        "device are known to differ by.",
         watch.method,
         f"{counted} after {WARMUP_CALLS} warm-up calls, fewer of what is long on a CPU; medians and quartiles.",
     ]

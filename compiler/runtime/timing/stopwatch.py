@@ -6,6 +6,7 @@ is thus nothing but the call: the clock, the events and the number of repeats ar
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from itertools import repeat
 from time import perf_counter
@@ -25,6 +26,9 @@ SHORTEST_SAMPLE_MS = 0.05
 CERTAINLY_LONG = 1000
 MOST_REPEATS = 1000
 
+#: Samples of a call that does nothing.
+EMPTY_SAMPLES = 15
+
 #: The GPU is kept busy while the host queues the call, for at most this long.
 LONGEST_HOLD_MS = 5.0
 
@@ -43,18 +47,33 @@ class Stopwatch(Protocol):
         ...
 
     @property
+    def nothing_ms(self) -> float:
+        """What it shows of a call that does nothing."""
+        ...
+
+    def has_host_time(self, call: Call) -> bool:
+        """Whether a GPU waits for the host within the call, so that its time has the host's in it."""
+        ...
+
+    @property
     def method(self) -> str:
         """How it measures, in sentences for a report."""
         ...
 
 
 class HostStopwatch:
-    """The CPU's: `time.perf_counter` around a batch of calls long enough to be timed."""
+    """The CPU's: `time.perf_counter` around a batch of calls long enough to be timed: beside them, what
+    reading it takes does not show."""
+
+    nothing_ms = 0.0
 
     def __init__(self, changes: SnippetChanges = NO_CHANGES) -> None:
         self._in_force = changes.in_force_for_a_sample
         self._keeps_memory = keep_freed_memory()
         self._repeats: dict[Call, int] = {}
+
+    def has_host_time(self, call: Call) -> bool:
+        return False
 
     def prepare(self, call: Call) -> None:
         once = self._time(call, 1)
@@ -125,6 +144,8 @@ class CudaStopwatch:
         #: Calls that wait for the device.
         self._waiting: set[Call] = set()
         self._cycles_per_ms = self._spin_rate()
+        #: Reading two events, which every sample has in it.
+        self.nothing_ms = self._of_nothing()
 
     def prepare(self, call: Call) -> None:
         queueing = max(self.wall(call) for _ in range(5))
@@ -147,6 +168,9 @@ class CudaStopwatch:
                 return milliseconds
             self._holds[call] = min(2 * hold, LONGEST_HOLD_MS)
 
+    def has_host_time(self, call: Call) -> bool:
+        return call in self._waiting or self._holds.get(call, 0.0) >= LONGEST_HOLD_MS
+
     def wall(self, call: Call) -> float:
         torch.cuda.synchronize(self.device)
         with self._in_force():
@@ -165,7 +189,9 @@ class CudaStopwatch:
         )
         return (
             f"Device time between CUDA events around the call. {cache} The stream is held busy while the host queues "
-            "the call, so that launch gaps are not in the time; of a call that waits for the device, until it does so."
+            "the call, so that launch gaps are not in the time; of a call that waits for the device, until it does so. "
+            f"Of a call that does nothing it shows {1e3 * self.nothing_ms:.2f} µs, which are taken from the times of "
+            "single kernels and graphs."
         )
 
     def _time(self, call: Call, repeats: int) -> tuple[float, bool]:
@@ -184,6 +210,16 @@ class CudaStopwatch:
             is_queued_in_time = not self._is_past_start()
         self._end.synchronize()
         return float(self._start.elapsed_time(self._end)) / repeats, is_queued_in_time
+
+    def _of_nothing(self) -> float:
+        def nothing() -> None:
+            pass
+
+        self._holds[nothing] = SHORTEST_SAMPLE_MS
+        try:
+            return statistics.median(self._time(nothing, 1)[0] for _ in range(EMPTY_SAMPLES))
+        finally:
+            del self._holds[nothing]
 
     def _spin_rate(self) -> float:
         """Cycles of the spinning kernel in a millisecond; 0.0 where this torch has none, and nothing is held."""

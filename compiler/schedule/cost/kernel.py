@@ -15,7 +15,7 @@
 
 The norm lies between the largest of its terms (they overlap) and their sum (they do not); its power, and every rate, is
 fitted to kernels measured on an H200; `docs/performance/archive/README.md` shows how well. What a kernel will be like
-(how many programs, how many passes) is foreseen by `shape.py`, and what it asks for counted by `work.py`. Sizes that
+(how many programs, how many passes) is predicted by `shape.py`, and what it asks for counted by `work.py`. Sizes that
 differ from call to call count as what they were in the first.
 """
 
@@ -56,7 +56,7 @@ class Cost:
 
 
 def operations(group: Group) -> int:
-    """Weighted arithmetic operations of the whole kernel; see `OpInfo.cost`."""
+    """Weighted arithmetic operations of a kernel that computes each value once; see `OpInfo.cost`."""
     counts = zip(group.members, iterations(group), strict=True)
     return sum(member.body.operations * count for member, count in counts)
 
@@ -123,7 +123,7 @@ def resident_programs(shape: Shape, device: Device) -> int:
 
 def lost_from_cache(group: Group, layouts: dict[str, Layout], device: Device) -> int:
     """Of the bytes that later passes read again, those that the cache is expected not to hold any more."""
-    found = (_foreseen(part, touches_of(part, layouts), layouts, device) for part in parts_of(group))
+    found = (_predicted(part, touches_of(part, layouts), layouts, device) for part in parts_of(group))
     return round(sum(_lost(work, shape, device) for work, shape in found))
 
 
@@ -137,13 +137,16 @@ def _cache_share(footprint: float, device: Device) -> float:
     return max(0.0, min(1.0, 2.0 - footprint / device.l2_bytes))
 
 
-def _foreseen(group: Group, touches: Sequence[Touch], layouts: dict[str, Layout], device: Device) -> tuple[Work, Shape]:
+def _predicted(
+    group: Group, touches: Sequence[Touch], layouts: dict[str, Layout], device: Device
+) -> tuple[Work, Shape]:
     windows = over_windows(group) if device.kind == "cuda" else None
     if windows is not None:
         group, touches = windows, touches_of(windows, layouts)
     traffic = traffic_by(group, touches)
     shape = shape_of(group, traffic, layouts, device)
-    return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries, device.kind == "cuda"), shape
+    is_gpu = device.kind == "cuda"
+    return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries, is_gpu, shape.times), shape
 
 
 def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
@@ -163,9 +166,9 @@ def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Co
         time = template_us(group, moved, slots_besides(group, layouts, device), device)
         return Cost(moved, operations(group), time)
     touches = touches_of(group, layouts)
-    work, shape = _foreseen(group, touches, layouts, device)
+    work, shape = _predicted(group, touches, layouts, device)
     time = terms_of(work, shape, device).total(device)
-    return Cost(moved_by_touches(touches, layouts).bytes, operations(group), time, len(shape.passes))
+    return Cost(moved_by_touches(touches, layouts).bytes, work.operations, time, len(shape.passes))
 
 
 def slots_besides(product: Product, layouts: dict[str, Layout], device: Device) -> int:
@@ -174,12 +177,12 @@ def slots_besides(product: Product, layouts: dict[str, Layout], device: Device) 
     batch, m, n, k = product.matrices.sizes
     tile = tile_of(product, device)
     loaded = m * k * -(-n // tile.n)
-    is_short = stores_half_types(product, layouts)
+    is_fast = stores_half_types(product, layouts)
     total = 0
     calls = {call.name for call in product.calls}
     for member in product.members:
         is_sum = member.name in calls
-        for _, is_after, count in unit_slots(member.body, is_short):
+        for _, is_after, count in unit_slots(member.body, is_fast):
             # Of the sum itself the multiplication is no work besides.
             points = m * n if is_after or not is_sum else loaded
             total += round(batch * points * (count if is_after or not is_sum else max(count - 1, 0)))
@@ -191,7 +194,7 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
     operations by the unit that does them."""
     if isinstance(group, Product):
         return _parts_of_product(group, layouts, device)
-    found = [_foreseen(part, touches_of(part, layouts), layouts, device) for part in parts_of(group)]
+    found = [_predicted(part, touches_of(part, layouts), layouts, device) for part in parts_of(group)]
     terms = [asdict(terms_of(work, shape, device)) for work, shape in found]
     moved: Counter[str] = Counter()
     slots: Counter[str] = Counter()

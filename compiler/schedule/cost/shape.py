@@ -9,8 +9,9 @@ kernel: a scheduler asks for the cost of every fusion that it weighs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -20,9 +21,9 @@ from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
 from compiler.schedule.cost.columns import LINE, Columns, Walked, held_columns, most_parts, shares_of, streamed_columns
+from compiler.schedule.cost.cooperative import cooperative_reduction
 from compiler.schedule.cost.look_back import bytes_of_scans, chunks_of, may_look_back
 from compiler.schedule.cost.single_pass import passes_in_blocks
-from compiler.schedule.cost.team import team_for
 from compiler.schedule.cost.touches import Traffic
 from compiler.schedule.group import Group, Member
 
@@ -40,8 +41,8 @@ ROWS_OF_LINES = 64
 #: Rows of columns that are so short are held without further ado, for one pass too.
 SHORT = 32
 
-#: Bytes that a thread loads at a time, and blocks of a row from which on a loop in several passes takes them so.
-VECTOR, LEAST_BLOCKS = 16, 4
+#: Bytes that a thread loads at a time.
+VECTOR = 16
 
 #: Weighted operations for an element that are much: a gate's gradients by sigmoid and tanh take 46.
 MUCH = 28
@@ -49,6 +50,11 @@ MUCH = 28
 #: What a step of a loop waits for, as a multiple of that of a reduction along memory: for a block that is many rows
 #: high, and for a scan, which goes through shared memory several times. Measured on the H200.
 ACROSS_STEP, SCAN_STEP = 2, 10
+
+
+#: Of what a C++ kernel keeps between passes, in arrays: the least cost (see `OpInfo.cost`), and the most bytes of a
+#: row, half of a small first-level cache and less.
+KEPT_COST, KEPT_IN_ARRAYS = 8, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,8 @@ class Shape:
     exchanges: int = 0
     #: Whether they do so as clusters.
     in_clusters: bool = False
+    #: In how many passes each member is computed, of those that several compute.
+    times: Mapping[str, int] = field(default_factory=dict)
 
 
 def shape_of(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], device: Device) -> Shape:
@@ -86,13 +94,17 @@ def shape_of(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], devi
     if device.kind == "cpu":
         rows = max(hint(group.space.numel), device.multiprocessors)
         passes = passes_in_blocks(group, layouts) if group.single_pass else passes_over_r(group)
-        return Shape(rows, WARP, 1, passes if group.space.r else (), carries=bool(group.single_pass))
-    if not group.space.r:
+        shape = Shape(rows, WARP, 1, passes if group.space.r else (), carries=bool(group.single_pass))
+    elif not group.space.r:
         return _pointwise(group, traffic, layouts, device)
-    shape = _reduction(group, traffic, layouts, device)
+    else:
+        shape = _reduction(group, traffic, layouts, device)
+    if len(shape.passes) > 1:
+        times = times_computed(group) if device.kind == "cuda" else times_computed_by_cpu(group, layouts)
+        shape = replace(shape, times=times)
     if shape.is_split and group.across:
         return replace(shape, joins_rows=True)
-    return _taking_several_blocks(shape, device) if group.across else shape
+    return _taking_several_blocks(shape, device) if group.across and device.kind != "cpu" else shape
 
 
 def _taking_several_blocks(shape: Shape, device: Device) -> Shape:
@@ -143,7 +155,7 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     in_blocks = passes_in_blocks(group, layouts) if group.single_pass else passes
     held = sum(sum(access in loads for loads in in_blocks) > 1 for access in reads)
     floats = exchanges_floats(group)
-    team = team_for(rows, size, held, itemsize, is_outer, device, floats) if may_be_in_teams(group) else None
+    team = cooperative_reduction(rows, size, held, itemsize, is_outer, device, floats) if may_cooperate(group) else None
     if team is not None and not is_mixed and len(in_blocks) > 1:
         programs = -(-rows // team.x_block) * team.size
         exchanges = (len(in_blocks) - writes_rows(group)) * team.waves(rows, device)
@@ -157,7 +169,8 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     columns = columns_of(group, passes, walked, device) if goes_across else None
     if columns is not None:
         return Shape(-(-rows // columns.x_block), WARP * columns.warps, 1, (reads,), across=across)
-    if _stays_in_registers(size, len(passes), len(reads), is_outer, is_mixed, rows):
+    is_known = isinstance(group.space.reduction_numel, int)
+    if is_known and _stays_in_registers(size, len(passes), len(reads), is_outer, is_mixed, rows):
         padded = _power_of_two(size)
         x_block = max(1, (2048 if itemsize <= 2 else 1024) // padded)
         if is_outer or is_mixed:
@@ -203,9 +216,6 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
         device.threads_per_multiprocessor, 1
     )
     threads = small if fills else WARP * _warps(x_block * r_block, 16 if has_rows and is_shared else 8, 16)
-    few = None if is_shared or has_rows or group.has_scan else block_of_few(rows, size, walked.itemsize, device)
-    if few is not None and not group.across:
-        r_block, threads = few, device.threads_per_block
     programs, steps = -(-rows // x_block), -(-size // r_block) * len(passes)
     # Programs that gather for each r take whole rows.
     splits = _splits(programs, threads, steps, device) if may_share else 1
@@ -268,10 +278,10 @@ def _walked_bytes(group: Group, traffic: Traffic) -> tuple[int, int]:
     return along[True], along[False]
 
 
-def may_be_in_teams(group: Group) -> bool:
+def may_cooperate(group: Group) -> bool:
     """Whether a team of programs may hold a row of the group: nothing of it must happen in order or just once."""
     is_known = all(isinstance(dim.size, int) for dim in (*group.space.x, *group.space.r))
-    return group.in_teams and is_known and not (group.has_scan or group.across or group.updated)
+    return group.is_cooperative and is_known and not (group.has_scan or group.across or group.updated)
 
 
 def walked_of(group: Group, reads: frozenset[Access], dtypes: Mapping[str, torch.dtype]) -> Walked:
@@ -321,14 +331,6 @@ def is_heavy(group: Group) -> bool:
     return bool(group.single_pass) or any(str(i.value).startswith("arg") for i in operations)
 
 
-def block_of_few(rows: int, length: int, itemsize: int, device: Device) -> int | None:
-    """The block of rows along memory that are fewer than the multiprocessors, and need several passes: one access of 16
-    bytes for each thread of as large a program as there is. None for others. On an H200 a batch norm of 128 rows of
-    100,352 float32 takes 53 us so, 63 by programs of 512 threads; a group norm of 128 of 131,072 bfloat16 37 and 50."""
-    block = device.threads_per_block * VECTOR // itemsize
-    return block if 0 < rows <= device.multiprocessors and length >= LEAST_BLOCKS * block > 0 else None
-
-
 def exchanges_floats(group: Group) -> bool:
     """Whether all that is reduced for a row is float32."""
     reductions = [member.body.reduction for member in group.members if member.body.reduction is not None]
@@ -353,11 +355,38 @@ def computes_much(group: Group) -> bool:
 def passes_over_r(group: Group) -> tuple[frozenset[Access], ...]:
     """What each pass of a looped kernel loads: all that its results need and that varies along the reduction loops."""
     r_dims = frozenset(group.space.r)
+    return tuple(frozenset(_loads(found, group, r_dims)) for found in members_of_passes(group)) or (frozenset(),)
+
+
+def times_computed(group: Group) -> dict[str, int]:
+    """In how many passes each member is computed, of those that several compute, where nothing of a row is kept."""
+    r_dims = frozenset(group.space.r)
+    passes = members_of_passes(group, group.single_pass)
+    times = Counter(m.name for members in passes for m in members if not m.body.dims.isdisjoint(r_dims))
+    return {name: count for name, count in times.items() if count > 1}
+
+
+def times_computed_by_cpu(group: Group, layouts: Mapping[str, Layout]) -> dict[str, int]:
+    """The same of a C++ kernel, which keeps costly values of rows while they fit (`codegen/cpp/kept.py`). What is cheap
+    takes no longer in vectors than to load it, and columns go by in blocks that stay in the cache."""
+    if not group.reduces_along_memory(group.read_buffers):
+        return {}
+    times = times_computed(group)
+    costly = [m for m in group.members if m.name in times and m.body.operations >= KEPT_COST]
+    row = hint(group.space.reduction_numel) * sum(layouts[member.name].dtype.itemsize for member in costly)
+    again = [] if row <= KEPT_IN_ARRAYS else costly[:-1] if writes_rows(group) else costly
+    return {member.name: times[member.name] for member in again}
+
+
+def members_of_passes(group: Group, early: frozenset[str] = frozenset()) -> list[list[Member]]:
+    """What each pass of a looped kernel computes. Sums of `early` are made in the pass of what they wait for."""
+    r_dims = frozenset(group.space.r)
     by_name = {member.name: member for member in group.members}
     ready: dict[str, int] = {}
     roots: dict[int, list[Member]] = {}
     for member in group.members:
         before = max((ready[a.buffer] for a in member.body.reads if a.buffer in ready), default=0)
+        before -= member.name in early
         is_reduction = member.body.reduction is not None
         ready[member.name] = before + (is_reduction and not member.is_across)
         writes_r = any(not a.index.dims.isdisjoint(r_dims) for a in member.body.writes if a.buffer in group.stored)
@@ -365,23 +394,22 @@ def passes_over_r(group: Group) -> tuple[frozenset[Access], ...]:
         is_gathered = member.is_across and member.body.dims.isdisjoint(r_dims)
         if (is_reduction and not is_gathered) or writes_r or member.node.is_scatter:
             roots.setdefault(before, []).append(member)
-    loads = (frozenset(_loads(found, by_name, r_dims)) for _, found in sorted(roots.items()))
-    return tuple(loads) or (frozenset(),)
+    passes: list[list[Member]] = []
+    for _, open_ in sorted(roots.items()):
+        seen = dict[str, Member]()
+        while open_:
+            member = open_.pop()
+            if member.name in seen:
+                continue
+            seen[member.name] = member
+            made = (by_name[access.buffer] for access in member.body.reads if access.buffer in by_name)
+            open_ += [other for other in made if other.body.reduction is None]
+        passes.append(list(seen.values()))
+    return passes
 
 
-def _loads(roots: Iterable[Member], by_name: Mapping[str, Member], r_dims: frozenset[object]) -> set[Access]:
-    """The loads of a pass, through the values that are computed again in it."""
-    found: set[Access] = set()
-    open_, seen = list(roots), set[str]()
-    while open_:
-        member = open_.pop()
-        if member.name in seen:
-            continue
-        seen.add(member.name)
-        for access in member.body.reads:
-            if access.buffer not in by_name:
-                if access.index.indirections or not access.index.dims.isdisjoint(r_dims):
-                    found.add(access)
-            elif by_name[access.buffer].body.reduction is None:
-                open_.append(by_name[access.buffer])
-    return found
+def _loads(members: Iterable[Member], group: Group, r_dims: frozenset[object]) -> Iterator[Access]:
+    """What these load that varies along the reduction loops."""
+    for access in (access for member in members for access in member.body.reads if access.buffer not in group.produced):
+        if access.index.indirections or not access.index.dims.isdisjoint(r_dims):
+            yield access

@@ -17,7 +17,7 @@ from compiler.schedule.once import once_a_form
 
 #: What computes: the lanes of 32 bits, functions of several instructions, divisions of integers, float64, random
 #: numbers.
-Unit = Literal["simple", "function", "division", "double", "random"]
+IssueUnit = Literal["simple", "function", "division", "double", "random"]
 
 _NOT_COUNTED = frozenset(("load", "store", "constant", "index_value", "indirect"))
 _DIVISIONS = frozenset("floordiv truncdiv remainder fmod".split())
@@ -42,8 +42,9 @@ SLOTS: Mapping[str, int] = {
     "rand_compared": 9,  # measured: the same, one draw of seven rounds for eight
     "randn": 130,
 }
-#: Of functions in kernels that store half types alone, which take shorter forms (`codegen/triton/short_forms.py`).
-SHORT_SLOTS: Mapping[str, int] = {"erf": 12, "tanh": 5, "exp": 2, "sigmoid": 5}
+#: Of functions in kernels that store half types alone, which take fast-math approximations
+#: (`codegen/triton/fast_math.py`).
+FAST_SLOTS: Mapping[str, int] = {"erf": 12, "tanh": 5, "exp": 2, "sigmoid": 5}
 #: A division of 64-bit integers is a function of its own (measured: floor division and remainder of 8 Mi elements).
 _LONG_DIVISION, _SHORT_DIVISION = 150, 30
 #: That of an address, by a constant, is a multiplication and a shift, and most of them vanish when loops are split.
@@ -53,13 +54,13 @@ _DOUBLE = 3
 
 
 @once_a_form
-def unit_slots(body: Body, is_short: bool = False, lane: Dim | None = None) -> tuple[tuple[Unit, bool, float], ...]:
+def unit_slots(body: Body, is_fast: bool = False, lane: Dim | None = None) -> tuple[tuple[IssueUnit, bool, float], ...]:
     """Issue slots of one iteration of the body: the unit, whether they come after its reduction, so once for each
-    independent point, and how many. The divisions of addresses are among them. `is_short` says that functions have
-    their short forms. Of a place that is computed and does not change along `lane`, a thread has one for all the
+    independent point, and how many. The divisions of addresses are among them. `is_fast` says that functions have
+    fast-math approximations. Of a place that is computed and does not change along `lane`, a thread has one for all the
     elements that it takes of that loop. What is computed twice in the same way, as by bodies that were put together, is
     one instruction of the kernel's."""
-    found: defaultdict[tuple[Unit, bool], float] = defaultdict(float)
+    found: defaultdict[tuple[IssueUnit, bool], float] = defaultdict(float)
     after: set[int] = set()
     counted: set[int] = set()
     shared = _same_along(body, lane) if lane is not None else frozenset()
@@ -70,7 +71,7 @@ def unit_slots(body: Body, is_short: bool = False, lane: Dim | None = None) -> t
         is_after = number in after and instruction.op != "reduce"
         if instruction.op not in _NOT_COUNTED and body.recipes[number] not in counted:
             counted.add(body.recipes[number])
-            unit, count = _slots_of(instruction, is_short)
+            unit, count = _slots_of(instruction, is_fast)
             found[unit, is_after] += count / run if number in shared else count
         if instruction.index is not None:
             found["division", is_after] += _ADDRESS_DIVISION * _divisions(instruction.index)
@@ -90,14 +91,14 @@ def _same_along(body: Body, lane: Dim) -> frozenset[int]:
     return frozenset(found)
 
 
-def _slots_of(instruction: Instruction, is_short: bool) -> tuple[Unit, int]:
+def _slots_of(instruction: Instruction, is_fast: bool) -> tuple[IssueUnit, int]:
     op, dtype = instruction.op, instruction.dtype
     if op in RANDOM:
         return "random", SLOTS[op]
     if op in _DIVISIONS and not dtype.is_floating_point:
         return "division", _LONG_DIVISION if dtype.itemsize == 8 else _SHORT_DIVISION
-    if is_short and op in SHORT_SLOTS:
-        return "function", SHORT_SLOTS[op]
+    if is_fast and op in FAST_SLOTS:
+        return "function", FAST_SLOTS[op]
     count = SLOTS.get(op) or (POINTWISE.get(op) or NAMED.get(op) or OpInfo(op, 1)).cost
     if dtype == torch.float64:
         return "double", _DOUBLE * count

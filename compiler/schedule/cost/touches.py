@@ -15,7 +15,7 @@ from compiler.schedule.group import Group
 
 #: How neighbouring lanes of a kernel walk a buffer: element by element; along another loop than the lanes, or with
 #: gaps; at places that are loaded; or all at one element, which is then used many times.
-Walk = Literal["contiguous", "strided", "gathered", "broadcast"]
+AccessPattern = Literal["contiguous", "strided", "gathered", "broadcast"]
 
 
 def touched_bytes(access: Access, count: int, layout: Layout) -> int:
@@ -93,7 +93,7 @@ def traffic_by(group: Group, all_touches: Sequence[Touch]) -> Traffic:
     return Traffic(tuple(touches.values()), lane)
 
 
-def walk_of(access: Access, lane: Dim | None) -> Walk:
+def pattern_of(access: Access, lane: Dim | None) -> AccessPattern:
     """How lanes along `lane` walk a buffer."""
     if access.index.indirections:
         return "gathered"

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
+from types import MappingProxyType
 
 import torch
 
@@ -18,8 +19,8 @@ from compiler.ir.body import Access
 from compiler.ir.index import Dim, Mod
 from compiler.ir.nodes import Layout
 from compiler.ir.size import Integer, hint
-from compiler.schedule.cost.slots import Unit, unit_slots
-from compiler.schedule.cost.touches import Touch, Traffic, Walk, iterations, walk_of
+from compiler.schedule.cost.slots import IssueUnit, unit_slots
+from compiler.schedule.cost.touches import AccessPattern, Touch, Traffic, iterations, pattern_of
 from compiler.schedule.group import Group, Space
 from compiler.schedule.interleaved import side_by_side
 
@@ -45,7 +46,7 @@ LOAD_APART, BYTES_APART = 14, 16
 #: The same of a window that is multiplied by such a table, where what is stored lies along another loop than what
 #: windows hold: tiles of both loops load element by element. On an H200 depthwise 3 x 3 of 16 x 96 x 56 x 56 bfloat16,
 #: from contiguous into channels-last, takes some 43 us in one kernel.
-LOAD_TURNED = 24
+LOAD_TRANSPOSED = 24
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,16 @@ class Work:
     that are loaded, `updates` the sectors that single lanes write: scattered, or stored across the lanes. Where many of
     them meet in one place, `crowd` of them wait for each other."""
 
-    bytes: Mapping[Walk, int]
+    bytes: Mapping[AccessPattern, int]
     read: float
     written: float
     again: int
     gathered: int
     updates: int
     crowd: float
-    slots: Mapping[Unit, int]
+    slots: Mapping[IssueUnit, int]
+    #: Weighted operations of all passes; see `OpInfo.cost`.
+    operations: int = 0
     #: Bytes that the nearest caches give: of elements that several lanes load, or one lane at several places of its
     #: text, all times but the first.
     near: float = 0.0
@@ -74,7 +77,7 @@ class _Tally:
 
     def __init__(self, layouts: Mapping[str, Layout], lane: Dim | None) -> None:
         self.layouts, self.lane = layouts, lane
-        self.walked: dict[str, tuple[Walk, int]] = {}
+        self.walked: dict[str, tuple[AccessPattern, int]] = {}
         self.read: defaultdict[str, float] = defaultdict(float)
         self.written: defaultdict[str, float] = defaultdict(float)
         self.gathered = self.updates = 0
@@ -85,7 +88,7 @@ class _Tally:
         if touch.bytes >= self.walked.get(access.buffer, ("contiguous", 0))[1]:
             size = touch.bytes * (2 if access.is_update else 1)
             is_near = bool(access.index.indirections) and not touch.is_anywhere
-            self.walked[access.buffer] = "contiguous" if is_near else walk_of(access, self.lane), size
+            self.walked[access.buffer] = "contiguous" if is_near else pattern_of(access, self.lane), size
         if touch.is_anywhere:
             self._add_at_loaded_places(touch, layout)
             return
@@ -127,23 +130,28 @@ def work_of(
     passes: tuple[frozenset[Access], ...],
     across: frozenset[Dim],
     carries: bool = False,
-    has_short_forms: bool = False,
+    has_fast_math: bool = False,
+    times: Mapping[str, int] = MappingProxyType({}),
 ) -> Work:
     """What the kernel of `group` asks for. `passes` are the loads of each pass over its reduction loops; along the
     loops `across` its lanes do not lie; where it `carries` sums along, those of its `single_pass` take more. Where it
-    `has_short_forms`, functions take fewer slots if all results are of half types."""
-    slots: defaultdict[Unit, int] = defaultdict(int)
+    `has_fast_math`, functions take fewer slots if all results are of half types. Several passes compute those members
+    of which it says so many `times`."""
+    slots: defaultdict[IssueUnit, int] = defaultdict(int)
     rows = hint(group.space.numel)
-    is_short = has_short_forms and stores_half_types(group, layouts)
-    for member, points in zip(group.members, iterations(group), strict=True):
-        for unit, is_after, count in unit_slots(member.body, is_short, traffic.lane):
+    is_fast = has_fast_math and stores_half_types(group, layouts)
+    operations = 0
+    for member, once in zip(group.members, iterations(group), strict=True):
+        points = once * times.get(member.name, 1)
+        operations += member.body.operations * points
+        for unit, is_after, count in unit_slots(member.body, is_fast, traffic.lane):
             slots[unit] += round(count * (rows if is_after else points))
         if carries and member.name in group.single_pass:
-            slots["simple"] += SINGLE_PASS * points
+            slots["simple"] += SINGLE_PASS * once
     tally = _Tally(layouts, traffic.lane)
     for touch in traffic.touches:
         tally.add(touch)
-    walked: defaultdict[Walk, int] = defaultdict(int)
+    walked: defaultdict[AccessPattern, int] = defaultdict(int)
     for walk, size in tally.walked.values():
         walked[walk] += size
     near, loads = _loaded_again(traffic, tally, layouts)
@@ -151,7 +159,8 @@ def work_of(
     crossing = [
         touch
         for touch in traffic.touches
-        if _is_across(touch.access, across, group.space) or _is_turned(touch.access, traffic.lane, group.space, layouts)
+        if _is_across(touch.access, across, group.space)
+        or _is_transposed(touch.access, traffic.lane, group.space, layouts)
     ]
     gathered, updates = tally.gathered, tally.updates + _sectors_shared(group, traffic, layouts)
     for touch in crossing:
@@ -174,6 +183,7 @@ def work_of(
         updates=updates,
         crowd=tally.crowd,
         slots=dict(slots),
+        operations=operations,
         near=near,
     )
 
@@ -185,7 +195,7 @@ def _loaded_again(traffic: Traffic, tally: _Tally, layouts: Mapping[str, Layout]
     for touch in traffic.touches:
         if not touch.is_store and not touch.is_anywhere and touch.access.index.terms:
             loads[touch.access.buffer].append(touch)
-    near, slots = 0.0, LOAD_TURNED * _loaded_turned(traffic, loads, layouts)
+    near, slots = 0.0, LOAD_TRANSPOSED * _loaded_transposed(traffic, loads, layouts)
     for buffer, touches in loads.items():
         layout, itemsize = layouts[buffer], layouts[buffer].dtype.itemsize
         if len(touches) < 2:
@@ -197,7 +207,7 @@ def _loaded_again(traffic: Traffic, tally: _Tally, layouts: Mapping[str, Layout]
         loaded = sum(touch.times * _bytes_of_lane(touch.access, traffic.lane, itemsize) for touch in touches)
         near += max(loaded - tally.read[buffer], 0.0)
         for touch in touches[1:]:
-            is_alone = walk_of(touch.access, traffic.lane) == "strided"
+            is_alone = pattern_of(touch.access, traffic.lane) == "strided"
             slots += touch.times * (LOAD * is_alone + CONVERSION * (layout.dtype in _HALF_TYPES))
     return near, slots
 
@@ -232,7 +242,7 @@ def _sectors_shared(group: Group, traffic: Traffic, layouts: Mapping[str, Layout
 
 
 def _is_apart(access: Access, lane: Dim | None, itemsize: int) -> bool:
-    return walk_of(access, lane) == "strided" and _bytes_of_lane(access, lane, itemsize) >= BYTES_APART
+    return pattern_of(access, lane) == "strided" and _bytes_of_lane(access, lane, itemsize) >= BYTES_APART
 
 
 def _bytes_of_lane(access: Access, lane: Dim | None, itemsize: int) -> int:
@@ -244,7 +254,7 @@ def _bytes_of_lane(access: Access, lane: Dim | None, itemsize: int) -> int:
     return itemsize * min(max(abs(hint(stride)) if stride is not None else 1, 1), SECTOR // itemsize)
 
 
-def _loaded_turned(traffic: Traffic, loads: Mapping[str, Sequence[Touch]], layouts: Mapping[str, Layout]) -> int:
+def _loaded_transposed(traffic: Traffic, loads: Mapping[str, Sequence[Touch]], layouts: Mapping[str, Layout]) -> int:
     """How many elements of windows are loaded along another loop than what is stored lies along, each of whose values
     has a row of a small table of its own, as channels have filters."""
     stored = frozenset[Dim]().union(*(touch.access.fast_dims for touch in traffic.stores))
@@ -277,7 +287,7 @@ def _bytes_across(access: Access, itemsize: int, space: Space) -> int:
     return SECTOR if access.fast_dims else min(SECTOR, itemsize * min(filter(None, steps), default=SECTOR))
 
 
-def _is_turned(access: Access, lane: Dim | None, space: Space, layouts: Mapping[str, Layout]) -> bool:
+def _is_transposed(access: Access, lane: Dim | None, space: Space, layouts: Mapping[str, Layout]) -> bool:
     """Whether lanes that follow one of the reduction loops go from sector to sector in it, since it lies along another
     of them: a tile has one axis for all of these. On an H200 a group norm of 16 x 64 x 64 x 256 whose channels lie side
     by side, and those of its result apart, takes 325 us in one kernel."""

@@ -32,7 +32,7 @@ import torch
 from compiler.ir.body import operands_of
 from compiler.ir.index import Index
 from compiler.ir.lazy import lazy
-from compiler.ir.size import Atom
+from compiler.ir.size import SizeAtom
 from compiler.schedule.group import Space
 
 Level = Literal["x", "r", "tail"]
@@ -117,7 +117,7 @@ class Program:
     writes: tuple[str, ...]
     storage: dict[str, torch.dtype] = field(hash=False)
     is_persistent: bool = False
-    sizes: tuple[Atom, ...] = ()
+    sizes: tuple[SizeAtom, ...] = ()
     with_gaps: frozenset[str] = frozenset()
     #: Of the buffers that are parts of a whole, that.
     wholes: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -15,7 +15,7 @@ from compiler.ir.body import Instruction, operands_of
 from compiler.ir.body import moved as with_operands
 from compiler.ir.choices import known_values, masks_that_hold
 from compiler.ir.index import Index
-from compiler.ir.masked_places import simpler_places
+from compiler.ir.masked_indices import simpler_indices
 from compiler.ir.ops import compute_dtype
 from compiler.ir.size import hint
 from compiler.schedule.group import Group
@@ -27,7 +27,7 @@ def without_known_conditions(statements: list[Statement]) -> list[Statement]:
     with the places of loads as simple as their masks let them be."""
     if not any(s.op == "index_value" or (s.index is not None and s.index.indirections) for s in statements):
         return statements
-    places = simpler_places(statements, lambda mask, load: _is_known_for(statements[mask], statements[load]))
+    places = simpler_indices(statements, lambda mask, load: _is_known_for(statements[mask], statements[load]))
     statements = [
         replace(s, index=place.index, operands=place.masks) if (place := places.get(s.number)) else s
         for s in statements

@@ -40,8 +40,8 @@ FUSIONS: dict[str, Reason] = listed(
     Reason(
         "fused.team",
         "fused",
-        "A row that is too long for the registers of one program is held by a team of programs. They exchange what "
-        "they reduce and go on with what they hold, so that each element is read once.",
+        "A cooperative reduction: a team of programs holds a row that is too long for the registers of one. They "
+        "exchange what they reduce and go on with what they hold, so that each element is read once.",
         "a team of programs holds each row of {row} elements, so that {shared} is read once for {writer} and {reader}",
     ),
     Reason(

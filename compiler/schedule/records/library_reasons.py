@@ -37,7 +37,8 @@ LIBRARY_CALLS: dict[str, Reason] = listed(
         "Channels-last would be faster, but the library rounds float32 to TF32 there, and computes in true float32 as "
         "eager lays the tensors out: results would be less exact than eager's.",
         "{kept_us:.1f} us predicted at an error of {kept_error:.0e} as eager lays them out; {moved_us:.1f} us at "
-        "{moved_error:.0e} channels-last, where the library rounds to TF32, which the knob {knob} allows",
+        "{moved_error:.0e} channels-last, where the library rounds to TF32, which the knob {knob} allows; errors are "
+        "{errors}",
     ),
     Reason(
         "layout.rounded",
@@ -45,7 +46,7 @@ LIBRARY_CALLS: dict[str, Reason] = listed(
         "The library rounds float32 to TF32 channels-last, and computes in true float32 as eager lays the tensors out: "
         "results are less exact than eager's, as a knob allows.",
         "{moved_us:.1f} us predicted at an error of {moved_error:.0e} channels-last, where the library rounds to TF32, "
-        "as the knob {knob} allows; {kept_us:.1f} us at {kept_error:.0e} as eager lays them out",
+        "as the knob {knob} allows; {kept_us:.1f} us at {kept_error:.0e} as eager lays them out; errors are {errors}",
     ),
     Reason(
         "layout.gradients",
@@ -117,7 +118,7 @@ LIBRARY_CALLS: dict[str, Reason] = listed(
         "padding.apart",
         "padding",
         "A caller gets rows of a length that eight does not divide. Rows that are some rows apart start at whole "
-        "pieces of sixteen bytes: the library's fast kernels compute each such part, and the result is not copied.",
+        "vectors of sixteen bytes: the library's fast kernels compute each such part, and the result is not copied.",
         "{sizes} is computed by rows that lie apart: predicted {kept_us:.1f} us as it is written, and {padded_us:.1f} "
         "us so, with {copies_us:.1f} us for what is copied",
     ),

@@ -148,9 +148,9 @@ REFUSALS: dict[str, Reason] = listed(
     Reason(
         "profit.operand_needed",
         "profit",
-        "The operand of a matrix product is read by others too, or is too dear to compute again for each tile that is "
-        "loaded: it is written once.",
-        "{shared} is needed in memory, or too dear to compute for each tile of {b} that reads it",
+        "The operand of a matrix product is read by others too, or is too expensive to compute again for each tile "
+        "that is loaded: it is written once.",
+        "{shared} is needed in memory, or too expensive to compute for each tile of {b} that reads it",
     ),
     Reason(
         "profit.parts",

@@ -1,4 +1,4 @@
-"""What would have to change for a refused pair to be fused: found by trying.
+"""Find by trial what would have to change for a refused pair to be fused.
 
 Each candidate is one change (the reader's loops in another order, a higher limit, smaller tensors) applied to a copy of
 the pair, which the rules are then asked about again. The first one that they fuse is told; nothing is told that was not
@@ -18,6 +18,7 @@ from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph
 from compiler.ir.positions import flatten
 from compiler.ir.size import Integer, Undecided
+from compiler.schedule.directives import Directives
 from compiler.schedule.group import Group, Space
 from compiler.schedule.records.classify import forwards, reordered
 from compiler.schedule.records.decisions import Decision
@@ -25,7 +26,6 @@ from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Limits, can_fuse
 from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.units import Unit, UnitGraph
-from compiler.schedule.wishes import Wishes
 
 #: Changes that are tried for one pair.
 MOST_TRIALS = 16
@@ -71,7 +71,7 @@ class Pair:
     device: Device
     limits: Limits
     disabled: frozenset[str]
-    wishes: Wishes
+    directives: Directives
     #: Whether the two were to share a launch, each with loops of its own.
     is_side_by_side: bool = False
 
@@ -87,12 +87,12 @@ class Pair:
             device=context.device,
             limits=context.limits,
             disabled=context.disabled,
-            wishes=context.wishes,
+            directives=context.directives,
             is_side_by_side=decision.verdict.reason in _OF_LAUNCHES,
         )
 
     def ask(self) -> Fuse | Refuse:
-        context = Context(PairGraph(self), self.device, self.limits, self.disabled, self.wishes)
+        context = Context(PairGraph(self), self.device, self.limits, self.disabled, self.directives)
         return side_by_side(0, 1, context) if self.is_side_by_side else can_fuse(0, 1, context)
 
 
@@ -149,7 +149,7 @@ def _rule_allowed(decision: Decision, pair: Pair) -> Iterator[Change]:
 
 def _not_forbidden(decision: Decision, pair: Pair) -> Iterator[Change]:
     one, two = (decision.verdict.numbers[f"forbidden_{side}"] for side in "ab")
-    yield f"`forbid` did not name {one} and {two}", replace(pair, wishes=replace(pair.wishes, forbidden=()))
+    yield f"`forbid` did not name {one} and {two}", replace(pair, directives=replace(pair.directives, forbidden=()))
 
 
 def _smaller_tensors(decision: Decision, pair: Pair) -> Iterator[Change]:

@@ -4,8 +4,9 @@ A rule looks at two units and answers with the group that they would become, or 
 `can_fuse` asks the rules in turn and weighs the first group that is legal. A new kind of fusion is a new class in this
 folder.
 
-`loops` has the fusions in one loop nest, `across`, `products`, `shared_operand`, `own_product`, `parts` and `batch` the
-others; `verdicts` is what a rule is asked with and answers, and `alike` tells pairs that need not be asked about again.
+`loops` has the fusions in one loop nest; the others are in `across`, `products`, `shared_operand`, `own_product`,
+`concatenation` and `batch`. `verdicts` is what a rule is asked with and answers, and `alike` tells pairs that need not
+be asked about again.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def _asked(a: int, b: int, shared: list[str], context: Context) -> tuple[Fuse | 
 def _as_known(
     known: Verdict, names: tuple[str, ...], a: int, b: int, shared: list[str], context: Context
 ) -> Fuse | Refuse:
-    """The verdict that is known of a pair that differs in names alone."""
+    """The known verdict on a pair that differs in names alone."""
     renamed = dict(zip(known.names, names, strict=True))
     if isinstance(known.answer, Refuse):
         return known.answer.renamed(renamed)
@@ -124,7 +125,7 @@ def _as_known(
     def make() -> Group:
         group = rule.fuse(one, two, shared, context)
         assert isinstance(group, Group)
-        return context.in_best_way(group)
+        return context.with_best_strategy(group)
 
     score = replace(known.answer.score, distance=_distance(one, two, context.graph))
     stored = frozenset([renamed[name] for name in known.answer.stored])
@@ -132,7 +133,7 @@ def _as_known(
 
 
 def _more_telling(first: Refuse, second: Refuse) -> Refuse:
-    """That loops do not match says little where a rule for such loops has another reason."""
+    """Prefer another rule's reason to a mismatch of loops, which says little."""
     loops, telling = ("shape", "index"), ("dependency", "profit")
     is_vague = REASONS[first.reason].family in loops and REASONS[second.reason].family in telling
     return second if is_vague else first
@@ -142,7 +143,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
     assert isinstance(one, Group) and isinstance(two, Group)
-    is_forced = context.wishes.forces(one, two)
+    is_forced = context.directives.forces(one, two)
     # Slices of one buffer have one address and no memory of their own.
     buffers = len(group.read_buffers) + len({graph.parts.get(name, name) for name in group.stored})
     most = context.limits.most_buffers
@@ -151,7 +152,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     if buffers > most and not is_forced:
         return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": most})
     apart = [context.cost(unit) for unit in (one, two)]
-    group = context.in_best_way(group)
+    group = context.with_best_strategy(group)
     fused = context.cost(group)
     score = Score(
         category=reason.removeprefix("fused."),
@@ -160,7 +161,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
         fused_us=fused.microseconds,
         unfused_us=sequence_us(apart, context.device),
         goes_along_memory=not group.space.r or group.reduces_along_memory(group.read_buffers),
-        is_turned=not group.space.r and not group.writes_along_one_loop,
+        is_transposed=not group.space.r and not group.writes_along_one_loop,
         is_forced=is_forced,
         nodes=len(group.members),
     )
@@ -185,5 +186,5 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
 
 
 def _distance(one: Group, two: Group, graph: UnitGraph) -> int:
-    """How far apart their first nodes stood before fusion."""
+    """The distance of their first nodes before fusion."""
     return abs(graph.position[one.members[0].name] - graph.position[two.members[0].name])

@@ -1,4 +1,4 @@
-"""Pairs of groups that differ in names alone, on which one verdict is enough.
+"""One verdict for all pairs of groups that differ in names alone.
 
     add_1, relu_1 of one layer     ->     asked of the rules, weighed, kept
     add_7, relu_7 of the next      ->     the same answer, with these names
@@ -18,7 +18,7 @@ from compiler.schedule.rules.verdicts import Context
 
 
 class Pair(NamedTuple):
-    """All that the verdict on a pair depends on but for names, and the names in the order in which they come up."""
+    """All that a verdict on a pair depends on: a key without names, and the names in the order in which they occur."""
 
     form: Hashable
     names: tuple[str, ...]
@@ -26,11 +26,11 @@ class Pair(NamedTuple):
 
 def pair_of(a: int, b: int, shared: Sequence[str], context: Context) -> Pair | None:
     """The pair of the units `a` and `b`, which touch the buffers `shared`, in the order in which they are looked at.
-    None where names or more than the two groups count: for a wish of the reader, what is filled part by part or in
+    None where names or more than the two groups count: for a user's directive, what is filled part by part or in
     place, what waits for what it does not read; and where somebody wants to see each choice weighed."""
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
-    if context.wishes.forced or are_observed() or not isinstance(one, Group) or not isinstance(two, Group):
+    if context.directives.forced or are_observed() or not isinstance(one, Group) or not isinstance(two, Group):
         return None
     for group in (one, two):
         if group.updated or group.follows or group.has_check or not graph.parts.keys().isdisjoint(group.produced):

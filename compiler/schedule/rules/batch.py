@@ -77,12 +77,13 @@ def batch_launches(
 
 
 def may_be_a_part(group: Group, context: Context) -> bool:
-    """Whether it can share a launch, and is short enough for that to matter: see the module's first lines."""
+    """Whether a unit can share a launch, and is short enough to gain by it: see the module's docstring."""
     return can_be_a_part(group) and too_long(group, context) is None
 
 
 def too_long(group: Group, context: Context) -> Refuse | None:
-    """Whether it is a reduction that takes longer than its launch: those have plans of their own to fill the device."""
+    """Whether a unit is a reduction that takes longer than its launch. Such reductions fill the device by
+    themselves."""
     spared = context.device.launch_us + context.device.latency_us
     fixed = context.device.alone_us + spared
     rest = context.cost(group).microseconds - fixed if group.space.r and not isinstance(group, Batch) else 0.0
@@ -98,7 +99,7 @@ def can_be_a_part(group: Group) -> bool:
     sizes = [dim.size for dim in (*group.space.x, *group.space.r)]
     if not all(isinstance(size, int) and size > 0 for size in sizes) or group.updated or group.across:
         return False
-    if isinstance(group, Product) or group.in_teams or any(member.body.is_scatter for member in group.members):
+    if isinstance(group, Product) or group.is_cooperative or any(member.body.is_scatter for member in group.members):
         return False
     if any(member.body.is_open for member in group.members):
         return False

@@ -1,4 +1,4 @@
-"""Two groups in one loop nest, one after the other at each point, or one computed wherever the other reads it."""
+"""Fuse two groups in one loop nest, or inline a producer into its reader."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class InlineProducer:
         inside = {graph.number_of(a), graph.number_of(b)}
         if graph.escaping(a.produced, inside):
             return Refuse("index.no_common_loops")
-        # Random numbers are dear to draw again at every point that reads them; a check runs once.
+        # Random numbers are expensive to draw again at every point that reads them; a check runs once.
         if a.has_check or any(member.body.is_random for member in a.members):
             return Refuse("index.no_common_loops")
         reader, pointwise = b, written_out(a) if a.space.r else a

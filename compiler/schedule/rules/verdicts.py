@@ -1,4 +1,4 @@
-"""What a rule is asked with and answers: the context of a verdict, a fusion with its score, the group of two groups."""
+"""The interface of fusion rules: the context of a verdict, a fusion with its score, the merged group."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from compiler.ir.lazy import lazy
 from compiler.ir.nodes import ExternNode
 from compiler.options import LARGEST_GROUP
 from compiler.schedule.cost.kernel import Cost, group_cost
-from compiler.schedule.cost.shape import may_be_in_teams
+from compiler.schedule.cost.shape import may_cooperate
 from compiler.schedule.cost.single_pass import relative_members
+from compiler.schedule.directives import NO_DIRECTIVES, Directives
 from compiler.schedule.form import form_and_names
 from compiler.schedule.group import Group, Member
 from compiler.schedule.products.loops import Product
 from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.units import Unit, UnitGraph
-from compiler.schedule.wishes import NO_WISHES, Wishes
 
 #: Two predictions that differ by less than the model errs in the median are even.
 EVEN = 0.05
@@ -32,14 +32,14 @@ RANKS_PER_OCTAVE = 5
 #: Kinds of fusion that come after the others, whatever they bring. Units that only read the same data are brought
 #: together when each has what it makes or needs itself; and what is gathered across rows is of no use to anything else
 #: in its kernel, so that comes when nothing else is left, first where the rows lie along memory: those have room for
-#: more sums. A kernel that writes along one loop and along another (`Score.is_turned`) comes one place later than its
-#: kind, when the reductions of what it reads have joined what they can.
+#: more sums. A kernel that writes along one loop and along another (`Score.is_transposed`) comes one place later than
+#: its kind, when the reductions of what it reads have joined what they can.
 LATER = {"horizontal": 1, "across": 2}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What keeps a group from growing past what one kernel can hold."""
+    """Limits on the size of a group: what one kernel can hold."""
 
     most_nodes: int = LARGEST_GROUP
     #: Of all parts of a kernel that is a batch. Nothing by default: parts have registers and loops of their own.
@@ -54,7 +54,7 @@ class Limits:
 
 
 class Form(NamedTuple):
-    """What a group is but for names, as a number, and these names in the order in which they come up."""
+    """A group without its names, as a number, and the names in the order in which they occur."""
 
     number: int
     names: tuple[str, ...]
@@ -62,13 +62,13 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """All that a verdict may depend on besides the two units."""
+    """Everything that a verdict depends on besides the two units."""
 
     graph: UnitGraph
     device: Device
     limits: Limits = Limits()
     disabled: frozenset[str] = frozenset()
-    wishes: Wishes = NO_WISHES
+    directives: Directives = NO_DIRECTIVES
     costs: dict[Group, Cost] = field(default_factory=dict)
     #: Of groups that have one, their form and the names that it leaves out.
     forms: dict[Group, Form | None] = field(default_factory=dict)
@@ -129,24 +129,25 @@ class Context:
             self.relative_of_forms[form.number] = places
         return {names[reader]: names[writer] for reader, writer in self.relative_of_forms[form.number].items()}
 
-    def in_best_way(self, group: Group) -> Group:
-        """The group as it takes least: with sums in a single pass, or with teams of programs."""
+    def with_best_strategy(self, group: Group) -> Group:
+        """The group by its fastest reduction strategy."""
         plain = group
-        if group.single_pass or group.in_teams:
-            plain = replace(group, single_pass=frozenset(), in_teams=False)
+        if group.single_pass or group.is_cooperative:
+            plain = replace(group, single_pass=frozenset(), is_cooperative=False)
         if self.cost(plain).passes < 2:
             return plain
-        return min(self.ways(plain), key=lambda way: self.cost(way).microseconds)
+        return min(self.reduction_strategies(plain), key=lambda strategy: self.cost(strategy).microseconds)
 
-    def ways(self, plain: Group) -> list[Group]:
-        """The ways to run a group, the plainest first, which it is given. Teams are for what one pass cannot do."""
-        ways = [plain]
+    def reduction_strategies(self, plain: Group) -> list[Group]:
+        """The strategies of a group, the plainest first, which it is given. Cooperative ones are for what one pass
+        cannot do."""
+        found = [plain]
         if "single_pass" not in self.disabled:
             members = frozenset(self.relative_members(plain))
-            ways += [replace(way, single_pass=members) for way in ways if members]
-        if "team" not in self.disabled and min(self.cost(way).passes for way in ways) > 1:
-            ways += [team for way in ways if may_be_in_teams(team := replace(way, in_teams=True))]
-        return ways
+            found += [replace(one, single_pass=members) for one in found if members]
+        if "team" not in self.disabled and min(self.cost(one).passes for one in found) > 1:
+            found += [shared for one in found if may_cooperate(shared := replace(one, is_cooperative=True))]
+        return found
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ class Score:
     #: Whether a kernel that reduces goes through memory in the order in which it lies: other reductions join it better.
     goes_along_memory: bool = True
     #: Whether a kernel without a reduction writes along one loop and along another: no reduction can join it then.
-    is_turned: bool = False
+    is_transposed: bool = False
     #: Whether the reader asked for it: then it comes before all others, whatever it brings.
     is_forced: bool = False
     #: Nodes of the fused group.
@@ -177,7 +178,7 @@ class Score:
         groups come first, as what a large one takes in has lost its other partners."""
         octave = math.log2(max(self.benefit_us, 1e-3))
         benefit, place = round(RANKS_PER_OCTAVE * octave), LATER.get(self.category, 0)
-        if self.is_turned or (self.category == "across" and not self.goes_along_memory):
+        if self.is_transposed or (self.category == "across" and not self.goes_along_memory):
             place += 1
         return self.is_forced, -place, benefit, -self.nodes, self.bytes_saved, self.goes_along_memory, -self.distance
 
@@ -217,7 +218,7 @@ def unless_forbidden(verdict: Fuse | Refuse, one: Unit, two: Unit, context: Cont
     """The verdict, or the refusal of a fusion that would put two nodes together that are to stay apart.
 
     It comes after the rules: a pair that they refuse anyway keeps their reason."""
-    pair = context.wishes.forbidden_between(one, two) if isinstance(verdict, Fuse) else None
+    pair = context.directives.forbidden_between(one, two) if isinstance(verdict, Fuse) else None
     if pair is None or not isinstance(verdict, Fuse):
         return verdict
     return Refuse("policy.forbidden", verdict.numbers | {"forbidden_a": pair[0], "forbidden_b": pair[1]})
@@ -239,7 +240,7 @@ class Rule(Protocol):
 
 
 def third_between(a: int, b: int, graph: UnitGraph) -> Refuse | None:
-    """Whether a third unit must run after the one and before the other."""
+    """Whether a third unit must run between the two."""
     # An earlier fusion may have ordered two units that were free of each other, either way around.
     between = graph.between(a, b) if graph.must_precede(a, b) else graph.between(b, a)
     return None if between is None else Refuse("dependency.intermediate", {"between": graph.units[between].name})

@@ -51,24 +51,6 @@ def test_pairs_that_are_interleaved_are_written_by_one_store() -> None:
     assert [index.stride(plan.axes[-1].dims[-1]) for index in stores] == [2, 2]
 
 
-def test_rows_of_half_types_that_share_a_bias_are_taken_by_twos_where_there_is_much_to_compute() -> None:
-    def biased(x: Tensor, b: Tensor) -> Tensor:
-        return torch.nn.functional.gelu(x + b)
-
-    def dropped(x: Tensor, b: Tensor) -> Tensor:
-        return torch.nn.functional.dropout(biased(x, b), 0.1, True)
-
-    def blocks(function: object, *shapes: str, dtype: torch.dtype = torch.bfloat16) -> tuple[int, ...]:
-        (plan,) = plans_of(function, *[tensor(shape, dtype) for shape in shapes])
-        return tuple(axis.block for axis in plan.axes)
-
-    assert blocks(dropped, "16384 4096", "4096") == (2, 1024)
-    assert blocks(dropped, "16384 1000", "1000") == (2048,)
-    assert blocks(dropped, "16384 4096", "16384 4096") == (2048,)
-    assert len(blocks(dropped, "16384 4096", "4096", dtype=torch.float32)) == 1
-    assert blocks(biased, "16384 4096", "4096") == (2048,)
-
-
 def test_lanes_follow_small_gaps_where_nothing_large_has_none() -> None:
     def scaled(x: Tensor, bias: Tensor) -> Tensor:
         z = torch.view_as_complex(x)
@@ -285,11 +267,6 @@ def test_what_is_long_for_one_element_is_taken_by_more_threads() -> None:
 
     plans = [*plans_of(sines, tensor("16777216", torch.bfloat16)), *plans_of(torch.sin, tensor("16777216"))]
     assert [(elements_of_a_thread(plan), plan.num_warps) for plan in plans] == [(4, 8), (8, 4)]
-
-
-def test_colours_of_pictures_that_lie_side_by_side_are_taken_two_at_a_time() -> None:
-    (plan,) = plans_of(lambda x: x[..., 0] * 0.3 + x[..., 1] * 0.6 + x[..., 2] * 0.1, tensor("64 512 512 3"))
-    assert (elements_of_a_thread(plan), plan.num_warps) == (2, 8)
 
 
 def test_taps_of_each_channel_that_lie_side_by_side_are_taken_by_many_threads() -> None:

@@ -33,7 +33,8 @@ interface Placed {
 /** What is known, each in its place; where it is not, the one before, and where there was none, a dash. */
 function placed(now: Report | null, before: Report | null): Placed[] {
   const known = now ? figuresOf(now.summary, now) : [];
-  const old = before ? figuresOf(before.summary, before) : [];
+  // Beside a wrong result an older time would be read as its own.
+  const old = before && !(now && isWrong(now)) ? figuresOf(before.summary, before) : [];
   const ids = [...new Set([...known, ...PLACES, ...old].map(({ id }) => id))];
   return ids.map((id) => {
     const [current, stale] = [known, old].map((all) => all.find((one) => one.id === id));
@@ -67,7 +68,9 @@ function FigureButton({ placed: { figure, state } }: { placed: Placed }) {
         {figure.value}
         {state === "known" && <FigureChange id={figure.id} />}
       </span>
-      <span class="figure-label">{figure.label}</span>
+      <span class="figure-label" title={figure.label}>
+        {figure.label}
+      </span>
     </button>
   );
 }
@@ -116,13 +119,13 @@ function verdictOf(shown: Report): string {
   return `${place}${said}${/[.!?:]$/.test(said) ? "" : "."}`;
 }
 
-function Verdict() {
+function Verdict({ hasStale }: { hasStale: boolean }) {
   const shown = report.value;
   if (!shown) return <p class="verdict quiet">Paste PyTorch code on the left, or choose an example.</p>;
   return (
     <p class="verdict" data-tone={isWrong(shown) || isDoubted(shown) ? "bad" : undefined}>
-      {isFailed(shown) && <span class="status-chip">{STATUS_WORDS[shown.status as keyof typeof STATUS_WORDS]}</span>} {verdictOf(shown)}
-      {previous.value && !isRunning.value && <span class="quiet"> What is grey is from the previous version.</span>}
+      {isFailed(shown) && <span class="status-chip" data-status={shown.status}>{STATUS_WORDS[shown.status as keyof typeof STATUS_WORDS]}</span>} {verdictOf(shown)}
+      {hasStale && !isRunning.value && <span class="quiet"> What is grey is from the previous version.</span>}
     </p>
   );
 }
@@ -150,7 +153,7 @@ export function AnswerBar() {
         })}
       </div>
       <div class="answer-line">
-        {offline.value ? <Offline /> : (!isRunning.value || report.value?.summary.verdict) && <Verdict />}
+        {offline.value ? <Offline /> : (!isRunning.value || report.value?.summary.verdict) && <Verdict hasStale={showsPrevious.value || figures.some(({ state }) => state === "stale")} />}
         {isRunning.value && !offline.value && <Progress />}
         {isRunning.value && (
           <button type="button" class="stop" onClick={() => void stop()} data-action="stop">
@@ -159,7 +162,7 @@ export function AnswerBar() {
         )}
         {beside.value && (
           <button type="button" class="beside" data-testid="beside" onClick={() => openView("compare")}>
-            {["beside the other:", ...beside.value.differences, beside.value.verdict].join(" ")}
+            {`Beside the other: ${beside.value.verdict}`}
           </button>
         )}
         <GraphSelector />

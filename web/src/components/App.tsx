@@ -2,7 +2,7 @@ import { useEffect } from "preact/hooks";
 import { installKeys } from "../keyboard";
 import { isAsking } from "../lessons";
 import { isNarrow } from "../layout";
-import { announcement, isRunning, pair, phoneTab, reasonShown, showsPrevious, sideIsOpen } from "../state";
+import { announcement, pair, phoneTab, reasonShown, sideIsOpen } from "../state";
 import { AnswerBar } from "./AnswerBar";
 import { AfterTheAnswer, Drawer, viewShown } from "./Drawer";
 import { EditorPane } from "./EditorPane";
@@ -41,7 +41,6 @@ export function App() {
             </div>
             <div class="slot" id="slot-map">
               <MapPane />
-              {showsPrevious.value && <p class="stale-note">{isRunning.value ? "the version before" : "from the previous version"}</p>}
             </div>
             {hasSide && (
               <div class="slot" id="slot-side">

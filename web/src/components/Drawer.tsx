@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
+import { isNarrow } from "../layout";
 import { isAsking } from "../lessons";
-import { drawer, isRunning, newestWith, previous, report, type Shown } from "../state";
+import { drawer, isRunning, newestWith, phoneTab, previous, report, type Shown } from "../state";
 import { Empty } from "./Scroller";
 import { type GraphView, type View, VIEWS } from "./views";
 
@@ -30,7 +31,7 @@ function contentOf(view: View): { stale: boolean; content: ComponentChildren } {
 /** Above the toolbar: the view whose word was clicked. */
 export function Drawer() {
   const view = viewShown();
-  if (!view) return null;
+  if (!view) return isNarrow.value && phoneTab.value === "more" ? <Empty>Choose a view below.</Empty> : null;
   const { stale, content } = contentOf(view);
   return (
     <section class="pane" id="drawer" data-pane="drawer" data-view={view.id} aria-label={`Details: ${view.label}`} tabIndex={-1}>

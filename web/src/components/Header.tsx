@@ -51,12 +51,16 @@ function Brand() {
 /** In a frame: what this is, and the way to the whole page. */
 function EmbeddedHeader() {
   const id = idInPath(location.pathname);
+  const page = id ? pathOf(id) + viewQuery() : "/";
   return (
     <header class="header">
-      <a class="brand" href={id ? pathOf(id) : "/"} target="_blank" rel="noopener" aria-label="Open in Fusionscope, in a new tab">
+      <div class="brand">
         <Brand />
-      </a>
+      </div>
       <p class="environment">{environmentText()}</p>
+      <a href={page} target="_blank" rel="noopener">
+        Open in Fusionscope
+      </a>
     </header>
   );
 }

@@ -3,6 +3,7 @@
  * what a model predicts for another one are never read as one row.
  */
 import type { ComponentChildren } from "preact";
+import { slowedBy } from "../clocks";
 import * as format from "../format";
 import type { Contestant, Report, Summary } from "../report";
 import { openKernel, openView } from "../state";
@@ -91,12 +92,17 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
   const figures: (Omit<Figure, "group"> | false)[] = [
     (summary.compiled_ms !== null || summary.eager_ms !== null) && {
       id: "time",
-      label: timeLabel(shown, differs === false),
+      label: timeLabel(shown),
       value: (
         <>
           {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
-          {spread && <span class="spread" title="Half of the distance between the quartiles, of the median">{` ${spread}`}</span>}
+          {spread && <span class="spread" title="By how much the median of another run may differ, 95 times in 100">{` ${spread}`}</span>}
           {summary.speedup !== null && differs === true && ` (${format.ratio(summary.speedup)})`}
+          {slowedBy(shown) && (
+            <span class="chip chip-warn" title={`The GPU was slowed while it was timed: ${slowedBy(shown)}`}>
+              slowed GPU
+            </span>
+          )}
         </>
       ),
       open: open("timing"),
@@ -118,7 +124,7 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
   return inGroup("measured", figures);
 }
 
-/** Of the generated kernels alone, one after another: what library calls take is not foreseen. */
+/** Of the generated kernels alone, one after another: what library calls take is not predicted. */
 function predictedOf(shown: Report): Figure[] {
   const known = shown.graphs.map((graph) => graph.predicted_us).filter((us) => us != null);
   if (known.length === 0 || known.length < shown.graphs.length) return [];
@@ -142,13 +148,13 @@ function contestant({ timing }: Report, name: Contestant["name"]): Contestant | 
 /** The quartiles of fewer samples tell no spread. */
 const FEWEST_SAMPLES = 4;
 
-/** Such as "± 1.7 %": half of the distance between the quartiles of the compiled calls, of their median. Few samples
- * show none. */
+/** Such as "± 1.7 %": by how much the median of the compiled calls may differ in another run. Reports of older versions
+ * have half of the distance between the quartiles. Few samples show none. */
 export function spreadText(shown: Report): string {
   const compiled = contestant(shown, "compiled");
   if (!compiled || compiled.median_ms <= 0) return "";
   if (compiled.samples_ms.length < FEWEST_SAMPLES) return compiled.samples_ms.length === 1 ? "1 sample" : `${compiled.samples_ms.length} samples`;
-  const percent = (50 * (compiled.high_ms - compiled.low_ms)) / compiled.median_ms;
+  const percent = (100 * (compiled.spread_ms ?? (compiled.high_ms - compiled.low_ms) / 2)) / compiled.median_ms;
   if (percent >= 100) return "± over 100 %";
   return `± ${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
 }

@@ -187,14 +187,22 @@ function standInsOf(plan: Plan, drawn: ReadonlyMap<string, MapNode>, ...told: Re
   return found;
 }
 
+/** Of an operation that launches a Triton kernel of the snippet's own: its function. */
+function ownKernel(plan: Plan, node: FxNode): string | null {
+  if (!node.target.includes("triton_kernel_wrapper")) return null;
+  const own = [...plan.kernelsOf(node.name)].map((place) => plan.graph.kernels[place]?.own).find((one) => one);
+  return own?.function ?? null;
+}
+
 function single(plan: Plan, node: FxNode): MapNode {
   const toRef = plan.look.level === "aten" ? refsOf(plan.graph).aten : refsOf(plan.graph).fx;
   const isSize = isInput(node) && node.shape === null && /^s\d+$/.test(node.name);
-  const detail = isSize ? "a size" : [format.shape(node.shape), format.dtype(node.dtype)].filter(Boolean).join(" ");
+  const own = ownKernel(plan, node);
+  const detail = own ? "your Triton kernel" : isSize ? "a size" : [format.shape(node.shape), format.dtype(node.dtype)].filter(Boolean).join(" ");
   const told = isSize ? "a size that differs from call to call" : detail && `${detail}, ${format.bytes(node.bytes)}`;
-  const title = [node.text || node.target, told, node.module && `in ${node.module}`, node.dead && "dead: no result uses it"];
+  const title = [own && `${own}, a Triton kernel of the snippet's own`, node.text || node.target, told, node.module && `in ${node.module}`, node.dead && "dead: no result uses it"];
   return {
-    id: node.name, ref: toRef(node.name), label: cut(shortTarget(node)), detail: cut(detail),
+    id: node.name, ref: toRef(node.name), label: cut(own ?? shortTarget(node)), detail: cut(detail),
     role: node.op === "output" ? "output" : isInput(node) ? "input" : "operation",
     kernels: [...plan.kernelsOf(node.name)], dead: node.dead, isResult: false,
     title: title.filter(Boolean).join("\n"), members: [node.name], width: 0, height: 0,
@@ -235,7 +243,7 @@ function nameGroup(plan: Plan, node: MapNode, byName: ReadonlyMap<string, FxNode
   const place = node.kernels[0];
   const kernel = place === undefined ? undefined : plan.graph.kernels[place];
   const members = node.members.flatMap((name) => byName.get(name) ?? []);
-  const operations = [...new Set(members.filter((member) => !plan.isView(member.name)).map(shortTarget))];
+  const operations = [...new Set(members.filter((member) => !plan.isView(member.name)).map((member) => ownKernel(plan, member) ?? shortTarget(member)))];
   const words = operations.length <= 3 ? operations.join(", ") : `${operations.slice(0, 2).join(", ")} … ${operations.at(-1)}`;
   node.label = place === undefined ? cut(words) : cut(`K${place + 1} ${words}`);
   const bytes = kernel?.bytes ? `, ${format.bytes(kernel.bytes)}` : "";

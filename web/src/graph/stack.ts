@@ -98,7 +98,7 @@ function breakBetween(breaks: readonly GraphBreak[], before: Graph, after: Graph
 function nameOf(graph: Graph): { title: string; detail: string } {
   const details = [
     graph.kernels.length > 0 ? format.count(graph.kernels.length, "kernel") : format.count((graph.aten.length > 0 ? graph.aten : graph.fx).length, "node"),
-    graph.calls > 1 ? `called ${graph.calls} times` : graph.calls === 1 ? "called once" : "",
+    graph.calls > 1 ? `called ${graph.calls.toLocaleString("en-US")} times` : graph.calls === 1 ? "called once" : "",
   ];
   const phase = graph.phase === "inference" ? "" : `, ${graph.phase}`;
   return { title: `${graph.function ?? graph.name}${phase}`, detail: details.filter(Boolean).join(", ") };

@@ -112,7 +112,7 @@ export interface PaddingCopy {
   bytes: number;
 }
 
-/** Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it takes, and nobody reads what comes of that. Or several calls compute it ("apart"), each of rows that lie so far apart that they start in the same place of a piece of sixteen bytes. */
+/** Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it takes, and nobody reads what comes of that. Or several calls compute it ("apart"), each of rows that lie so far apart that they start in the same place of a vector of sixteen bytes. */
 export interface PaddingDecision {
   /** How the product is computed. */
   verdict: "padded" | "apart" | "kept";

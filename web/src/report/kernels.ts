@@ -40,6 +40,8 @@ export interface Kernel {
   predicted_us: number | null;
   /** Microseconds on the device, alone, the median of all samples. */
   measured_us: number | null;
+  /** By how much `measured_us` of another run may differ, 95 times in 100. */
+  spread_us: number | null;
   /** 10^9 bytes a second: `bytes` by `measured_us`. */
   gb_per_s: number | null;
   /** Percent of the device's memory bandwidth that this is; null on a CPU. */

@@ -22,6 +22,8 @@ export interface Contestant {
   low_ms: number;
   /** 75th percentile. */
   high_ms: number;
+  /** By how much the median of another run may differ, 95 times in 100; null in older reports. */
+  spread_ms: number | null;
   /** Seconds of its first call, compiling included; null where it was not taken. */
   compile_s: number | null;
   /** Whether its time differs measurably from eager's; null where that is not known. */

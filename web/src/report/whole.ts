@@ -119,7 +119,7 @@ export interface Graph {
   traffic: Traffic | null;
   /** What is launched, in order. */
   kernels: Kernel[];
-  /** The generated kernels one after another; what library calls take is not foreseen. */
+  /** The generated kernels one after another; what library calls take is not predicted. */
   predicted_us: number | null;
   /** One call of the graph with these kernels, measured beside each kernel alone. */
   call_us: number | null;

@@ -152,7 +152,7 @@ describe("a recorded call", () => {
 });
 
 describe("beside eager", () => {
-  const taken = (median_ms: number, differs_from_eager: boolean | null): Contestant => ({ name: "compiled", samples_ms: [median_ms], median_ms, low_ms: median_ms, high_ms: median_ms, compile_s: null, differs_from_eager });
+  const taken = (median_ms: number, differs_from_eager: boolean | null): Contestant => ({ name: "compiled", samples_ms: [median_ms], median_ms, low_ms: median_ms, high_ms: median_ms, spread_ms: null, compile_s: null, differs_from_eager });
 
   it("tells the ratio, and none where the report has no measurable difference", () => {
     expect(besideEager(taken(10, true), taken(20, null))).toBe("2× as fast as eager");

@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { sentenceOf } from "../api";
+import { Timing } from "../components/detail/Timing";
 import { figuresOf, spreadText } from "../components/figures";
 import { nextStage, restMs, STAGES } from "../components/Progress";
 import { middle } from "../format";
+import type { Observed, Report } from "../report";
 import { titleOf, type Visit, withVisit } from "../visits";
 import { exampleReport } from "./example";
 import { textOf } from "./textOf";
@@ -26,7 +28,7 @@ describe("progress", () => {
     expect(nextStage([...STAGES])).toBeNull();
   });
 
-  it("foresees the rest from the time before, where all of that is known", () => {
+  it("predicts the rest from the time before, where all of that is known", () => {
     const all = exampleReport.stages.reduce((sum, stage) => sum + stage.ms, 0);
     const [first] = exampleReport.stages;
     expect(restMs([], exampleReport)).toBeCloseTo(all);
@@ -53,6 +55,15 @@ describe("figures", () => {
   it("count one kernel as one", () => {
     const summary = { ...exampleReport.summary, eager_kernels: 1, kernels: 1 };
     expect(textOf(figuresOf(summary, exampleReport)[0]?.value)).toBe("1 → 1 kernel");
+  });
+
+  it("say that the GPU was slowed beside the times that it took", () => {
+    const clocks = { looks: 9, sm_mhz_least: 1410, sm_mhz_possible: 1980, temperature_c_most: 84, slowed_by: ["power cap"] };
+    const seen = (slowed_by: string[]): Report => ({ ...exampleReport, observed: { ...({} as Observed), gpu_while_timed: { ...clocks, slowed_by } } });
+    const timeOf = (one: Report): string => textOf(figuresOf(one.summary, one).find(({ id }) => id === "time")?.value);
+    expect(timeOf(seen(["power cap"]))).toContain("slowed GPU");
+    expect(timeOf(seen([]))).not.toContain("slowed");
+    expect(textOf(Timing({ report: seen(["power cap"]) }))).toContain("(power cap): its times are too long. The GPU's clock was 1,410 of 1,980 MHz or more, at up to 84 °C.");
   });
 
   it("tell how far the samples spread", () => {

@@ -45,6 +45,13 @@ describe("the map of a graph", () => {
     expect([...boxes.values()].flat()).not.toContain("relu_");
   });
 
+  it("names a Triton kernel of the snippet's own, and says whose it is", () => {
+    const calls = graph.aten.map((node) => (node.name === "mm" ? { ...node, target: "triton_kernel_wrapper_functional" } : node));
+    const own = { function: "scale", arguments: [], constants: {}, launch: {}, problem: null };
+    const kernels = graph.kernels.map((kernel, place) => (place === 0 ? { ...kernel, kind: "extern" as const, own } : kernel));
+    expect(draw({ ...graph, aten: calls, kernels }).nodes.find((node) => node.id === "mm")).toMatchObject({ label: "scale", detail: "your Triton kernel", kernels: [0] });
+  });
+
   it("shortens targets without losing names", () => {
     const named = (target: string) => shortTarget({ ...graph.aten[3]!, op: "call_function", target });
     expect(named("aten.sum.dim_IntList")).toBe("sum");

@@ -33,7 +33,7 @@ describe("a wrong result", () => {
     expect(textOf(time.value)).not.toContain("→");
     expect(textOf(time.value)).not.toContain("×");
     expect(time.tone).toBeUndefined();
-    expect(timeLabel(report, false)).toContain("a wrong result has no time");
+    expect(timeLabel(report)).toContain("a wrong result has no time");
     expect(figures.find((one) => one.id === "error")?.tone).toBe("bad");
   });
 
@@ -62,7 +62,7 @@ describe("a wrong result", () => {
     const report = spoiled("peer");
     expect(isWrong(report)).toBe(false);
     expect(figuresOf(report.summary, report).some((one) => one.id === "wrong")).toBe(false);
-    expect(timeLabel(report, false)).toBe("eager → compiled, the peer's result is wrong");
+    expect(timeLabel(report)).toBe("eager → compiled, the peer's result is wrong");
     expect(textOf(Timing({ report }))).toContain("the peer's result is wrong");
   });
 

@@ -1,3 +1,4 @@
+import { clockSentence, slowedBy } from "../../clocks";
 import * as format from "../../format";
 import type { CompilePhase, Contestant, ContestantOutcome, Graph, Report } from "../../report";
 import { wrongOf } from "../../wrong";
@@ -140,6 +141,19 @@ function Disturbed({ graphs }: { graphs: readonly Graph[] }) {
   );
 }
 
+/** The GPU's clocks, and what slowed them. */
+function Clocks({ report }: { report: Report }) {
+  const slowed = slowedBy(report);
+  const clocks = clockSentence(report);
+  if (!clocks) return null;
+  return (
+    <p class="note">
+      {slowed && <span class="chip chip-warn">slowed GPU</span>}
+      {slowed ? ` The GPU was slowed while it was timed (${slowed}): its times are too long. ${clocks}` : `Nothing slowed the GPU while it was timed. ${clocks}`}
+    </p>
+  );
+}
+
 function whereOf(report: Report): string {
   const { timing, environment } = report;
   if (!timing) return "";
@@ -164,8 +178,9 @@ export function Timing({ report }: { report: Report }) {
       </div>
       <div class="timing-text">
         <Contestants contestants={timing.contestants} outcomes={outcomes} />
-        <Phases phases={report.compile_phases} peer={report.peer?.name} />
+        <Clocks report={report} />
         <Disturbed graphs={report.graphs} />
+        <Phases phases={report.compile_phases} peer={report.peer?.name} />
         <p class="method">{`${whereOf(report)} ${timing.method}`}</p>
       </div>
     </Scroller>

@@ -44,7 +44,7 @@ function tile(levels: KernelLevels): string {
 /** `reduction over 128 elements, a row in registers, 4 rows a program`. */
 export function kindInWords(kernel: Kernel | PeerKernel, graph: Graph | null): string {
   if ("form" in kernel) return kernel.fuses.length > 0 ? `${kernel.form} of ${kernel.fuses.join(", ")}` : kernel.form;
-  if (kernel.own) return "the user's own Triton kernel";
+  if (kernel.own) return "your own Triton kernel";
   if (kernel.kind === "extern") return "library call";
   const loops = loopsOf(kernel, graph);
   if (kernel.levels) return PLANS[kernel.levels.plan](kernel.levels, sizeOfReduction(loops));

@@ -78,6 +78,11 @@ export function rooflineOf(graph: Graph, report: Report, basis: "measured" | "pr
   };
 }
 
+/** Above a roof that was assumed there is no share of it to tell: the device does more than that. */
+export function isAbove({ percent }: Point, peak: Peak): boolean {
+  return percent > 100 && !peak.is_measured;
+}
+
 export interface Scale {
   from: number;
   to: number;

@@ -4,14 +4,10 @@ import { layOut } from "../../graph/layout";
 import { type MapGraph, mapOf } from "../../graph/map";
 import { inRunningOrder, type Picture, stack } from "../../graph/stack";
 import type { Graph, Report } from "../../report";
+import { breathe } from "../../slices";
 import { fxLevel, links } from "../../state";
 import { lookFor, opened, viewsShown } from "./look";
 import { picture } from "./places";
-
-/** Lets the page paint and answer before the next slice. */
-export function breathe(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
-}
 
 interface Known {
   parts: unknown[];
@@ -42,9 +38,12 @@ async function draw(report: Report, isWanted: () => boolean): Promise<Picture | 
     await breathe();
     if (!isWanted()) return null;
     const map = mapFor(graph);
+    await breathe();
     ready.push(layOut(map).then((layout) => ({ graph, map, layout })));
   }
-  return stack(report, await Promise.all(ready));
+  const drawn = await Promise.all(ready);
+  await breathe();
+  return stack(report, drawn);
 }
 
 export interface Drawn {

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { type Child, getChildren, getExploration } from "../../api";
+import { type Child, getChildren, getExploration, whyNothingBeside } from "../../api";
 import { idInPath, open, pathOf } from "../../explore";
 import type { Report } from "../../report";
 import { comparedWith, problem, report } from "../../state";
@@ -25,7 +25,7 @@ export function useReport(id: string): Report | null {
     let isWanted = true;
     getExploration(id).then(
       (other) => isWanted && setFound(other),
-      (error: Error) => isWanted && (problem.value = error.message),
+      (error: unknown) => isWanted && (problem.value = whyNothingBeside(error)),
     );
     return () => {
       isWanted = false;

@@ -1,0 +1,294 @@
+"""Fast-math approximations, where the difference does not reach the results.
+
+    1 + erf(x)            ->  one_plus_erf(x)       where all that is made of it is stored in half types
+    1 + tanh(x)           ->  one_plus_tanh(x)      likewise
+    1 - tanh(x)^2         ->  p (2 - p)             where p is one_plus_tanh(x), and sums may follow as well
+    exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
+    uniform(...) > 0.1    ->  reaches(word, n)      everywhere: the same comparison, bit for bit
+    positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`, `narrow_indices.py`)
+    log(exp(x) + 1e-9)    ->  log_of_normal(...)     everywhere that bounds allow it (see `logarithms.py`)
+
+The functions of CUDA's libm are right to the last bits of a float32, which takes 25 instructions for an error function.
+An H200 issues some 30 instructions for each element of bfloat16 that its memory can read and write, and a half type
+keeps 8 or 11 of the 24 bits. The approximations have relative errors of less than 1e-5, a twentieth of the last bit of
+a float16, over the whole line: `1 + erf(x)` for x far below zero is smaller than the rounding of the sum as written,
+and here it keeps its digits. So they may stand where nothing follows that makes a relative error larger: products and
+quotients, choices between values, sums of what is positive. `one_plus_tanh` is right to 1e-6, a 250th of what rounding
+to a float16 does: where it takes part in sums, as in the gradient of a GELU, their terms may cancel to as much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+import torch
+
+from compiler.codegen.building import program_of, statements_of
+from compiler.codegen.narrow import in_32_bits
+from compiler.codegen.triton.logarithms import with_fast_logarithms
+from compiler.codegen.triton.narrow_indices import with_narrow_indices
+from compiler.codegen.triton.random import REACHES, WORDS
+from compiler.schedule.group import Group
+from compiler.schedule.program.program import Program, Statement
+
+#: The largest error of an approximation, relative to its value.
+LARGEST_ERROR = 1e-5
+
+HELPERS: dict[str, str] = {
+    "one_plus_erf": '''@triton.jit
+def one_plus_erf(x):
+    """1 + erf(x), for results in half types. For x < 0 it is erfc(-x) = 2^p(-x), with a p that is fitted so that the
+    relative error is at most 6e-6 down to -4.4; the rest is smaller than 1e-9."""
+    t = tl.abs(x)
+    p = t * -2.0317941e-05 + 4.8609523e-04
+    p = p * t - 5.2236542e-03
+    p = p * t + 3.3910349e-02
+    p = p * t - 1.5242983e-01
+    p = p * t - 9.1708159e-01
+    p = p * t - 1.6280632
+    tail = libdevice.exp2(p * t)
+    return tl.where(x < 0, tail, 2.0 - tail)
+''',
+    "one_plus_tanh": '''@triton.jit
+def one_plus_tanh(x):
+    """1 + tanh(x) = 2 / (1 + exp(-2 x)), for results in half types."""
+    return libdevice.fast_dividef(2.0, 1.0 + libdevice.exp2(x * -2.8853901))
+''',
+    "quick_exp": '''@triton.jit
+def quick_exp(x):
+    """exp(x), for results in half types."""
+    return libdevice.exp2(x * 1.442695)
+''',
+    "quick_sigmoid": '''@triton.jit
+def quick_sigmoid(x):
+    """1 / (1 + exp(-x)), for results in half types."""
+    return libdevice.fast_dividef(1.0, 1.0 + libdevice.exp2(x * -1.442695))
+''',
+}
+
+#: What becomes of a function, and of one plus it.
+_FAST = {"exp": "quick_exp", "sigmoid": "quick_sigmoid"}
+_FAST_PLUS_ONE = {"erf": "one_plus_erf", "tanh": "one_plus_tanh"}
+
+#: Ops whose result is no less exact, relatively, than their operands.
+_KEEPS_DIGITS = frozenset("mul truediv neg abs relu square sqrt rsqrt reciprocal".split())
+_HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
+
+
+def fast_program(
+    group: Group,
+    storage: dict[str, torch.dtype],
+    is_persistent: bool = False,
+    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
+) -> Program:
+    """The program of `group` with fast-math approximations; see `build_program`."""
+    return program_of(group, fast_statements(group, storage, rewrite), storage, is_persistent)
+
+
+def fast_statements(
+    group: Group,
+    storage: dict[str, torch.dtype],
+    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
+) -> list[Statement]:
+    """The statements of that program."""
+
+    def approximate(statements: list[Statement]) -> list[Statement]:
+        rewritten = statements if rewrite is None else rewrite(statements)
+        narrow = in_32_bits(rewritten, group.space.reduction_numel)
+        return with_fast_math(with_narrow_indices(narrow), storage)
+
+    return statements_of(group, storage, approximate)
+
+
+def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
+    """The statements with fast-math approximations; each keeps its number, so that its readers find it."""
+    return with_fast_logarithms(_compared_as_bits(_for_half_results(statements, storage)))
+
+
+# Results in half types --------------------------------------------------------------------------------------------
+
+
+def _for_half_results(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
+    by_number, readers = {s.number: s for s in statements}, _readers(statements)
+    needs_few_digits = _needing_few_digits(statements, storage)
+    chosen = [_fast(s, by_number, readers) if needs_few_digits[s.number] else s for s in statements]
+    return _with_gradients_of_tanh(chosen, storage) if any(s.op == "tanh" for s in chosen) else chosen
+
+
+def _needing_few_digits(
+    statements: Sequence[Statement], storage: Mapping[str, torch.dtype], may_cancel: bool = False
+) -> dict[int, bool]:
+    """For each statement whether results in half types alone are made of it, in ways that do not make its error larger;
+    one that is so small that terms of a sum `may_cancel` may become larger there."""
+    by_number, readers = {s.number: s for s in statements}, _readers(statements)
+    found: dict[int, bool] = {}
+    for s in reversed(statements):
+        found[s.number] = bool(readers[s.number]) and all(
+            _takes_few_digits(s, reader, found, by_number, storage, may_cancel) for reader in readers[s.number]
+        )
+    return found
+
+
+def _with_gradients_of_tanh(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
+    """The statements with p = 1 + tanh(x) in the place of each tanh(x) of which only 1 + tanh(x) and 1 - tanh(x)^2 are
+    made. On an H200 CUDA's function, whose branch no two elements of a thread share, is half of the gradient of a GELU;
+    and 1 - tanh(x)^2 = p (2 - p) keeps its digits where x is far below zero."""
+    by_number, readers = {s.number: s for s in statements}, _readers(statements)
+    needs_few_digits = _needing_few_digits(statements, storage, may_cancel=True)
+    new = _Numbers(statements)
+    result: dict[int, list[Statement]] = {}
+    instead: dict[int, int] = {}
+    for s in statements:
+        sums = [r for r in readers[s.number] if r.op == "add" and _is_plus_one(r, by_number)]
+        squares = [r for r in readers[s.number] if r.op == "square" or (r.op, r.operands) == ("mul", (s.number,) * 2)]
+        rests = [r for square in squares for r in readers[square.number]]
+        is_gradient = squares and len(sums) + len(squares) == len(readers[s.number])
+        if s.op != "tanh" or s.dtype != torch.float32 or not (is_gradient and needs_few_digits[s.number]):
+            continue
+        if not all(r.op == "sub" and by_number[r.operands[0]].value == 1 for r in rests):
+            continue
+        nodes = tuple(dict.fromkeys(node for one in (*sums, s, *squares) for node in one.nodes))
+        result[s.number] = [replace(s, op="one_plus_tanh", nodes=nodes)]
+        for gone in (*sums, *squares):
+            result[gone.number] = []
+        instead |= {one.number: s.number for one in sums}
+        for rest in rests:
+            two = new.like(rest, "constant", (), torch.float32, 2.0)
+            other = new.like(rest, "sub", (two.number, s.number), torch.float32)
+            result[rest.number] = [two, other, replace(rest, op="mul", operands=(s.number, other.number))]
+    kept = [new for s in statements for new in result.get(s.number, [s])]
+    return [replace(s, operands=tuple(instead.get(number, number) for number in s.operands)) for s in kept]
+
+
+def _readers(statements: Iterable[Statement]) -> dict[int, list[Statement]]:
+    readers: dict[int, list[Statement]] = {s.number: [] for s in statements}
+    for s in statements:
+        for number in s.needs:
+            readers[number].append(s)
+    return readers
+
+
+def _takes_few_digits(
+    value: Statement,
+    reader: Statement,
+    needs_few_digits: Mapping[int, bool],
+    by_number: Mapping[int, Statement],
+    storage: Mapping[str, torch.dtype],
+    may_cancel: bool,
+) -> bool:
+    """Whether `reader` passes a relative error of `value` on to results in half types alone, no larger than it is but
+    where terms of a sum `may_cancel`."""
+    if value.dtype != torch.float32 or value.number not in reader.operands:
+        return False
+    if reader.op == "store":
+        return reader.value is None and storage[reader.buffer or ""] in _HALF_TYPES
+    if reader.dtype != torch.float32 or not needs_few_digits[reader.number]:
+        return False
+    if reader.op == "where":
+        return reader.operands[0] != value.number
+    if reader.op in ("reduce", "across"):
+        return reader.value == "sum" and (may_cancel or value.op == "exp")
+    if may_cancel and reader.op in ("add", "sub"):
+        return True
+    if reader.op == "add":
+        return value.op in ("exp", *_FAST_PLUS_ONE) and _is_plus_one(reader, by_number)
+    return reader.op in _KEEPS_DIGITS
+
+
+def _is_plus_one(s: Statement, by_number: Mapping[int, Statement]) -> bool:
+    return any(by_number[number].op == "constant" and by_number[number].value == 1 for number in s.operands)
+
+
+def _fast(s: Statement, by_number: Mapping[int, Statement], readers: Mapping[int, list[Statement]]) -> Statement:
+    if s.dtype != torch.float32:
+        return s
+    if s.op in _FAST:
+        return replace(s, op=_FAST[s.op])
+    if s.op == "add" and _is_plus_one(s, by_number):
+        function = next((by_number[n] for n in s.operands if by_number[n].op in _FAST_PLUS_ONE), None)
+        if function is not None and len(readers[function.number]) == 1:
+            return replace(s, op=_FAST_PLUS_ONE[function.op], operands=function.operands)
+    return s
+
+
+# Comparisons of random numbers ------------------------------------------------------------------------------------
+
+_SCALE = 4.6566127342e-10
+#: For each comparison whether it holds from some number of bits on or up to one, and whether a number that is equal to
+#: the constant counts among the larger ones.
+_COMPARISONS = {"gt": (True, False), "ge": (True, True), "lt": (False, True), "le": (False, False)}
+_TURNED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}
+
+
+def _compared_as_bits(statements: list[Statement]) -> list[Statement]:
+    """Uniform numbers that are only compared with constants stay the words that they are made of."""
+    by_number = {s.number: s for s in statements}
+    readers = _readers(statements)
+    new = _Numbers(statements)
+    result: dict[int, list[Statement]] = {}
+    for s in statements:
+        if s.op not in WORDS:
+            continue
+        bounds = [_as_bits(s, reader, by_number) for reader in readers[s.number]]
+        if not bounds or None in bounds:
+            continue
+        result[s.number] = [replace(s, op=WORDS[s.op], dtype=torch.uint32)]
+        for reader, bound in zip(readers[s.number], bounds, strict=True):
+            assert bound is not None
+            is_from, least = bound
+            constant = new.like(reader, "constant", (), torch.int32, least)
+            reached = replace(reader, op=REACHES[s.op], operands=(s.number, constant.number))
+            if not is_from:
+                reached = new.like(reader, reached.op, reached.operands, torch.bool)
+            result[reader.number] = [constant, reached]
+            if not is_from:
+                result[reader.number].append(replace(reader, op="logical_not", operands=(reached.number,)))
+    return [new for s in statements for new in result.get(s.number, [s])]
+
+
+class _Numbers:
+    """Makes statements with numbers of their own."""
+
+    def __init__(self, statements: Iterable[Statement]) -> None:
+        self._next = 1 + max((s.number for s in statements), default=0)
+
+    def like(
+        self, s: Statement, op: str, operands: tuple[int, ...], dtype: torch.dtype, value: float | None = None
+    ) -> Statement:
+        self._next += 1
+        return replace(s, number=self._next - 1, op=op, operands=operands, dtype=dtype, value=value)
+
+
+def _other(s: Statement, reader: Statement) -> int:
+    return next((number for number in reader.operands if number != s.number), s.number)
+
+
+def _as_bits(s: Statement, reader: Statement, by_number: Mapping[int, Statement]) -> tuple[bool, int] | None:
+    """The bits from which on, or up to which, `reader` holds, if it compares `s` with a constant that some reach."""
+    other = by_number[_other(s, reader)]
+    if reader.op not in _COMPARISONS or other.op != "constant" or isinstance(other.value, str | None):
+        return None
+    op = reader.op if reader.operands[0] == s.number else _TURNED[reader.op]
+    is_from, equal_counts = _COMPARISONS[op]
+    least = least_bits(float(other.value), equal_counts)
+    return None if least is None else (is_from, least)
+
+
+@cache
+def least_bits(bound: float, reaches_it: bool) -> int | None:
+    """The smallest of the 31-bit numbers whose uniform float32 is above `bound`, or equal to it if it `reaches_it`;
+    None where there is none, or no float32 that is such a bound."""
+    if not math.isfinite(bound):
+        return None
+    low, high = 0, 2**31
+    wanted = torch.tensor(bound, dtype=torch.float32)
+    while low < high:
+        middle = (low + high) // 2
+        value = torch.tensor(middle, dtype=torch.int32).to(torch.float32) * _SCALE
+        if bool(value >= wanted if reaches_it else value > wanted):
+            high = middle
+        else:
+            low = middle + 1
+    return low if low < 2**31 else None

@@ -1,0 +1,207 @@
+"""Approximations stand where their error cannot be seen, and have no larger one; comparisons stay what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from compiler.codegen.triton.fast_math import HELPERS, LARGEST_ERROR, least_bits
+from compiler.codegen.triton.random import REACHES
+from compiler.ir import interpret
+from compiler.runtime.interpreter.interpreter import interpret as run_interpreted
+from tests.compile_program import call_interpreted, compile_program
+
+HALF = torch.bfloat16
+
+
+def one_plus_erf(x: Tensor) -> Tensor:
+    return 1 + torch.erf(x)
+
+
+def one_plus_tanh(x: Tensor) -> Tensor:
+    return torch.tanh(x) + 1
+
+
+def texts_of(function: Callable[..., Tensor], *inputs: Tensor) -> str:
+    return "".join(kernel.source for kernel in compile_program(function, *inputs).triton.values())
+
+
+@pytest.mark.parametrize(
+    "function, low, high",
+    [(one_plus_erf, -4.4, 9.0), (one_plus_tanh, -40.0, 40.0), (torch.exp, -80.0, 80.0), (torch.sigmoid, -80.0, 80.0)],
+)
+def test_a_form_is_right_to_far_more_digits_than_a_half_type_has(
+    function: Callable[[Tensor], Tensor], low: float, high: float
+) -> None:
+    (kernel,) = compile_program(function, torch.zeros(1 << 14, dtype=HALF)).triton.values()
+    assert any(f"= {name}(" in kernel.source for name in HELPERS)
+    # The kernel is given float32, so that what the store would round off is seen.
+    x, out = torch.linspace(low, high, 1 << 14), torch.zeros(1 << 14)
+    run_interpreted(kernel, [x, out])
+    exact = torch.erfc(-x.double()) if function is one_plus_erf else 2 * torch.sigmoid(2 * x.double())
+    exact = function(x.double()) if function in (torch.exp, torch.sigmoid) else exact
+    torch.testing.assert_close(out.double(), exact, rtol=LARGEST_ERROR, atol=0)
+
+
+@pytest.mark.parametrize("function", [one_plus_erf, one_plus_tanh, torch.exp, torch.sigmoid])
+def test_a_form_has_the_same_limits(function: Callable[[Tensor], Tensor]) -> None:
+    inf = float("inf")
+    x = torch.tensor([0.0, -0.0, inf, -inf, float("nan"), 3e38, -3e38, 1e-30], dtype=HALF)
+    (ours,) = call_interpreted(compile_program(function, x), [x])
+    torch.testing.assert_close(ours, function(x), rtol=0, atol=0, equal_nan=True)
+
+
+def gradient_of_gelu(given: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    gradient = torch.ops.aten.gelu_backward(given, x, approximate="tanh")
+    return gradient, gradient.sum(0)
+
+
+def gradient_of_tanh(x: Tensor) -> Tensor:
+    return 1 - torch.tanh(x) ** 2
+
+
+@pytest.mark.parametrize("function", [gradient_of_gelu, gradient_of_tanh, lambda x: 3 - gradient_of_tanh(x)])
+def test_gradients_of_tanh_use_its_approximation(function: Callable[..., Tensor]) -> None:
+    inputs = torch.randn(64, 64, dtype=HALF), torch.linspace(-6, 6, 1 << 12, dtype=HALF).view(64, 64)
+    inputs = inputs[-function.__code__.co_argcount :]
+    compilation = compile_program(function, *inputs)
+    text = "".join(kernel.source for kernel in compilation.triton.values())
+    assert "= one_plus_tanh(" in text and "libdevice.tanh(" not in text
+    exact = function(*(x.double() for x in inputs))
+    exact = exact if isinstance(exact, tuple) else (exact,)
+    for ours, wanted in zip(call_interpreted(compilation, list(inputs)), exact, strict=True):
+        # Half of the last bit, and what terms that cancel leave of the function's error.
+        torch.testing.assert_close(ours.double(), wanted, rtol=2.0**-8, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "function, dtype",
+    [
+        (gradient_of_tanh, torch.float32),
+        (lambda x: torch.tanh(x) ** 2, HALF),
+        (lambda x: (1 - torch.tanh(x) ** 2) * torch.tanh(x), HALF),
+        (lambda x: (1 - torch.tanh(x) ** 2).float(), HALF),
+        (lambda x: torch.log(1 - torch.tanh(x) ** 2), HALF),
+    ],
+)
+def test_other_squares_of_tanh_keep_it(function: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
+    assert "one_plus_tanh" not in texts_of(function, torch.randn(64, 256, dtype=dtype))
+
+
+def erf_twice(x: Tensor) -> Tensor:
+    erf = torch.erf(x)
+    return (1 + erf) * erf
+
+
+@pytest.mark.parametrize(
+    "function, dtype, form",
+    [
+        (F.gelu, HALF, "one_plus_erf"),
+        (F.gelu, torch.float16, "one_plus_erf"),
+        (lambda x: F.gelu(x, approximate="tanh"), HALF, "one_plus_tanh"),
+        (F.silu, HALF, "quick_sigmoid"),
+        (lambda x: F.softmax(x, -1), HALF, "quick_exp"),
+        (lambda x: x / (1 + torch.exp(-x)), HALF, "quick_exp"),
+        (F.gelu, torch.float32, None),
+        (lambda x: F.gelu(x).float(), HALF, None),
+        (lambda x: F.gelu(x) - x, HALF, None),
+        (lambda x: F.gelu(x).sum(-1), HALF, None),
+        (lambda x: torch.where(torch.exp(x) > 1, x, -x), HALF, None),
+        (erf_twice, HALF, None),
+    ],
+)
+def test_a_form_stands_where_only_half_types_see_it(
+    function: Callable[[Tensor], Tensor], dtype: torch.dtype, form: str | None
+) -> None:
+    text = texts_of(function, torch.randn(64, 256, dtype=dtype))
+    assert {name for name in HELPERS if f"{name}(" in text} == ({form} if form else set())
+
+
+COMPARISONS: tuple[Callable[[Tensor, float], Tensor], ...] = (
+    lambda drawn, bound: drawn > bound,
+    lambda drawn, bound: bound > drawn,
+    lambda drawn, bound: drawn >= bound,
+    lambda drawn, bound: drawn <= bound,
+)
+
+
+@pytest.mark.parametrize("op", REACHES)
+def test_a_comparison_of_bits_is_that_of_the_number(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.lowering.random._uniform", lambda _: op)
+    x = torch.zeros(9, 66)
+    drawn = compile_program(torch.rand_like, x)
+    assert drawn.loops is not None
+    torch.manual_seed(5)
+    (numbers,) = interpret.run(drawn.loops, [x])
+    bound = float(numbers[3, 5])  # so that equality is met too
+    for compare in COMPARISONS:
+        compilation = compile_program(lambda x, compare=compare: compare(torch.rand_like(x), bound), x)
+        assert f" {REACHES[op]}(rand" in "".join(kernel.source for kernel in compilation.triton.values())
+        torch.manual_seed(5)
+        (ours,) = call_interpreted(compilation, [x])
+        assert torch.equal(ours, compare(numbers, bound))
+
+
+def test_a_number_that_is_needed_itself_stays_one() -> None:
+    text = texts_of(lambda x: torch.where(torch.rand_like(x) > 0.5, x, 0), torch.zeros(64, 64))
+    assert " reaches_shared(rand" in text
+
+    def both(x: Tensor) -> Tensor:
+        drawn = torch.rand_like(x)
+        return torch.where(drawn > 0.5, drawn, x)
+
+    assert " reaches" not in texts_of(both, torch.zeros(64, 64))
+
+
+@pytest.mark.parametrize("bound", [0.1, 0.10009765625, 0.5, 1e-9, 0.999999, 0.25])
+def test_the_least_bits_are_the_first_that_pass(bound: float) -> None:
+    def number(bits: int) -> Tensor:
+        return torch.tensor(bits, dtype=torch.int32).to(torch.float32) * 4.6566127342e-10
+
+    wanted = torch.tensor(bound, dtype=torch.float32)
+    above, reaching = least_bits(bound, False), least_bits(bound, True)
+    assert above is not None and reaching is not None
+    assert number(above) > wanted >= number(above - 1)
+    assert number(reaching) >= wanted > number(reaching - 1)
+
+
+def test_no_bits_pass_a_bound_that_no_number_reaches() -> None:
+    assert least_bits(1.0, False) is None
+    assert least_bits(float("nan"), True) is None
+    assert least_bits(-1.0, True) == 0
+
+
+@pytest.mark.parametrize(
+    "function, is_fast",
+    [
+        (lambda x: torch.log(torch.softmax(x, -1) + 1e-9), True),
+        (lambda x: torch.log(x.clamp(min=1e-8)), True),
+        (lambda x: torch.log(x.abs() + 1e-30), True),
+        (lambda x: torch.log(x.square().mean(-1, keepdim=True).sqrt() + 1e-6), True),
+        (lambda x: torch.log(x + 1e-9), False),
+        (lambda x: torch.log(x.abs()), False),
+        (lambda x: torch.log(x.abs() + 1e-40), False),
+        (lambda x: torch.log(1e-3 + 1 / torch.sqrt(x)), False),  # of minus zero that is minus infinity
+    ],
+)
+def test_a_fast_logarithm_is_of_what_is_known_to_be_normal(function: Callable[[Tensor], Tensor], is_fast: bool) -> None:
+    x = torch.tensor([[0.0, -0.0, 1.0, -1.0, float("inf"), float("nan"), 3e38, 1e-38], [1e-3] * 8])
+    (kernel,) = compile_program(function, x).triton.values()
+    assert ("log_of_normal(" in kernel.source) == is_fast
+    out = torch.zeros_like(function(x))
+    run_interpreted(kernel, [x.clone(), out])
+    torch.testing.assert_close(out, function(x), rtol=1e-6, atol=1e-30, equal_nan=True)
+
+
+def test_a_fast_logarithm_is_right_to_the_last_bits() -> None:
+    (kernel,) = compile_program(lambda x: torch.log(x.clamp(min=2e-38)), torch.ones(1 << 14)).triton.values()
+    for x in (torch.logspace(-37, 38, 1 << 14), torch.linspace(0.6, 1.5, 1 << 14)):
+        out = torch.zeros(1 << 14)
+        run_interpreted(kernel, [x, out])
+        exact = x.double().log()
+        # Without a fused multiply-add the interpreter's last sum is rounded once more.
+        assert ((out.double() - exact).abs() <= 2.5e-7 * exact.abs()).all()
