@@ -4,7 +4,7 @@ cli, suite, worker, process        from the command line to processes that run c
 contest, turns                     one case with all of its contestants; one process at a time measures
 patterns, functions                the suite of thirty patterns
 dropout, gradients                 checking random results; forward and backward as one function
-snippets, products, random_programs, padding      suites of one file
+snippets, products, convolutions, random_programs, padding    suites of one file
 wide/, models/, train/, opinfo/, programs/, fusion/, predictions/, layouts/, scheduling/      suites of more
 service/                           the service itself: answers, a crowd, kills
 page/                              the page in a browser: sizes over the wire, times, long tasks

@@ -5,22 +5,29 @@
     python -m bench.reproducers --language triton --keep FOLDER snippet.py     # the Triton twin, in its interpreter
     python -m bench.reproducers --patterns all                                 # the pattern suite, at its CPU sizes
     python -m bench.reproducers --patterns softmax_by_hand --size tiny
+    python -m bench.reproducers --device cuda --models ten --at-once 12 --seconds 200
 
-`agrees` is true where the report calls the compiled results right and the file of the kernel does too. The exit status
-is 1 where one of them fails or gives a wrong result.
+Files with the same text but for the numbers of their names are one: equal layers have equal kernels. `agrees` is true
+where the report calls the compiled results right and the file of the kernel does too. The exit status is 1 where one of
+them fails or gives a wrong result.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import re
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from compiler.options import Options, Timing
@@ -28,6 +35,9 @@ from compiler.pipeline import explore
 from compiler.report import Report
 from compiler.reproducer import NoReproducerError, reproducer
 
+#: Those whose times are raced, and one more.
+TEN = ("vit", "beit", "convnext", "resnet", "mobilenet_v2", "segformer", "detr", "bert", "llama_block", "gpt2")
+_NUMBER_OF_NAME = re.compile(r"_\d+(?=_|\b)")
 #: Seconds that one file may take; Triton's interpreter is slow.
 PATIENCE_S = 300.0
 #: The last line of a file's output, and the status that it means; any other one is "failed".
@@ -44,13 +54,21 @@ class Program:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
+    ends = perf_counter() + asked.seconds
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(asked.keep or temporary)
         folder.mkdir(parents=True, exist_ok=True)
         results: list[dict[str, Any]] = []
-        for program in [*_snippets(asked.files), *patterns(asked.patterns, asked.size, asked.device or "cpu")]:
-            for one in run_all(program, folder, asked.device, asked.language):
-                results.append(one)
+        device, known = asked.device or "cpu", set[str]()
+        programs = [
+            *_snippets(asked.files),
+            *patterns(asked.patterns, asked.size, device),
+            *models(asked.models, asked.size, device),
+        ]
+        with ThreadPoolExecutor(asked.at_once) as pool:
+            for program in programs:
+                found = all_of(program, folder, asked.device, asked.language, known)
+                results += pool.map(partial(_ended, ends=ends), found)
                 if asked.out:  # what was found stays, should this be stopped
                     Path(asked.out).write_text(_as_json(results) + "\n")
     print(_as_json(results))
@@ -78,6 +96,22 @@ case.call(torch.compile(case.function))(*case.inputs("{size}", torch.device("{de
 """
 
 
+def models(names: str | None, size: str, device: str) -> list[Program]:
+    """Models of the suite with commas between, or the ten, as snippets."""
+    wanted = [] if names is None else list(TEN) if names == "ten" else names.split(",")
+    return [Program(name, _MODEL.format(name=name, size=size, device=device)) for name in wanted]
+
+
+#: A model of the suite as a snippet: a forward pass of two examples.
+_MODEL = """import torch
+from bench.models import MODELS
+device = torch.device("{device}")
+example = MODELS["{name}"].example("{size}", device, 0)
+with torch.no_grad():
+    torch.compile(example.module)(**example.inputs(2, torch.Generator(device).manual_seed(0)))
+"""
+
+
 def _as_json(results: list[dict[str, Any]]) -> str:
     counted = Counter(one["status"] for one in results)
     return json.dumps({"counts": dict(counted), "kernels": results}, indent=2)
@@ -87,7 +121,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.reproducers", description=__doc__)
     parser.add_argument("files", nargs="*", help="Snippets.")
     parser.add_argument("--patterns", metavar="NAMES", help="Patterns with commas between, or all.")
+    parser.add_argument("--models", metavar="NAMES", help="Models of the suite with commas between, or ten of them.")
     parser.add_argument("--size", default="small", choices=("small", "tiny"), help="Which inputs patterns are given.")
+    parser.add_argument("--at-once", type=int, default=1, help="How many files run at a time.")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="No file is run that begins after so long.")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="Where the snippets are explored.")
     parser.add_argument("--language", choices=("cpp", "triton"), help="Which of two renderings of a kernel is run.")
     parser.add_argument("--keep", help="A folder that the files stay in.")
@@ -96,12 +133,19 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run_all(program: Program, folder: Path, device: str | None, language: str | None) -> Iterator[dict[str, Any]]:
-    """What came of each kernel of a program; "none" where no file can be written. `agrees` is there
-    where the report calls the compiled results right: whether the file does too."""
+    """What came of each kernel of a program."""
+    return map(_ended, all_of(program, folder, device, language, set()))
+
+
+def all_of(
+    program: Program, folder: Path, device: str | None, language: str | None, known: set[str]
+) -> Iterator[tuple[dict[str, Any], Path | None]]:
+    """What there is of each kernel of a program, with its file; "none" where none can be written. Files in `known`,
+    which is added to, are left out."""
     report = explore(program.source, Options(device=device, timing=Timing(enabled=False)))
     report = Report.model_validate_json(report.model_dump_json())  # as whoever asks the service for the file has it
     if report.error is not None and not report.graphs:
-        yield {"snippet": program.name, "status": "no kernels", "said": [report.error.message.splitlines()[0]]}
+        yield {"snippet": program.name, "status": "no kernels", "said": [report.error.message.splitlines()[0]]}, None
     for graph in report.graphs:
         for kernel in graph.kernels:
             if language == "triton" and kernel.kind == "extern":  # a library call has one way to be run
@@ -111,14 +155,28 @@ def run_all(program: Program, folder: Path, device: str | None, language: str | 
             try:
                 text = reproducer(report, name, graph.name, language)  # type: ignore[arg-type]
             except (NoReproducerError, KeyError) as reason:
-                yield {**told, "status": "none", "said": [str(reason)]}
+                yield {**told, "status": "none", "said": [str(reason)]}, None
                 continue
+            numberless = _NUMBER_OF_NAME.sub("", text)
+            if numberless in known:
+                continue
+            known.add(numberless)
             file = folder / f"{Path(program.name).stem}_{graph.name}_{name}.py"
             file.write_text(text)
-            ended = run(file)
-            if report.status == "ok" and ended["status"] in ("right", "wrong"):
-                ended["agrees"] = ended["status"] == "right"
-            yield {**told, **ended}
+            yield told | ({"is_ok": True} if report.status == "ok" else {}), file
+
+
+def _ended(found: tuple[dict[str, Any], Path | None], ends: float = math.inf) -> dict[str, Any]:
+    """With how its file ended. `agrees` is there where the report calls the compiled results right: whether the file
+    does too."""
+    told, file = found
+    if file is None:
+        return told
+    is_ok = told.pop("is_ok", False)
+    ended = run(file) if perf_counter() < ends else {"status": "not run", "said": ["There was no time left."]}
+    if is_ok and ended["status"] in ("right", "wrong"):
+        ended["agrees"] = ended["status"] == "right"
+    return {**told, **ended}
 
 
 def run(file: Path) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 import structlog
@@ -16,6 +18,9 @@ from server.problems import Problem
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
+
+_THREADS = ThreadPoolExecutor(2, "derived")
+"""Its own: a report that was made to take long must not hold up what the rest of web does in threads."""
 
 log = structlog.get_logger(__name__)
 
@@ -27,10 +32,10 @@ async def derived(
     *given: Given.args,
     **named: Given.kwargs,
 ) -> Made:
-    """What `make` gives, in a thread. It raises one of `expected` where it does, and a `Problem` 409 where it raises
-    anything else, which the log tells of: it may be a defect of ours after all."""
+    """What `make` gives, in one of few threads. It raises one of `expected` where it does, and a `Problem` 409 where it
+    raises anything else, which the log tells of: it may be a defect of ours after all."""
     try:
-        return await asyncio.to_thread(make, *given, **named)
+        return await asyncio.get_running_loop().run_in_executor(_THREADS, partial(make, *given, **named))
     except expected:
         raise
     except Exception as failure:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict, deque
 from collections.abc import Iterable
 
 from rich.markup import escape
@@ -91,17 +92,21 @@ def _line(line: str) -> str:
     """One line, in which code spans begin and end as CommonMark says, so that no other line can change where."""
     done, place = [], 0
     runs = list(_BACKTICKS.finditer(line))
-    while runs:
-        opening = runs.pop(0)
-        closing = next((run for run in runs if len(run[0]) == len(opening[0])), None)
+    later: dict[int, deque[int]] = defaultdict(deque)
+    for number, run in enumerate(runs):
+        later[len(run[0])].append(number)
+    for number, opening in enumerate(runs):
+        same = later[len(opening[0])]
+        same.popleft()
+        if opening.start() < place:
+            continue
         done.append(_outside(line[place : opening.start()]))
-        if closing is None:
+        if same:
+            place = runs[same[0]].end()
+            done.append(line[opening.start() : place])
+        else:
             done.append("\\`" * len(opening[0]))
             place = opening.end()
-        else:
-            done.append(line[opening.start() : closing.end()])
-            place = closing.end()
-            runs = [run for run in runs if run.start() >= place]
     return "".join([*done, _outside(line[place:])])
 
 

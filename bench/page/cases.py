@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -132,6 +133,7 @@ def notebook(samples: int, pause: float) -> dict[str, Any]:
                 times["page"].append(_run(page, f"# page {number}\n{path.read_text()}")["end"])
                 page.wait_for_timeout(1000 * pause)
                 times["cell"].append(cell(f"%%fusion\n# cell {number}\n{path.read_text()}"))
+                print(path.stem, *(f"{name} {taken[-1]:.0f} ms" for name, taken in times.items()), file=sys.stderr)
             told[path.stem] = {
                 f"{name}_{word}_ms": round(figure(taken), 1)
                 for name, taken in times.items()

@@ -34,8 +34,8 @@ def source_of(program: Any, *args: Any) -> str:
     function = inspect.unwrap(program) if callable(program) else program
     if not isinstance(function, FunctionType):
         raise NotASource(
-            f"A {type(program).__name__} cannot be sent: its state is here and not at the service. Give the text of a "
-            "program that makes it and calls it, or a function that does."
+            f"This {type(program).__name__} cannot be sent: its state is here and not at the service. Give the text of "
+            "a program that makes it and calls it, or a function that does."
         )
     if function.__name__ == "<lambda>":
         raise NotASource("A lambda has no text of its own that can be sent: give it a name with def.")

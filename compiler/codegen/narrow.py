@@ -36,7 +36,7 @@ def in_32_bits(statements: Sequence[Statement], length: Integer = 0) -> list[Sta
     if not any(s.dtype == torch.int64 for s in statements):
         return list(statements)
     places = {s.number: place for place, s in enumerate(statements)}
-    steps = [_with_places(s, places) for s in statements]
+    steps = [_with_indices(s, places) for s in statements]
     ranges = ranges_of(steps)
     for place, s in enumerate(statements):
         if _is_sum(s):
@@ -47,7 +47,7 @@ def in_32_bits(statements: Sequence[Statement], length: Integer = 0) -> list[Sta
     return _written(statements, narrow) if narrow else list(statements)
 
 
-def _with_places(s: Statement, places: Mapping[int, int]) -> Statement:
+def _with_indices(s: Statement, places: Mapping[int, int]) -> Statement:
     """The statement with its operands by their places."""
     operands = tuple([places[number] for number in s.operands])
     return s if operands == s.operands else replace(s, operands=operands)

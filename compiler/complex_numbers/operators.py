@@ -106,10 +106,10 @@ def _reciprocal(call: Call, z: Pair) -> Pair:
 def _quotient(call: Call, a: Pair, b: Pair) -> Pair:
     """Both are divided by the larger part of the divisor, as eager does, so that no square of it overflows (R. L.
     Smith, "Algorithm 116: Complex division", Communications of the ACM 5, 1962)."""
-    is_turned = call(aten.lt.Tensor, call(aten.abs.default, b.real), call(aten.abs.default, b.imaginary))
+    is_swapped = call(aten.lt.Tensor, call(aten.abs.default, b.real), call(aten.abs.default, b.imaginary))
 
-    def chosen(where_turned: Node, otherwise: Node) -> Node:
-        return call(aten.where.self, is_turned, where_turned, otherwise)
+    def chosen(where_swapped: Node, otherwise: Node) -> Node:
+        return call(aten.where.self, is_swapped, where_swapped, otherwise)
 
     large, small = chosen(b.imaginary, b.real), chosen(b.real, b.imaginary)
     # Nothing is divided by nothing where the divisor is zero, so that the quotient is infinite there.

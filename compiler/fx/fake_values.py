@@ -1,4 +1,4 @@
-"""What the fake tensors of a graph tell: each node has one for its value, with sizes that may be symbols."""
+"""The fake tensor of each node: its sizes, which may be symbols, and its layout."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
+
+#: Operators whose results hold whatever the memory held.
+UNDEFINED = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
+
+
+def is_undefined(value: Any) -> bool:
+    """Whether it is a node of such an operator: no two runs need agree on it."""
+    target = getattr(value, "target", None)
+    return isinstance(target, torch._ops.OpOverload) and target._schema.name.split("::")[1] in UNDEFINED
 
 
 def device_of(graph: torch.fx.GraphModule) -> torch.device:

@@ -143,13 +143,13 @@ class Body:
     def reads(self) -> tuple[Access, ...]:
         """Every distinct read, in order."""
         found = [
-            Access(i.buffer or "", i.index or Index.number(0), bool(i.operands), places=self._places_in(i))
+            Access(i.buffer or "", i.index or Index.number(0), bool(i.operands), places=self._indices_in(i))
             for i in self.instructions
             if i.op == "load"
         ]
         return tuple(dict.fromkeys(found))
 
-    def _places_in(self, i: Instruction) -> tuple[int, ...]:
+    def _indices_in(self, i: Instruction) -> tuple[int, ...]:
         if i.index is None or not i.index.indirections:
             return ()
         return tuple(self.recipes[number] for number in sorted(place.value for place in i.index.indirections))

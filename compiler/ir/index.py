@@ -214,7 +214,7 @@ class Index:
             lambda atom: Index.of(Indirect(numbers[atom.value], atom.size)) if isinstance(atom, Indirect) else None
         )
 
-    def with_places(self, places: Mapping[int, Index]) -> Index:
+    def with_indices(self, places: Mapping[int, Index]) -> Index:
         """The expression with those loaded values, by their numbers, replaced that are formulas of the loops."""
         if not places:
             return self

@@ -39,7 +39,7 @@ def wrapped_index(value: Any, size: Integer) -> Index:
     return index
 
 
-def place_in(value: Any, size: Integer) -> tuple[Index, Any]:
+def index_in(value: Any, size: Integer) -> tuple[Index, Any]:
     """A loaded integer as a place in a dimension of `size`, counted from the end where it is negative, and whether it
     is one."""
     value, zero, bound = ops.to_dtype(value, torch.int64), ops.constant(0, torch.int64), ops.constant(size, torch.int64)

@@ -23,7 +23,7 @@ from compiler.ir.body import formula_of
 from compiler.ir.index import Dim, Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
-from compiler.lowering.advanced_index import place_in, wrapped_index
+from compiler.lowering.advanced_index import index_in, wrapped_index
 from compiler.lowering.builder import Builder
 from compiler.lowering.embeddings import frequencies
 from compiler.lowering.loop_builder import Update
@@ -50,7 +50,7 @@ class Bags:
 
     def place(self, token: Index) -> tuple[Index, Any]:
         """The bag of the token at a place, and whether it takes part in it."""
-        bag, is_inside = place_in(self.bag_of.load((token,)), self.count)
+        bag, is_inside = index_in(self.bag_of.load((token,)), self.count)
         return bag, is_inside if self.padding < 0 else ops.logical_and(is_inside, self.is_real(token))
 
     def is_real(self, token: Index) -> Any:
@@ -143,7 +143,7 @@ def _shaped(build: Builder, value: TensorValue, like: Any, label: str) -> Tensor
     def element(position: Position) -> Any:
         if value.shape == like.shape:
             return value.load(position)
-        index, is_inside = place_in(ops.index_value(position[0]), value.shape[0])
+        index, is_inside = index_in(ops.index_value(position[0]), value.shape[0])
         return ops.where(is_inside, value.load((index,)), ops.constant(0, value.dtype))
 
     return build.pointwise(like.shape, like.dtype, element, label=label)
@@ -218,7 +218,7 @@ def _largest(
         return ops.where(is_empty, ops.constant(0, compute), best.load(position))
 
     def token(position: Position) -> Any:
-        index, is_inside = place_in(place.load(position), count)
+        index, is_inside = index_in(place.load(position), count)
         found = ops.to_dtype(bags.tokens.load((index,)), torch.int64)
         return ops.where(is_inside, found, ops.constant(0, torch.int64))
 
@@ -292,7 +292,7 @@ def _to_largest(
     """Each feature of a bag came from one token."""
 
     def update(position: Position) -> Update:
-        row, is_inside = place_in(largest.load(position), rows)
+        row, is_inside = index_in(largest.load(position), rows)
         size = ops.to_dtype(sizes.load(position[:1]), torch.int64)
         has_tokens = ops.gt(size, ops.constant(0, torch.int64))
         return (row, position[1]), gradient.load(position), ops.logical_and(is_inside, has_tokens)

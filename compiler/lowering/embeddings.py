@@ -8,7 +8,7 @@ import torch
 
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
-from compiler.lowering.advanced_index import place_in, wrapped_index
+from compiler.lowering.advanced_index import index_in, wrapped_index
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.reductions import vector_norm
@@ -42,7 +42,7 @@ def embedding_dense_backward(
 
     def update(position: Position) -> Update:
         token = ops.to_dtype(indices.load(position[:-1]), torch.int64)
-        row, is_inside = place_in(token, num_weights)
+        row, is_inside = index_in(token, num_weights)
         if padding_idx >= 0:
             is_real = ops.ne(token, ops.constant(padding_idx, torch.int64))
             is_inside = ops.logical_and(is_inside, is_real)
@@ -59,7 +59,7 @@ def frequencies(build: Builder, indices: TensorValue, num_weights: Integer) -> T
     """How often each row of the table was read."""
 
     def update(position: Position) -> Update:
-        row, is_inside = place_in(indices.load(position), num_weights)
+        row, is_inside = index_in(indices.load(position), num_weights)
         return (row,), ops.constant(1, torch.int64), is_inside
 
     return scatter_into(

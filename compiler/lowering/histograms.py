@@ -16,7 +16,7 @@ import torch
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
-from compiler.lowering.advanced_index import place_in
+from compiler.lowering.advanced_index import index_in
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.masks import flattened
@@ -73,7 +73,7 @@ def _counted(
         places, is_inside = [], None
         for bin_of, size in zip(bins, shape, strict=True):
             place, is_within = bin_of(position)
-            index, is_bin = place_in(ops.minimum(place, ops.constant(size - 1, torch.int64)), size)
+            index, is_bin = index_in(ops.minimum(place, ops.constant(size - 1, torch.int64)), size)
             is_within = ops.logical_and(is_within, is_bin)
             is_inside = is_within if is_inside is None else ops.logical_and(is_inside, is_within)
             places.append(index)
@@ -153,7 +153,7 @@ def _nearest(is_above: Callable[[Index], Any], guess: Any, count: int) -> Any:
         place = ops.add(start, ops.constant(distance, torch.int64))
         # From the first edge on there are but two edges to look at.
         is_one = ops.logical_and(ops.lt(place, ops.constant(count, torch.int64)), ops.le(ops.sub(place, one), guess))
-        index, _ = place_in(ops.minimum(place, ops.constant(count - 1, torch.int64)), count)
+        index, _ = index_in(ops.minimum(place, ops.constant(count - 1, torch.int64)), count)
         is_below = ops.logical_and(is_one, ops.logical_not(is_above(index)))
         found = ops.add(found, ops.to_dtype(is_below, torch.int64))
     return found

@@ -1,4 +1,4 @@
-"""Writes at places given by index tensors: index_put, index_fill and put.
+"""Writes at indices given by tensors: index_put, index_fill and put.
 
     x.index_put((i, j), v)              x[i[p], j[p]] = v[p], one scatter node over the elements of v
     x.index_put((mask,), v)             every element asks whether it is chosen and, if so, its rank among the chosen
@@ -17,11 +17,11 @@ from compiler.ir.index import Index
 from compiler.ir.ops import ops
 from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer
-from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, place_in
+from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, index_in
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of
 from compiler.lowering.loop_builder import Update
-from compiler.lowering.masks import ranks, truth, with_places_of_masks
+from compiler.lowering.masks import ranks, truth, with_indices_of_masks
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import reader, scatter_into
 from compiler.lowering.values import Position, TensorValue, broadcast
@@ -41,7 +41,7 @@ def index_put(
         if len(given) == 1:
             at = next(place for place, index in enumerate(indices) if index is not None)
             return put_where(build, x, at, given[0], values, accumulate)
-        indices = with_places_of_masks(build, x, indices, values)
+        indices = with_indices_of_masks(build, x, indices, values)
     chosen = AdvancedIndex.of(x, indices)
     source = broadcast(values, chosen.shape)
 
@@ -49,7 +49,7 @@ def index_put(
         conditions = []
 
         def place_of(dim: int, value: Any) -> Index:
-            place, is_inside = place_in(value, x.shape[dim])
+            place, is_inside = index_in(value, x.shape[dim])
             conditions.append(is_inside)
             return place
 
@@ -76,7 +76,7 @@ def put_where(
         inner, old = position[at:end], x.load(position)
         chosen, place = truth(mask, inner), Index.number(0)
         if places is not None:
-            place, is_given = place_in(places.load(inner), count)
+            place, is_given = index_in(places.load(inner), count)
             chosen = ops.logical_and(chosen, is_given)
         new = whole.load((*position[:at], place, *position[end:]))
         return ops.where(chosen, ops.add(old, new) if accumulate else new, old)
@@ -93,7 +93,7 @@ def index_fill(build: Builder, x: TensorValue, dim: int, index: TensorValue, val
         value = new((Index.number(0),) * x.rank)
         if not x.rank:
             return (), value, None
-        place, is_inside = place_in(index.load((position[at],) if index.rank else ()), x.shape[at])
+        place, is_inside = index_in(index.load((position[at],) if index.rank else ()), x.shape[at])
         return (*position[:at], place, *position[at + 1 :]), value, is_inside
 
     count = index.numel if index.rank else 1
@@ -111,7 +111,7 @@ def put(
         given = source.view(index.shape, lambda position: unflatten(flatten(position, index.shape), source.shape))
 
     def update(position: Position) -> Update:
-        place, is_inside = place_in(index.load(position), x.numel)
+        place, is_inside = index_in(index.load(position), x.numel)
         return unflatten(place, sizes), given.load(position), is_inside
 
     return scatter_into(build, x, index.shape, "add" if accumulate else "set", update)

@@ -19,7 +19,7 @@ from compiler.ir.index import Index
 from compiler.ir.ops import ops
 from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer, hint
-from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, place_in
+from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, index_in
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
@@ -64,7 +64,7 @@ def places_of(build: Builder, mask: TensorValue) -> TensorValue:
     return scatter_into(build, constant(count, (count,), torch.int64), mask.shape, "set", update, label="places")
 
 
-def with_places_of_masks(
+def with_indices_of_masks(
     build: Builder, x: TensorValue, indices: Sequence[TensorValue | None], values: TensorValue
 ) -> list[TensorValue | None]:
     """The indices with one tensor for each dimension of a mask: where it is true. Those of one mask are as many as the
@@ -130,7 +130,7 @@ def masked_scatter(build: Builder, x: TensorValue, mask: TensorValue, source: Te
     place_of = ranks(build, mask)
 
     def element(position: Position) -> Any:
-        place, is_given = place_in(place_of.load(position), source.numel)
+        place, is_given = index_in(place_of.load(position), source.numel)
         chosen = ops.logical_and(truth(mask, position), is_given)
         return ops.where(chosen, given.load((place,), chosen), x.load(position))
 
@@ -146,7 +146,7 @@ def masked_scatter_backward(
     place_of, zeros = ranks(build, mask), constant(0, shape, gradient.dtype)
 
     def update(position: Position) -> Update:
-        place, is_inside = place_in(place_of.load(position), zeros.numel)
+        place, is_inside = index_in(place_of.load(position), zeros.numel)
         chosen = ops.logical_and(truth(mask, position), is_inside)
         return unflatten(place, shape), gradient.load(position), chosen
 
@@ -160,7 +160,7 @@ def nonzero_static(build: Builder, x: TensorValue, *, size: Integer, fill_value:
 
     def update(position: Position) -> Update:
         *of_x, column = position
-        row, is_wanted = place_in(place_of.load(tuple(of_x)), size)
+        row, is_wanted = index_in(place_of.load(tuple(of_x)), size)
         value = ops.index_value(of_x[0])
         for dim in range(1, x.rank):
             is_here = ops.eq(ops.index_value(column), ops.constant(dim, torch.int64))

@@ -20,7 +20,7 @@ from compiler.lowering.indexing import all_of, below
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.pooling import NOWHERE, along, lowest_of
 from compiler.lowering.registry import lowers
-from compiler.lowering.scatter import place_in, scatter_into
+from compiler.lowering.scatter import index_in, scatter_into
 from compiler.lowering.values import Position, TensorValue, constant, fixed
 
 aten = torch.ops.aten
@@ -206,7 +206,7 @@ def _fractional_backward(rank: int, target: Any) -> None:
         image = x.shape[-rank:]
 
         def update(position: Position) -> Update:
-            place, is_inside = place_in(indices.load(position), product(image))
+            place, is_inside = index_in(indices.load(position), product(image))
             return (*position[:-rank], *unflatten(place, image)), gradient.load(position), is_inside
 
         return scatter_into(build, constant(0, x.shape, x.dtype), gradient.shape, "add", update)

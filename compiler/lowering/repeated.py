@@ -1,4 +1,4 @@
-"""Calls that compute again what an earlier call computed: common subexpressions.
+"""Common subexpression elimination: calls that repeat an earlier one.
 
     a = aten.sum(x, [1]);  b = aten.sum(x, [1])        ->        b is a
 
@@ -16,12 +16,10 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from compiler.fx.fake_values import UNDEFINED
 from compiler.lowering.streams import stream_of
 
 _NAMESPACES = frozenset(("aten", "prims"))
-
-#: Their results hold whatever was there.
-_UNDEFINED = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 
 
 class Repeats:
@@ -64,6 +62,6 @@ def _is_plain(target: OpOverload) -> bool:
         target.namespace in _NAMESPACES
         and not target._schema.is_mutable
         and torch.Tag.nondeterministic_seeded not in target.tags
-        and target._schema.name.split("::")[1] not in _UNDEFINED
+        and target._schema.name.split("::")[1] not in UNDEFINED
         and bool(target._schema.returns)
     )

@@ -22,14 +22,14 @@ from compiler.ir.index import Index
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer, hint, product
-from compiler.lowering.advanced_index import place_in
+from compiler.lowering.advanced_index import index_in
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, at_least, below
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
 from compiler.lowering.strides import is_dense, overlaps
 from compiler.lowering.values import CannotLower, Position, TensorValue
-from compiler.lowering.views import digits, place_in_eager, wrap
+from compiler.lowering.views import digits, storage_index_in_eager, wrap
 
 aten = torch.ops.aten
 
@@ -109,7 +109,7 @@ def along(x: TensorValue, dim: int, index: TensorValue, source: Callable[[Positi
     def update(position: Position) -> Update:
         if not x.rank:
             return (), source(position), None
-        place, is_inside = place_in(index.load(position), x.shape[at])
+        place, is_inside = index_in(index.load(position), x.shape[at])
         return (*position[:at], place, *position[at + 1 :]), source(position), is_inside
 
     return update
@@ -143,24 +143,24 @@ def scatter(build: Builder, x: TensorValue, dim: int, index: TensorValue, value:
     whether it is such a place, so that the node is pointwise and fuses with what follows."""
     new, index = reader(value, x), with_rank_of(x, index)
     at = wrap(dim, x.rank) if x.rank else 0
-    count = places_of_rows(x, at, index)
+    count = indices_per_row(x, at, index)
     if count is None or (count > 1 and x.buffer is not None):
         return scatter_into(build, x, index.shape, "set", along(x, dim, index, new))
 
     def written(old: Any, new: Any) -> Any:
         return new
 
-    return build.pointwise(x.shape, x.dtype, at_few_places(x, at, index, count, new, written))
+    return build.pointwise(x.shape, x.dtype, at_few_indices(x, at, index, count, new, written))
 
 
-def places_of_rows(x: TensorValue, at: int, index: TensorValue) -> int | None:
-    """How many places each row of `x` along the dimension `at` is written at, where all rows are and they are few."""
+def indices_per_row(x: TensorValue, at: int, index: TensorValue) -> int | None:
+    """How many indices each row of `x` along the dimension `at` is written at, where all rows are and they are few."""
     count = index.shape[at] if x.rank else 0
     is_of_whole_rows = index.shape == (*x.shape[:at], count, *x.shape[at + 1 :])
     return count if is_of_whole_rows and isinstance(count, int) and 0 < count <= FEW_PLACES else None
 
 
-def at_few_places(
+def at_few_indices(
     x: TensorValue, at: int, index: TensorValue, count: int, source: Callable[[Position], Any],
     joined: Callable[[Any, Any], Any],
 ) -> Callable[[Position], Any]:  # fmt: skip
@@ -187,7 +187,7 @@ def as_strided_scatter(
 ) -> TensorValue:  # fmt: skip
     """Where the written part is without gaps, it is a range of places in the storage, and every element asks whether
     it lies there; otherwise its elements are scattered."""
-    strides, first = place_in_eager(build, x)
+    strides, first = storage_index_in_eager(build, x)
     start = 0 if storage_offset is None else storage_offset - first
     if overlaps(size, stride):
         raise CannotLower("several elements may share one place")

@@ -13,7 +13,7 @@ import torch
 
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer
-from compiler.lowering.advanced_index import place_in
+from compiler.lowering.advanced_index import index_in
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
@@ -21,8 +21,8 @@ from compiler.lowering.scatter import (
     COLLECTED_IN,
     Updating,
     along,
-    at_few_places,
-    places_of_rows,
+    at_few_indices,
+    indices_per_row,
     reader,
     scatter_into,
     with_rank_of,
@@ -43,10 +43,10 @@ def scatter_add(build: Builder, x: TensorValue, dim: int, index: TensorValue, sr
     the scatter, which may update it where it lies (`in_place.py`)."""
     index, src = with_rank_of(x, index), with_rank_of(x, src)
     at = wrap(dim, x.rank) if x.rank else 0
-    count = places_of_rows(x, at, index)
+    count = indices_per_row(x, at, index)
     if count is None or x.buffer is not None or not x.dtype.is_floating_point:
         return scatter_reduce(build, x, dim, index, src, "sum")
-    return build.pointwise(x.shape, x.dtype, at_few_places(x, at, index, count, src.load, ops.add))
+    return build.pointwise(x.shape, x.dtype, at_few_indices(x, at, index, count, src.load, ops.add))
 
 
 @lowers(aten.scatter.reduce, aten.scatter.value_reduce)
@@ -76,7 +76,7 @@ def index_reduce(
         if not x.rank:
             return (), read(position), None
         chosen = index.load((position[at],) if index.rank else ())
-        place, is_inside = place_in(chosen, x.shape[at])
+        place, is_inside = index_in(chosen, x.shape[at])
         return (*position[:at], place, *position[at + 1 :]), read(position), is_inside
 
     return combined(build, x, source.shape if x.rank else (), update, reduce, include_self)

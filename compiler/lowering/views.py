@@ -277,7 +277,7 @@ def unfold(build: Builder, x: TensorValue, dimension: int, size: int, step: int)
     )
 
 
-def place_in_eager(build: Builder, x: TensorValue) -> tuple[tuple[Integer, ...], Integer]:
+def storage_index_in_eager(build: Builder, x: TensorValue) -> tuple[tuple[Integer, ...], Integer]:
     """The strides of eager's tensor and its offset, where its elements fill its storage without gaps."""
     fake = build.eager_of.get(id(x))
     if fake is None or not is_dense(x.shape, fake.stride()):
@@ -293,7 +293,7 @@ def digits(place: Index, shape: Sequence[Integer], stride: Sequence[Integer]) ->
 @lowers(aten.resize.default)
 def resize(build: Builder, x: TensorValue, size: Sequence[Integer], *, memory_format: Any = None) -> TensorValue:
     """The elements in the order of their memory, and beyond them what memory holds that nobody has written."""
-    strides, shape = place_in_eager(build, x)[0], tuple(size)
+    strides, shape = storage_index_in_eager(build, x)[0], tuple(size)
     beyond = unwritten_number(x.dtype)
 
     def element(position: Position) -> Any:
@@ -319,7 +319,7 @@ def as_strided(
         viewed = Layout(tuple(size), tuple(stride), x.dtype, layout.offset + shift)
         if viewed.offset >= 0 and viewed.storage_numel <= whole.storage_numel:
             return of_buffer(x.buffer, viewed)
-    strides, first = place_in_eager(build, x)
+    strides, first = storage_index_in_eager(build, x)
     start = 0 if storage_offset is None else storage_offset - first
     viewed = Layout(tuple(size), tuple(stride), x.dtype, start)
     if start < 0 or viewed.storage_numel > x.numel:

@@ -113,7 +113,7 @@ def compiled_by_triton(source: str, kernel: TritonKernel, target: str) -> Any:
 
 
 def _add_nvidia(result: MachineCode, limited: str, limit: int | None, file: SourceFile) -> None:
-    text, assembled = as_launched(texts.with_own_places(limited, file), limit)
+    text, assembled = as_launched(texts.with_own_locations(limited, file), limit)
     # The text as Triton wrote it, but for the limit where that is not kept.
     ptx = limited if text != without_limit(text) else without_limit(limited)
     result.levels.append(texts.level("ptx", texts.of_ptx(ptx, file)))

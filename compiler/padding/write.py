@@ -109,8 +109,8 @@ class Writer:
     def _copies_of(self, node: Node, more: tuple[int, int], what: Part) -> list[Copied]:
         if more == (0, 0):
             return []
-        node, is_turned = _as_it_lies(node)
-        more = more[::-1] if is_turned else more
+        node, is_transposed = _as_it_lies(node)
+        more = more[::-1] if is_transposed else more
         source = _source(node)
         if (source, tuple(node.meta["val"].shape), more) in self.made:
             return []
@@ -185,8 +185,8 @@ class Writer:
         """The matrix with so many rows and columns of zeros more; a transposed one is padded as it lies."""
         if more == (0, 0):
             return node
-        lying, is_turned = _as_it_lies(node)
-        if is_turned:
+        lying, is_transposed = _as_it_lies(node)
+        if is_transposed:
             turned = self.matrix(lying, more[::-1])
             with self.graph.inserting_after(turned):
                 return self._call(node, aten.permute.default, turned, [1, 0])
@@ -237,12 +237,12 @@ def _more_of_bias(product: Product, sizes: Sizes) -> list[int]:
 
 def _as_it_lies(node: Node) -> tuple[Node, bool]:
     """The matrix before it was transposed any number of times, and whether rows and columns have changed places."""
-    is_turned = False
+    is_transposed = False
     while node.target in _TURNS and len(node.args[0].meta["val"].shape) == 2:  # type: ignore[union-attr]
         if _keeps_order(node):
             break
-        node, is_turned = node.args[0], not is_turned  # type: ignore[assignment]
-    return node, is_turned
+        node, is_transposed = node.args[0], not is_transposed  # type: ignore[assignment]
+    return node, is_transposed
 
 
 def _keeps_order(turn: Node) -> bool:

@@ -1,6 +1,6 @@
-"""A graph whose sizes are open, each of whose sizes is a graph of its own to CUDA: one replayed call for each.
+"""Replay a graph with symbolic sizes: one CUDA graph for each set of sizes.
 
-Whatever comes as a plain number is told apart like a size: a recording holds the values that it was made with.
+Plain numbers among the inputs count as sizes: a recording keeps the values that it was made with.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from compiler.replay.replayed import ReplayedCall
 MOST_SIZES = 8
 
 
-def places_of_sizes(graph: LoopGraph) -> tuple[int, ...] | None:
-    """Places of the inputs that are no tensors, which the graph's open sizes must be; None where one is known by the
+def positions_of_sizes(graph: LoopGraph) -> tuple[int, ...] | None:
+    """Positions of the inputs that are no tensors, which the graph's open sizes must be; None where one is known by the
     shape of a tensor alone."""
     if any(part for _, part in graph.symbols.values()):
         return None
@@ -30,11 +30,11 @@ class CallBySizes:
     `places` are; `call` launches one by one."""
 
     def __init__(self, call: Call, places: Sequence[int], make: Callable[[], ReplayedCall]) -> None:
-        self._call, self._places, self._make = call, tuple(places), make
+        self._call, self._positions, self._make = call, tuple(places), make
         self._known: dict[tuple[Any, ...], ReplayedCall] = {}
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
-        sizes = tuple([inputs[place] for place in self._places])
+        sizes = tuple([inputs[place] for place in self._positions])
         known = self._known.get(sizes)
         if known is None:
             if len(self._known) >= MOST_SIZES:
@@ -48,6 +48,6 @@ class CallBySizes:
 
     @property
     def shown(self) -> ReplayedCall | None:
-        """The call of the sizes which came first, unless that of later ones is replayed; None before any came."""
+        """The call of the first sizes, unless that of later ones is replayed; None before the first call."""
         known = list(self._known.values())
         return next((call for call in known if call.decision.is_replayed), known[0] if known else None)

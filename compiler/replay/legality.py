@@ -16,7 +16,7 @@ from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.library import ATTENTION, CONVOLUTIONS, PRODUCTS
 from compiler.lowering.registry import operator_name
-from compiler.replay.by_sizes import places_of_sizes
+from compiler.replay.by_sizes import positions_of_sizes
 from compiler.replay.decision import ReplayDecision
 from compiler.schedule.products.library_epilogues import ADDMM_GELU
 from compiler.schedule.scheduler import Schedule
@@ -35,7 +35,7 @@ OWN_CALLS = (FUSED_CONVOLUTION, ADDMM_GELU, BY_ROWS_APART)
 
 def obstacle(schedule: Schedule) -> ReplayDecision | None:
     """Why the schedule is not to be recorded; None where it may be."""
-    if places_of_sizes(schedule.graph) is None:
+    if positions_of_sizes(schedule.graph) is None:
         return ReplayDecision("replay.open_sizes")
     if len(schedule.units) < FEWEST_LAUNCHES:
         return ReplayDecision("replay.few_launches", {"launches": len(schedule.units)})
@@ -72,7 +72,7 @@ def _drops_out(call: ExternNode) -> bool:
 
 
 def written_inputs(graph: LoopGraph, by_kernels: Collection[str] = ()) -> frozenset[int]:
-    """Places of the inputs that the graph writes to: `by_kernels`, and the last `copy_` that AOTAutograd leaves in
+    """Positions of the inputs that the graph writes to: `by_kernels`, and the last `copy_` that AOTAutograd leaves in
     it."""
     written = set(by_kernels)
     for call in (node for node in graph.nodes if isinstance(node, ExternNode)):

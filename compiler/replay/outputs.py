@@ -1,4 +1,4 @@
-"""What a replay gives its caller: copies, since the next replay writes where this one did.
+"""The outputs of a replay: copies, since the next replay writes to the same memory.
 
 Views of one piece of memory stay views of one piece, and an output that lies in an input's memory is a view of the
 input that the caller gave. Two kinds of outputs are not copied: those that the launches after the replay make (see
@@ -90,7 +90,7 @@ class _Many:
     """Tensors of one dtype that are copied by one call."""
 
     def __init__(self, places: Sequence[int], outputs: Sequence[Any]) -> None:
-        self._places = tuple(places)
+        self._positions = tuple(places)
         self._sources = [outputs[n] for n in places]
         self._layouts = [(tuple(value.shape), value.stride(), value.dtype) for value in self._sources]
         self._empty = allocator(self._sources[0].device)
@@ -98,7 +98,7 @@ class _Many:
     def put(self, outputs: list[Any]) -> None:
         copies = [self._empty(*layout) for layout in self._layouts]
         torch._foreach_copy_(copies, self._sources)
-        for n, copy in zip(self._places, copies, strict=True):
+        for n, copy in zip(self._positions, copies, strict=True):
             outputs[n] = copy
 
 
@@ -162,7 +162,7 @@ class GiverAfterTail(Giver):
     it gives in their memory is known once it was called."""
 
     def __init__(self, tail: LaunchTail, kept: list[Any], held: Collection[int]) -> None:
-        self._tail, self._kept, self._places = tail, [bare(value) for value in kept], held
+        self._tail, self._kept, self._positions = tail, [bare(value) for value in kept], held
         self._pool: PoolOutputs | None = None
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
@@ -170,8 +170,8 @@ class GiverAfterTail(Giver):
         if self._pool is None:
             own = {_storage(value) for value in self._kept}
             ours = [n for n, value in enumerate(outputs) if isinstance(value, torch.Tensor) and _storage(value) in own]
-            self._pool = PoolOutputs(outputs, ours, self._places, self._kept)
-            self.held = self._pool.held if self._places else None
+            self._pool = PoolOutputs(outputs, ours, self._positions, self._kept)
+            self.held = self._pool.held if self._positions else None
         self._pool.put(outputs)
         return outputs
 

@@ -1,4 +1,4 @@
-"""A graph's call that becomes a replay: watched for a few calls, weighed, recorded, replayed.
+"""The call of a graph that becomes a replay: it is watched for a few calls, weighed, recorded, and replayed.
 
 The first calls go out launch by launch and are watched: where their inputs lie, how long the host takes, how long the
 device. Then it is decided, once, and the decision is a record (`decision`). Nothing is executed while launches are
@@ -21,7 +21,7 @@ import torch
 
 from compiler.capture.captured import Phase
 from compiler.replay.decision import Number, ReplayDecision
-from compiler.replay.inputs import Places, addresses_of, has_place, place_for
+from compiler.replay.inputs import InputAddresses, addresses_of, has_place, place_for
 from compiler.replay.outputs import Giver, GiverAfterTail, LaunchTail, Made, WholeGiver, copies_of, made_by
 from compiler.replay.price import LAUNCH_US, NO_COPIES, Copies, Times, gain_of_tail, weigh
 from compiler.replay.recording import Call, CannotRecord, Recorder, Recording
@@ -82,7 +82,7 @@ class ReplayedCall:
         self.recordings = 0
         #: Calls since the first recording: as replays, and launch by launch.
         self.replays = self.launched = 0
-        #: Places of the inputs that are copied in each call, of those that another graph's recording holds.
+        #: Positions of the inputs that are copied in each call, of those that another graph's recording holds.
         self.copied: tuple[int, ...] = ()
         self.held_inputs: tuple[int, ...] = ()
         self.copied_in = self.copied_out = NO_COPIES
@@ -92,7 +92,7 @@ class ReplayedCall:
         self._call, self._facts, self._recorder, self._choice = call, facts, recorder, choice
         self._step: Call = self._watch
         self._watched = 0
-        self._places = Places(facts.written)
+        self._addresses = InputAddresses(facts.written)
         self._times: list[Callable[[], Times | None]] = []
         self._replay_times: list[Callable[[], Times | None]] = []
         self._made: tuple[Made, ...] = ()
@@ -138,7 +138,7 @@ class ReplayedCall:
             self._deciding.release()
 
     def _watch_alone(self, inputs: list[Any]) -> list[Any]:
-        self._places.note(addresses_of(inputs))
+        self._addresses.note(addresses_of(inputs))
         if self._watched >= WATCHED_CALLS and (plan := self._decided(inputs)) is not None:
             if plan.decision.is_replayed:
                 return self._record(inputs, plan)
@@ -206,13 +206,13 @@ class ReplayedCall:
         return best if best is not None and facts.split is not None and gain(best) > 0 else None
 
     def _held_now(self, inputs: list[Any]) -> tuple[int, ...]:
-        """Places of the inputs that lie where another recording holds its outputs."""
+        """Positions of the inputs that lie where another recording holds its outputs."""
         addresses = addresses_of(inputs)
         return tuple(n for n, address in enumerate(addresses) if address and address in self._recorder.held)
 
     def _moving(self, inputs: list[Any]) -> tuple[int, ...]:
         held = self._held_now(inputs)
-        return tuple(n for n in self._places.copied() if n not in held)
+        return tuple(n for n in self._addresses.copied() if n not in held)
 
     # --- recording
 
@@ -305,7 +305,7 @@ class ReplayedCall:
         return first
 
     def _judge(self) -> None:
-        """Let go of a recording whose replays were seen to be no faster."""
+        """Drop a recording whose replays were measured to be no faster."""
         ours, before = self.replayed_times, self.launched_times
         if self._choice != "auto" or ours is None or before is None:
             return
@@ -325,8 +325,8 @@ class ReplayedCall:
         if not self._deciding.acquire(blocking=False):
             return self._launch(inputs)
         try:
-            moved = self._places.note(addresses_of(inputs))
-            self._places.is_patient = self.recordings < PATIENT_RECORDINGS
+            moved = self._addresses.note(addresses_of(inputs))
+            self._addresses.is_patient = self.recordings < PATIENT_RECORDINGS
             self._step, self.given = self._call, None  # lets go of the recording
             if self.recordings >= MOST_RECORDINGS:
                 what = f"input {moved[0]}" if moved else "an input"

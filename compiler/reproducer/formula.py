@@ -68,9 +68,8 @@ class NotExpressibleError(ValueError):
 def formula(graph: Graph, kernel: Kernel, layouts: Mapping[str, Layout], symbols: Mapping[str, int]) -> str:
     """The function `formula(real, <what the kernel reads and updates>)`, which gives flat tensors, one for each of
     `kernel.writes`. Raises `NotExpressibleError`, and `UnknownSizeError`."""
-    by_name = {node.name: node for node in graph.loops}
-    nodes = [by_name[name] for name in kernel.nodes if name in by_name]
-    if len(nodes) < len(kernel.nodes):
+    nodes = nodes_of(graph, kernel)
+    if not {node.name for node in nodes}.issuperset(kernel.nodes):
         raise NotExpressibleError("The report has not all of the loop nodes of this kernel.")
     given = [variable(name) for name in given_to(kernel)]
     lines = [f"def formula(real, {', '.join(given)}):", '    """The loop nodes of the kernel, one after another."""']
@@ -83,6 +82,30 @@ def formula(graph: Graph, kernel: Kernel, layouts: Mapping[str, Layout], symbols
         made.add(node.name)
     results = [name if name in made else _part_of(name, nodes) for name in kernel.writes]
     return "\n".join([*lines, f"    return [{', '.join(map(variable, results))}]"])
+
+
+def nodes_of(graph: Graph, kernel: Kernel) -> list[LoopNode]:
+    """The nodes that a kernel computes, each after what it reads. What it computes anew, rather than read what another
+    kernel made, the report does not count as its own."""
+    makers: dict[str, list[LoopNode]] = {}
+    for node in graph.loops:
+        for name in {node.name, node.part_of or node.name}:
+            makers.setdefault(name, []).append(node)
+    given, own = set(given_to(kernel)), set(kernel.nodes)
+    by_name = {node.name: node for node in graph.loops}
+    ordered: dict[str, LoopNode] = {}
+
+    def add(node: LoopNode) -> None:
+        for access in node.reads:
+            for maker in makers.get(access.buffer, ()) if access.buffer not in given | ordered.keys() else ():
+                if maker.name not in own | ordered.keys():
+                    add(maker)
+        ordered[node.name] = node
+
+    for name in kernel.nodes:
+        if name in by_name:
+            add(by_name[name])
+    return list(ordered.values())
 
 
 def symbols_in(code: str, symbols: Mapping[str, int]) -> list[str]:

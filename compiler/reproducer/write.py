@@ -11,7 +11,15 @@ from typing import Literal
 
 from compiler.report import Graph, Kernel, KernelArtifact, Report
 from compiler.reproducer.eager import eager
-from compiler.reproducer.formula import NotExpressibleError, call_on_tensors, formula, given_to, symbols_in, variable
+from compiler.reproducer.formula import (
+    NotExpressibleError,
+    call_on_tensors,
+    formula,
+    given_to,
+    nodes_of,
+    symbols_in,
+    variable,
+)
 from compiler.reproducer.launches import Launch, NotLaunchableError, cpp_launch, triton_launch
 from compiler.reproducer.sizes import UnknownSizeError, layout_of, symbols_of
 from compiler.reproducer.texts import CHECKS, HELPERS, LIBRARY, MAIN, NEEDS, TENSORS
@@ -65,7 +73,7 @@ class _File:
 
     def _names(self) -> list[str]:
         """The buffers that the file speaks of."""
-        nodes = [node for node in self.graph.loops if node.name in self.kernel.nodes]
+        nodes = nodes_of(self.graph, self.kernel)
         touched = [access.buffer for node in nodes for access in (*node.reads, *node.writes)]
         parts = [node.part_of for node in nodes if node.part_of is not None]
         return list(dict.fromkeys([*self.kernel.reads, *self.kernel.writes, *touched, *parts]))

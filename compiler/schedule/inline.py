@@ -1,4 +1,4 @@
-"""Computing a producer again inside its consumer: composing two bodies at the points that are read.
+"""Inline a producer into its consumer: compose two bodies at the points that are read.
 
     producer   store y[512*d0 + d1] = sin(load x[512*d0 + d1])
     consumer   ... load y[f(c)] ...        ->        ... sin(load x[f(c)]) ...
@@ -63,12 +63,12 @@ def _inlined(consumer: Body, producer: Body, producer_name: str, dims: tuple[Dim
             numbers.append(_append(out, moved(instruction, operands, index, instruction.node)))
     body = drop_dead(Body(tuple(out)))
     if any(i.op == "load" and i.operands and i.buffer == store.buffer for i in consumer.instructions):
-        body = without_repeated_choices(_with_simpler_places(body))
-    has_places = any(i.index is not None and i.index.indirections for i in body.instructions)
-    return without_known_conditions(body) if has_places else body
+        body = without_repeated_choices(_with_simpler_indices(body))
+    has_indices = any(i.index is not None and i.index.indirections for i in body.instructions)
+    return without_known_conditions(body) if has_indices else body
 
 
-def _with_simpler_places(body: Body) -> Body:
+def _with_simpler_indices(body: Body) -> Body:
     """The body with the places of masked loads as simple as their masks let them be: loops that a part of a
     concatenation shares with others are then seen to be the same."""
     places = simpler_indices(body.instructions)

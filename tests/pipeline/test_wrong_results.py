@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -18,6 +19,7 @@ from rich.console import Console
 import compiler.compile as compiling
 import compiler.runtime.checking.judge as judging
 from compiler import pipeline
+from compiler.capture.reference import reference_run
 from compiler.codegen.rendered import RenderedKernel
 from compiler.comparison import compare
 from compiler.options import Options
@@ -288,6 +290,18 @@ def test_rounding_is_not_called_wrong() -> None:
         report = explored(source, timing={"enabled": False})
         assert report.error is None, report.error
         assert report.wrong_results == [] and report.status == "ok"
+
+
+def test_what_the_memory_held_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*arguments: Any) -> list[Any]:
+        sine, held = reference_run(*arguments)
+        return [sine, torch.full_like(held, math.nan)]
+
+    monkeypatch.setattr("compiler.runtime.trial.reference_run", run)
+    source = "import torch\n@torch.compile\ndef f(x):\n    return x.sin(), torch.empty_like(x)\nf(torch.randn(4096))"
+    report = explored(source, timing={"enabled": False})
+    assert report.wrong_results == [] and report.status == "ok"
+    assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-5
 
 
 NOISY = {

@@ -53,11 +53,11 @@ def test_an_input_that_is_replaced_once_is_recorded_anew() -> None:
         for _ in range(6):
             assert torch.equal(call([x, weight])[0], weight)
     assert recorder.recorded == 2
-    alone = call._places.copied()
+    alone = call._addresses.copied()
     assert alone == ()
     for weight in weights * 2:
         assert torch.equal(call([x, weight])[0], weight)
-    assert recorder.recorded == 3 and call._places.copied() == (1,)
+    assert recorder.recorded == 3 and call._addresses.copied() == (1,)
     assert call.decision.numbers["copied_bytes"] == 12 + 4 + 12
 
 

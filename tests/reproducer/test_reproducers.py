@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SNIPPETS = ROOT / "tests" / "snippets"
 EXAMPLES = ROOT / "server" / "examples"
 
-#: A kernel with an index and an update, one with a reduction, a product in steps, a mask, an open size, a library call.
+#: A kernel with an index and an update, one with a reduction, a product in steps, a mask, an open size, a library call,
+#: and one that computes anew what another kernel made.
 SOURCE = """import torch
 def f(x, source, target, weight):
     picked = torch.tanh(x[source] * weight[:, None])
@@ -32,12 +33,16 @@ def f(x, source, target, weight):
     return row.max(1).indices, torch.where(row > 0.1, row, 0.5)
 def product(x, y):
     return torch.relu(x + y) @ x.t(), x.sort(1)
+def again(x, weight):
+    shifted = x + 1
+    return torch.softmax(torch.softmax(shifted, 1) @ weight + shifted, 1)
 def g(x):
     return (x * 2 - x.mean(0)).abs()
 generator = torch.Generator().manual_seed(0)
 index = torch.randint(0, 50, (300,), generator=generator)
 torch.compile(f)(torch.randn(50, 16), index, index.flip(0).contiguous(), torch.randn(300))
 torch.compile(product)(torch.randn(200, 16), torch.randn(200, 16))
+torch.compile(again)(torch.randn(64, 16), torch.randn(16, 16))
 h = torch.compile(g)
 for n in (6, 8):
     h(torch.randn(n, 16))

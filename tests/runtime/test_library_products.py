@@ -83,7 +83,8 @@ class Library:
         self.calls += 1
         how = self.made[description]
         left, right = (
-            self.matrices(at, layout, bool(how[turned])) for at, layout, turned in ((a, layout_a, 3), (b, layout_b, 4))
+            self.matrices(at, layout, bool(how[transposed]))
+            for at, layout, transposed in ((a, layout_a, 3), (b, layout_b, 4))
         )
         result = self.matrices(d, layout_d, False)
         product = left.double() @ right.double()
@@ -93,7 +94,7 @@ class Library:
         result.copy_(torch.relu(product) if how[7] == cublas.EPILOGUES["relu"] else product)
         return 0
 
-    def matrices(self, address: int, layout: int, is_turned: bool) -> Tensor:
+    def matrices(self, address: int, layout: int, is_transposed: bool) -> Tensor:
         """What the library sees there, a batch: rows side by side, columns a step apart."""
         kept = self.made[layout]
         number, rows, columns, step = kept["values"]
@@ -101,7 +102,7 @@ class Library:
         count = (batches - 1) * batch_step + (columns - 1) * step + rows
         memory = torch.frombuffer((ctypes.c_uint8 * (count * dtype.itemsize)).from_address(address), dtype=dtype)
         seen = memory.as_strided((batches, rows, columns), (batch_step, 1, step))
-        return seen.mT if is_turned else seen
+        return seen.mT if is_transposed else seen
 
 
 @pytest.fixture

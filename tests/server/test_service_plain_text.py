@@ -153,6 +153,12 @@ def test_a_code_span_holds_all_of_its_text(text: str) -> None:
         assert [token.content.strip() for token in found] == [text.strip()]
 
 
+def test_a_line_of_many_marks_takes_no_longer_than_others_of_its_length() -> None:
+    """Where each mark is compared with all others, this takes an hour."""
+    many = 400_000
+    assert prose("` " * many) == "` " * many
+
+
 def test_what_cannot_be_seen_is_written_out() -> None:
     text = markdown(report_of(f"a{HIDDEN}b"))
     seen = {character for character in text if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")}

@@ -16,7 +16,7 @@ from compiler.capture.autograd.naming import input_names, name_inputs
 from compiler.capture.autograd.regions import write_out_regions
 from compiler.capture.autograd.repeats import note_repeats, repeats_in
 from compiler.capture.autograd.running_products import short_gradients_of_running_products
-from compiler.capture.autograd.saved_indices import save_places_as_bytes
+from compiler.capture.autograd.saved_indices import save_indices_as_bytes
 from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
 from compiler.capture.autograd.training import CHEAP, VIEWS
 from compiler.capture.autograd.unmet_sizes import asserts_sizes, eager_where_unmet
@@ -156,7 +156,7 @@ def _traced_once(
 def _split(
     change_joint: JointPass, joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **settings: Any
 ) -> Any:
-    save_places_as_bytes(joint)
+    save_indices_as_bytes(joint)
     add_along_rows(joint)
     sum_one_hots(joint)  # after those, which it sums too
     lay_gradients_out(joint)

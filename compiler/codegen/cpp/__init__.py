@@ -6,8 +6,8 @@ running, scans                    the same of scans
 statements, ops, functions        lines, expressions, and special functions above the kernel (writer)
 across, lanes                     what is gathered across rows, or by each lane of a vector
 kept                              what a later pass reads instead of computing it again
-beside, drawn, wide               arrays beside a vector loop: random numbers, halves as floats
-pieces, turned                    loops cut where a condition changes; tiles that are turned for vectors
+staging, rng_staging, wide        staging buffers of a vector loop: random numbers, halves as floats
+pieces, transposed                loops cut where a condition changes; tiles that are transposed for vectors
 conditions, condition_indices     comparisons and indices as GCC takes them well
 collisions                        scatters that never meet
 product                           what goes before and after the library's matrix products

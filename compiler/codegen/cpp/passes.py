@@ -15,7 +15,7 @@ from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
 from compiler.codegen.cpp.relative import RelativeSum
 from compiler.codegen.cpp.second_loop import RelativeSumPrinter
 from compiler.codegen.cpp.statements import between, bounds_between, over_blocks, within
-from compiler.codegen.cpp.turned import Tile
+from compiler.codegen.cpp.transposed import Tile
 from compiler.codegen.cpp.wide import MOST_CACHED, ROW_BLOCK, wide_accesses
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, is_multiple, text_of

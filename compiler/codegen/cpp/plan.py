@@ -1,11 +1,11 @@
-"""Which loops a kernel on a CPU has: their order, what is cut into blocks, and what runs in parallel.
+"""The plan of a CPU kernel: the order of its loops, their blocks, and what runs in parallel.
 
 One of four shapes, the first three chosen by the loop variable along which memory is contiguous:
 
     pointwise   for x ...:  vector loop over the contiguous x, or where that has two to four points, over the next one
     rows        for x ...:  passes whose vector loop runs over the contiguous r (softmax of the last dimension)
     columns     for blocks of the contiguous x:  passes of  for r ...:  vector loop over the block (a sum over rows, and
-                rows too short for vectors of their own, which are turned first)
+                rows too short for vectors of their own, which are transposed first)
     scatter     for x ... along which stores never meet:  for the other x ... in order:  vector loop, if there is one
 
 A value of a pass is computed again by the next pass, except that in `rows` a value that costs more than to read it
@@ -28,10 +28,10 @@ from math import prod
 from typing import Literal
 
 from compiler.codegen.cpp.collisions import keeps_apart
-from compiler.codegen.cpp.drawn import DRAWN_BLOCK, draws_along
 from compiler.codegen.cpp.kept import cost, kept_values
 from compiler.codegen.cpp.pieces import Piece, pieces_of
-from compiler.codegen.cpp.turned import can_be_turned
+from compiler.codegen.cpp.rng_staging import RANDOM_BLOCK, stages_random_along
+from compiler.codegen.cpp.transposed import can_be_transposed
 from compiler.codegen.cpp.wide import WIDE_BLOCK, wide_accesses
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, hint, text_of
@@ -80,7 +80,7 @@ class Plan:
     where the length differs from call to call); `parts` are those of `outer[0]` that gather across x. `operations` is
     the work of the whole kernel. `unrolled` is a short loop inside of the vector loop of `pointwise`, `pieces` are what
     that loop is cut into, if it is. `tile` is how many points of the innermost reduction loop of `columns` are
-    turned at a time, of what runs along it (0: nothing does)."""
+    transposed at a time, of what runs along it (0: nothing does)."""
 
     program: Program
     shape: Shape
@@ -183,7 +183,7 @@ def _columns_plan(
 ) -> Plan:
     outer = tuple(dim for dim in x_loops if dim != inner)
     plan = Plan(program, "columns", outer, inner, r_loops, block=_block_of(inner.size))
-    if not any(can_be_turned(program, s, inner, r_loops[-1], written_over) for s in _accesses_of_passes(program)):
+    if not any(can_be_transposed(program, s, inner, r_loops[-1], written_over) for s in _accesses_of_passes(program)):
         return plan
     size = r_loops[-1].size
     height = min(size, TRANSPOSE_BLOCK) if isinstance(size, int) else TRANSPOSE_BLOCK
@@ -194,19 +194,19 @@ def _are_short_rows(
     program: Program, x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...], written_over: Collection[str]
 ) -> bool:
     """Whether rows lie one after the other that are too short to be worth vectors of their own, which end in a sum over
-    the lanes: a vector then takes an element each of so many rows, turned where they are contiguous."""
+    the lanes: a vector then takes an element each of so many rows, transposed where they are contiguous."""
     if len(r_loops) != 1 or not x_loops or program.scans or program.scatters or _is_relative(program):
         return False
     (row,), rows, accesses = r_loops, x_loops[-1], _accesses_of_passes(program)
-    turned = [s for s in accesses if can_be_turned(program, s, rows, row, written_over)]
-    widest = max((program.storage[s.buffer].itemsize for s in turned if s.buffer), default=0)
+    transposed = [s for s in accesses if can_be_transposed(program, s, rows, row, written_over)]
+    widest = max((program.storage[s.buffer].itemsize for s in transposed if s.buffer), default=0)
     is_costly = any(
         cost(s) > KEPT_COST for section in program.sections if section.level == "r" for s in section.statements
     )
     longest = COSTLY_SHORT_ROW if is_costly else SHORT_ROW
     if not widest or not isinstance(row.size, int) or row.size * widest > longest:
         return False
-    others = [s for s in accesses if s not in turned]
+    others = [s for s in accesses if s not in transposed]
     is_worth_it = hint(rows.size) >= TRANSPOSE_BLOCK
     return is_worth_it and all(s.index is not None and s.index.stride(rows) in (0, 1) for s in others)
 
@@ -231,8 +231,8 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
     if across is not None and longer is None and hint(inner.size) >= TRANSPOSE_LEAST:
         rest = tuple(dim for dim in outer if dim != across)
         return replace(plan, outer=rest, across=across, block=TRANSPOSE_BLOCK)
-    if hint(inner.size) > DRAWN_BLOCK and draws_along(program, inner):
-        return replace(plan, block=DRAWN_BLOCK)
+    if hint(inner.size) > RANDOM_BLOCK and stages_random_along(program, inner):
+        return replace(plan, block=RANDOM_BLOCK)
     if longer is None and len(pieces := pieces_of(program.statements, inner)) > 1:
         plan = replace(plan, pieces=pieces)
     elif longer is None and hint(inner.size) > WIDE_BLOCK and wide_accesses(program, program.statements, inner):
@@ -307,7 +307,9 @@ def _cut_reduction(plan: Plan, work: int, written_over: Collection[str]) -> Plan
     if plan.tile and not plan.has_short_rows:  # a tile is emptied before the next pass begins
         assert plan.inner is not None
         across = plan.inner, plan.r_loops[-1]
-        kept = {n: s for n, s in kept.items() if s is None or not can_be_turned(plan.program, s, *across, written_over)}
+        kept = {
+            n: s for n, s in kept.items() if s is None or not can_be_transposed(plan.program, s, *across, written_over)
+        }
     return replace(plan, chunk=chunk, parallel=parallel, kept=kept)
 
 

@@ -15,7 +15,7 @@ from compiler.codegen.cpp.functions import function_lines
 from compiler.codegen.cpp.ops import HEADERS, columns_text, storage_type, value_type
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, UNROLLED, Plan, make_plan
 from compiler.codegen.cpp.statements import between, over, over_blocks, within
-from compiler.codegen.cpp.turned import Tile
+from compiler.codegen.cpp.transposed import Tile
 from compiler.codegen.loops import simplify_loops
 from compiler.codegen.naming import identifier
 from compiler.codegen.narrow import in_32_bits
@@ -74,7 +74,7 @@ def _simplified(group: Group) -> Group:
 
 def _goes_along_memory(group: Group) -> bool:
     """Whether neighbours in memory are read for one result, or what lies near (of a dilated window), and others for the
-    next; but for rows of their own of more than vectors are loaded for at a time, which are turned."""
+    next; but for rows of their own of more than vectors are loaded for at a time, which are transposed."""
     reads = [access.index for member in group.members for access in member.body.reads]
     (*outer, last), r = group.space.x or (Dim("none", 1),), group.space.r
     windows = [index for index in reads if not index.dims.isdisjoint({*outer, last})]
@@ -233,7 +233,7 @@ class _KernelPrinter(AcrossPrinter):
                     self.statement(statement)
 
     def _square(self, inner: Dim, across: Dim) -> None:
-        """One square of a transposing kernel, between filling and emptying the arrays of what is turned."""
+        """One square of a transposing kernel, between filling and emptying the arrays of what is transposed."""
         name, block = across.name, self.plan.block
         tile = Tile(inner, across, block, block, f"{name}_start", f"{name}_end")
         with self.turning(tile, self.program.statements), self.writer.block(within(across)):

@@ -1,4 +1,4 @@
-"""Statements of a kernel program as lines of C++: what each value is called, loads, stores and expressions."""
+"""Print the statements of a kernel program as C++: loads, stores, expressions, and their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import torch
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.condition_indices import MASK, indices_of_conditions
 from compiler.codegen.cpp.conditions import comparison
-from compiler.codegen.cpp.drawn import MOST_DRAWN, Drawn, can_be_drawn
 from compiler.codegen.cpp.ops import (
     HALF_TYPES,
     convert,
@@ -24,7 +23,8 @@ from compiler.codegen.cpp.ops import (
     value_type,
 )
 from compiler.codegen.cpp.plan import Plan
-from compiler.codegen.cpp.turned import Tile, Turned, turned_accesses
+from compiler.codegen.cpp.rng_staging import MOST_STAGED, StagedRandom, can_stage_random
+from compiler.codegen.cpp.transposed import Tile, Transposed, transposed_accesses
 from compiler.codegen.cpp.wide import MOST_WIDE, Wide, wide_accesses
 from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.naming import identifier
@@ -54,12 +54,12 @@ class StatementPrinter:
         taken = {s.target for s in self.program.statements}
         self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
         self.readers = _readers(self.program.statements)
-        self.turned: dict[int, Turned] = {}
+        self.transposed: dict[int, Transposed] = {}
         compared = {s.number: comparison(s, self.statements) for s in self.program.statements}
         self.comparisons = {number: found for number, found in compared.items() if found is not None}
-        self.drawn: dict[int, Drawn] = {}
+        self.staged_random: dict[int, StagedRandom] = {}
         self.wide: dict[int, Wide] = {}
-        self.names_of_drawn = {s.target for s in self.program.statements}  # and of all arrays before a loop
+        self.names_of_staged = {s.target for s in self.program.statements}  # and of all arrays before a loop
 
     def _first_name(self, statement: Statement) -> str:
         if statement.op == "field":
@@ -150,33 +150,33 @@ class StatementPrinter:
     def _element(self, statement: Statement) -> tuple[str, str]:
         """The array that a load or store goes to, and the place in it."""
         assert statement.buffer is not None
-        if (turned := self.turned.get(statement.number)) is not None:
-            return turned.name, turned.place
+        if (transposed := self.transposed.get(statement.number)) is not None:
+            return transposed.name, transposed.place
         return self.pointers[statement.buffer], self._offset(statement)
 
     @contextmanager
     def turning(self, tile: Tile, statements: Iterable[Statement]) -> Iterator[None]:
-        """One tile, between filling and emptying the arrays of what is turned."""
-        turned = turned_accesses(self.program, tile, statements, self.written_over)
-        self.turned |= turned
-        for one in turned.values():
+        """One tile, between filling and emptying the arrays of what is transposed."""
+        transposed = transposed_accesses(self.program, tile, statements, self.written_over)
+        self.transposed |= transposed
+        for one in transposed.values():
             self.writer.line(one.declaration, one.statement.nodes)
             if one.statement.op == "load":
-                self._turn(one)
+                self._transpose(one)
         yield
-        for number, one in turned.items():
+        for number, one in transposed.items():
             if one.statement.op == "store":
-                self._turn(one)
-            del self.turned[number]
+                self._transpose(one)
+            del self.transposed[number]
 
-    def _turn(self, one: Turned) -> None:
+    def _transpose(self, one: Transposed) -> None:
         assert one.statement.buffer is not None
         self.writer.line(one.call(self.pointers[one.statement.buffer]), one.statement.nodes)
 
     def _is_gathered(self, load: Statement) -> bool:
         """Whether the lanes of a vector load at places that they have found each for itself."""
         vector = self.plan.inner or (self.plan.r_loops[-1] if self.plan.r_loops else None)
-        if vector is None or load.index is None or load.buffer in self.program.writes or load.number in self.turned:
+        if vector is None or load.index is None or load.buffer in self.program.writes or load.number in self.transposed:
             return False
         places = closure([atom.value for atom in load.index.indirections], self.statements)
         indices = [self.statements[number].index for number in places]
@@ -210,8 +210,8 @@ class StatementPrinter:
         if statement.number in self.comparisons:
             index, operator, number = self.comparisons[statement.number]
             return f"{index_text(index, self.names, self.narrow)} {operator} {number}"
-        if statement.number in self.drawn:
-            return self.drawn[statement.number].place
+        if statement.number in self.staged_random:
+            return self.staged_random[statement.number].place
         if statement.op in RANDOM:
             return f"fs::{statement.op}({operands[0]}, {self._offset(statement)})"
         return pointwise_text(statement, operands, self.statements[statement.operands[0]].dtype)
@@ -255,14 +255,14 @@ class StatementPrinter:
         count = f"{end} - {start}" if is_within else end
         is_short = isinstance(most, int) and most <= MOST_WIDE
         for statement in wide_accesses(self.program, statements, dim) if is_short else ():
-            if statement.number in self.kept_so_far or statement.number in self.turned or self._is_copy(statement):
+            if statement.number in self.kept_so_far or statement.number in self.transposed or self._is_copy(statement):
                 continue
             assert isinstance(most, int)
             assert statement.buffer is not None
             name = f"{statement.target if statement.op == 'load' else statement.buffer}_wide"
-            while name in self.names_of_drawn:
+            while name in self.names_of_staged:
                 name += "_"
-            self.names_of_drawn |= {name}
+            self.names_of_staged |= {name}
             one = Wide(statement, name, dim, start, count, most)
             self.wide[statement.number] = one
             self.writer.line(one.declaration, statement.nodes)
@@ -282,24 +282,24 @@ class StatementPrinter:
     @contextmanager
     def _drawing(self, statements: Iterable[Statement], dim: Dim, is_within: bool, most: Integer) -> Iterator[None]:
         start, end = (f"{dim.name}_start", f"{dim.name}_end") if is_within else ("0", text_of(dim.size))
-        for statement in statements if isinstance(most, int) and most <= MOST_DRAWN else ():
-            if statement.number in self.kept_so_far or not can_be_drawn(statement, dim, self.statements):
+        for statement in statements if isinstance(most, int) and most <= MOST_STAGED else ():
+            if statement.number in self.kept_so_far or not can_stage_random(statement, dim, self.statements):
                 continue
             name = statement.target
-            while f"{name}_drawn" in self.names_of_drawn:
+            while f"{name}_drawn" in self.names_of_staged:
                 name += "_"
-            self.names_of_drawn |= {f"{name}_drawn", f"{name}_numbers"}
-            one = Drawn(statement, name, dim, start, f"{end} - {start}" if is_within else end, most)
+            self.names_of_staged |= {f"{name}_drawn", f"{name}_numbers"}
+            one = StagedRandom(statement, name, dim, start, f"{end} - {start}" if is_within else end, most)
             for text in one.lines(self._expression(self.statements[statement.operands[0]])):
                 self.writer.line(text, statement.nodes)
-            self.drawn[statement.number] = one
+            self.staged_random[statement.number] = one
         yield
-        self.drawn.clear()
+        self.staged_random.clear()
 
     def _is_unread(self, statement: Statement) -> bool:
         """Whether only statements have a value for an operand that are written without it."""
         readers = self.readers.get(statement.number, ())
-        return bool(readers) and all(reader in self.drawn or reader in self.comparisons for reader in readers)
+        return bool(readers) and all(reader in self.staged_random or reader in self.comparisons for reader in readers)
 
     # Values kept between passes.
 

@@ -1,4 +1,4 @@
-"""Rows of 16-bit floats that are converted before a vector loop, or after it, by the machine's instructions for it.
+"""Convert rows of 16-bit floats before or after a vector loop, by the machine's instructions for it.
 
     float x_wide[1024], out_wide[1024];
     fs::widen(x_ptr + 4096 * x0 + x1_start, x1_end - x1_start, x_wide);
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import torch
 
-from compiler.codegen.cpp.beside import BesideLoop
 from compiler.codegen.cpp.kept import cost
 from compiler.codegen.cpp.ops import HALF_TYPES
+from compiler.codegen.cpp.staging import StagedValues
 from compiler.ir.index import Dim
 from compiler.ir.size import hint
 from compiler.schedule.cost.shape import KEPT_COST
@@ -36,7 +36,7 @@ MOST_WIDE = 4096
 
 
 @dataclass(frozen=True)
-class Wide(BesideLoop):
+class Wide(StagedValues):
     """The elements that one load or store moves along a loop; the array has room for `most`."""
 
     most: int

@@ -1,4 +1,4 @@
-"""What Triton is told of computed places: how many neighbouring lanes have the same one.
+"""Tell Triton how many neighbouring lanes share a computed index.
 
     x2 = (x_index // 64) % 56;  place = floor(x2 * 0.5)              every 64 lanes have one place
     load image + 64 * place + x_index % 64                           16 bytes at a time, if Triton knows that
@@ -20,7 +20,7 @@ from compiler.schedule.program.program import Program, closure
 _FROM_ELSEWHERE = frozenset(("load", *GENERATORS, "reduce", "scan", "across", "field"))
 
 
-def computed_places(program: Program) -> frozenset[int]:
+def computed_indices(program: Program) -> frozenset[int]:
     """The statements that are parts of an address and follow from the loops alone."""
     by_number = {s.number: s for s in program.statements}
     places = {i.value for s in program.statements if s.index is not None for i in s.index.indirections}

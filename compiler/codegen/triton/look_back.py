@@ -1,4 +1,4 @@
-"""Scans that programs share: what each leaves of its chunk, and what it makes of those before it.
+"""Scans by look-back: what each program leaves of its chunk, and how it joins the chunks before it.
 
     x = tl.load(...)
     cumsum_own = tl.sum(x, 0)                                   what the chunk comes to, which others wait for,
@@ -66,7 +66,7 @@ class LookBack:
         self.printer, self.writer, self.scans = printer, writer, scans
         #: Scans of the chunk alone, so far.
         self.pending: list[Statement] = []
-        self.has_last_lane = self.has_places = False
+        self.has_last_lane = self.has_indices = False
 
     @property
     def _groups(self) -> int:
@@ -145,7 +145,7 @@ class LookBack:
         self.printer.helpers |= {"any_lane", "look_back", "send"}
         pending, self.pending = self.pending, []
         size, groups = self.plan.team_size, self._groups
-        if not self.has_places:
+        if not self.has_indices:
             self._places()
         first = f"group * {size} + " if groups > 1 else ""
         for statement in pending:
@@ -170,7 +170,7 @@ class LookBack:
     def _places(self) -> None:
         """Where a chunk stands, and lanes for what stands before it: as many as threads at the least, so that one of
         them reads a word, and not one of each warp."""
-        self.has_places = True
+        self.has_indices = True
         size, groups = self.plan.team_size, self._groups
         lanes = max(next_power_of_two(size), WARP * self.plan.num_warps)
         self.writer.line("# What stands before the chunk, always in the same order: chunks of its group, and groups.")

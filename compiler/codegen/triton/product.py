@@ -292,8 +292,8 @@ class _ProductPrinter:
             "k_start" if axis is self.inner else f"{axis.name}_block * {axis.block_name}" for axis in axes
         )
         # What is multiplied from the left has rows first, what is from the right k.
-        is_turned = (axes[0] is self.inner) == (printer is self.left)
-        text = f"{_descriptor(factor.buffer)}.load([{places}])" + (".T" if is_turned else "")
+        is_transposed = (axes[0] is self.inner) == (printer is self.left)
+        text = f"{_descriptor(factor.buffer)}.load([{places}])" + (".T" if is_transposed else "")
         self.writer.line(f"{factor.target} = {text}", factor.nodes)
         return factor.target
 

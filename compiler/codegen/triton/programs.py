@@ -1,4 +1,4 @@
-"""How large programs are, where not their memory but their number, or their waiting for each other, tells the time."""
+"""The size of programs where their number or their synchronisation decides the time, not memory."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def block_of_scan(x_block: int, r_block: int, is_outer: bool) -> tuple[int, int]
     return COALESCED_POINTS, min(r_block, _SCANNED // COALESCED_POINTS)
 
 
-def reads_rows_at_loaded_places(program: Program) -> bool:
+def reads_rows_at_loaded_indices(program: Program) -> bool:
     """Whether rows are read that other loads tell of: threads then wait twice, and should ask for more at a time."""
     return any(not _is_element(index, program) for index in _looked_up(program))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import torch
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.triton.constancy import computed_places, constancy
+from compiler.codegen.triton.constancy import computed_indices, constancy
 from compiler.codegen.triton.eviction import EvictFirst
 from compiler.codegen.triton.float8 import loaded
 from compiler.codegen.triton.float8 import stored as to_byte
@@ -48,7 +48,7 @@ class StatementPrinter:
         self.evict_first = EvictFirst(plan)
         self.last_loads = self._last_loads()
         self.together = self._drawn_together()
-        self.computed_places = computed_places(self.program)
+        self.computed_indices = computed_indices(self.program)
 
     @property
     def all_axes(self) -> frozenset[str]:
@@ -107,7 +107,7 @@ class StatementPrinter:
         if statement.op == "check":
             return self._check(statement)
         text = self._value(statement, pass_number)
-        if statement.number in self.computed_places:
+        if statement.number in self.computed_indices:
             alike = constancy(statement.number, self.program, self.vectors, self.axes_of[statement.number])
             text = f"tl.max_constancy({text}, {alike})" if max(alike, default=1) > 1 else text
         return f"{statement.target} = {text}"
@@ -188,7 +188,7 @@ class StatementPrinter:
         operand = self.operand(atom.value)
         if not self.plan.needs_wide_offsets and operand.dtype == torch.int32:
             return operand.tensor
-        if not self.plan.needs_wide_offsets and atom.value in self.computed_places:
+        if not self.plan.needs_wide_offsets and atom.value in self.computed_indices:
             return f"{operand.tensor}.to(tl.int32)"
         # Loaded positions of a small type would overflow when they are multiplied by a stride.
         return operand.typed if operand.dtype == torch.int64 else f"{operand.tensor}.to(tl.int64)"

@@ -18,7 +18,7 @@ from compiler.codegen.triton.programs import (
     elements_of_many_accesses,
     is_fed_by,
     looks_up_elements,
-    reads_rows_at_loaded_places,
+    reads_rows_at_loaded_indices,
     reads_tables_for_each_row,
     rows_of_a_warp,
     stores_elements,
@@ -257,7 +257,7 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     per_thread = min(per_thread, of_accesses) if of_accesses else per_thread
     if is_looked_up:
         per_thread = _LOOKED_UP
-    if reads_rows_at_loaded_places(program):
+    if reads_rows_at_loaded_indices(program):
         # On an H200 524,288 products of two rows of 128 float32 out of 65,536 take 67 us so, 74 by eight elements.
         per_thread = max(per_thread, 16)
     if walk.is_mixed and not is_short and live_registers(program) <= _FEW_LIVE:

@@ -69,7 +69,7 @@ def _in_wide_blocks(plan: Plan, device: Device) -> Plan:
         or sizes != {4}
         or len(loads) > 2
         or stores_elements(plan.program)
-        or _finds_places(plan)
+        or _finds_positions(plan)
         or plan.stages > 1
     ):
         return plan
@@ -78,7 +78,7 @@ def _in_wide_blocks(plan: Plan, device: Device) -> Plan:
     return replace(wide, evicts_first=True)
 
 
-def _finds_places(plan: Plan) -> bool:
+def _finds_positions(plan: Plan) -> bool:
     return any(s.op == "reduce" and str(s.value).startswith("arg") for s in plan.program.statements)
 
 
@@ -96,7 +96,7 @@ def _in_single_blocks(plan: Plan, device: Device) -> Plan | None:
     length = r_axis.numel
     if not x_axis.is_scalar or x_axis.numel != 1 or not isinstance(length, int) or len(loads) != 1:
         return None
-    if len(reductions) > 2 or stores_elements(plan.program) or _finds_places(plan):
+    if len(reductions) > 2 or stores_elements(plan.program) or _finds_positions(plan):
         return None
     block = _SINGLE_BLOCK // plan.program.storage[loads[0].buffer or ""].itemsize
     blocks = -(-length // block)

@@ -21,7 +21,7 @@ COMPUTE_IN_FLOAT, COMPUTE_IN_TF32 = 68, 77
 NO_EPILOGUE, EPILOGUES = 1, {"none": 4, "relu": 6, "gelu": 36}
 
 #: cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribute_t, cublasLtMatmulPreferenceAttributes_t.
-_TURNED_A, _TURNED_B, _EPILOGUE, _BIAS_POINTER = 3, 4, 7, 8
+_TRANSPOSED_A, _TRANSPOSED_B, _EPILOGUE, _BIAS_POINTER = 3, 4, 7, 8
 _BATCHES, _BATCH_STEP = 5, 6
 _MOST_WORKSPACE, _ALIGNMENTS = 1, (5, 6, 7, 8)
 
@@ -123,15 +123,15 @@ def layout(dtype: torch.dtype, rows: int, columns: int, step: int, batches: int 
 
 
 def chosen_algorithm(
-    handle: int, layouts: tuple[int, int, int], turned: tuple[bool, bool], computed_in: int, epilogue: int, bias: int,
-    alignments: Sequence[int], most_workspace: int,
+    handle: int, layouts: tuple[int, int, int], transposed: tuple[bool, bool], computed_in: int, epilogue: int,
+    bias: int, alignments: Sequence[int], most_workspace: int,
 ) -> HeuristicResult:  # fmt: skip
     """The algorithm that cuBLASLt finds best for `a @ b`, with a bias at that address (0: none). `layouts` are those of
     a, b and the result, `alignments` are theirs and the bias's. Raises BlasError where there is none."""
     a, b, result = map(ctypes.c_void_p, layouts)
     with _describing(computed_in) as description, _preferring() as preference:
-        for place, is_turned in zip((_TURNED_A, _TURNED_B), turned, strict=True):
-            _set("cublasLtMatmulDescSetAttribute", description, place, ctypes.c_int32(is_turned))
+        for place, is_transposed in zip((_TRANSPOSED_A, _TRANSPOSED_B), transposed, strict=True):
+            _set("cublasLtMatmulDescSetAttribute", description, place, ctypes.c_int32(is_transposed))
         _set("cublasLtMatmulDescSetAttribute", description, _EPILOGUE, ctypes.c_uint32(epilogue))
         if bias:
             _set("cublasLtMatmulDescSetAttribute", description, _BIAS_POINTER, ctypes.c_void_p(bias))

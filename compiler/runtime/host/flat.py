@@ -1,4 +1,4 @@
-"""The wrapper's text as a flat list of steps, which `flat.cpp` goes through without a frame of Python.
+"""The wrapper's text as a flat list of steps, which `flat.cpp` executes without Python frames.
 
     add = empty((16,), (1,), torch.float32)        CALL_WITH add, empty, ((16,), (1,), torch.float32)
     fused_sin_add(x, add)                          CALL nowhere, fused_sin_add, x, add
@@ -66,7 +66,7 @@ def flat_call(
     try:
         for statement in function.body:
             translation.statement(statement)
-        steps = translation.steps_of_places()
+        steps = translation.steps_of_positions()
     except _Unknown:
         return None
     constants = translation.constants
@@ -98,7 +98,7 @@ class _Translation:
     #: Places of values that have no name, to be freed after the statement that they are made for.
     nameless: list[Place] = field(default_factory=list)
 
-    def steps_of_places(self) -> list[int]:
+    def steps_of_positions(self) -> list[int]:
         first = self.inputs + len(self.constants)
         if first + self.variables > MOST_PLACES:
             raise _Unknown

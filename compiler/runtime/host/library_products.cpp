@@ -42,23 +42,23 @@ struct LibraryProduct {
   std::int64_t tensors;
   std::int64_t alignment[MOST_TENSORS];  // of what it was chosen for
   std::int64_t offset[MOST_TENSORS];     // in bytes, from where each tensor starts
-  std::int64_t left_turned, right_turned, computed_in, epilogue;
+  std::int64_t left_transposed, right_transposed, computed_in, epilogue;
   std::int64_t workspace_bytes, workspace_stream, workspace;
   PyObject* stream_of;  // a function of the device's number
   PyObject* device_number;
   PyObject* otherwise;  // a function of all arguments, for every call that is not as prepared
 
   int launch(const std::int64_t* at, void* stream) const {
-    constexpr int FLOAT = 0, TURNED_A = 3, TURNED_B = 4, EPILOGUE = 7, BIAS_POINTER = 8;  // of cublasLt.h
+    constexpr int FLOAT = 0, TRANSPOSED_A = 3, TRANSPOSED_B = 4, EPILOGUE = 7, BIAS_POINTER = 8;  // of cublasLt.h
     const float one = 1, none = 0;
-    const std::int32_t turned_a = right_turned, turned_b = left_turned, kind = epilogue;
+    const std::int32_t transposed_a = right_transposed, transposed_b = left_transposed, kind = epilogue;
     const std::int64_t* matrices = at + tensors - 3;
     const auto place = [&](int n) { return reinterpret_cast<void*>(matrices[n]); };
     // One for each call, as it holds the bias's address and other threads may call at the same time.
     void* description = nullptr;
     if (const int failed = describe(&description, computed_in, FLOAT)) return failed;
-    int failed = set(description, TURNED_A, &turned_a, sizeof turned_a);
-    failed |= set(description, TURNED_B, &turned_b, sizeof turned_b);
+    int failed = set(description, TRANSPOSED_A, &transposed_a, sizeof transposed_a);
+    failed |= set(description, TRANSPOSED_B, &transposed_b, sizeof transposed_b);
     failed |= set(description, EPILOGUE, &kind, sizeof kind);
     if (matrices != at) failed |= set(description, BIAS_POINTER, at, sizeof *at);
     if (!failed)

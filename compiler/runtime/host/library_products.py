@@ -69,7 +69,7 @@ class Record(ctypes.Structure):
         ("tensors", ctypes.c_int64),
         ("alignment", ctypes.c_int64 * 4),
         ("offset", ctypes.c_int64 * 4),
-        *((name, ctypes.c_int64) for name in "left_turned right_turned computed_in epilogue".split()),
+        *((name, ctypes.c_int64) for name in "left_transposed right_transposed computed_in epilogue".split()),
         *((name, ctypes.c_int64) for name in "workspace_bytes workspace_stream workspace".split()),
         ("stream_of", ctypes.py_object),
         ("device_number", ctypes.py_object),
@@ -128,8 +128,8 @@ class ProductLauncher:
             multiply=_at(library.cublasLtMatmul),
             tensors=len(offsets),
             offset=(ctypes.c_int64 * 4)(*offsets),
-            left_turned=product.left.is_transposed,
-            right_turned=product.right.is_transposed,
+            left_transposed=product.left.is_transposed,
+            right_transposed=product.right.is_transposed,
             computed_in=cublas.COMPUTE_IN_TF32 if is_tf32 else cublas.COMPUTE_IN_FLOAT,
             epilogue=cublas.NO_EPILOGUE if bias is None else cublas.EPILOGUES[product.activation],
             workspace_stream=-1,
@@ -177,7 +177,8 @@ class ProductLauncher:
         )
         *bias, of_left, of_right, of_result = alignments = [_alignment(address) for address in addresses]
         chosen = cublas.chosen_algorithm(
-            cublas.handle(self._device), (right, left, result), (bool(record.right_turned), bool(record.left_turned)),
+            cublas.handle(self._device), (right, left, result),
+            (bool(record.right_transposed), bool(record.left_transposed)),
             record.computed_in, record.epilogue, addresses[0] if bias else 0,
             (of_right, of_left, of_result, *(bias or [of_result])), self._most_workspace(),
         )  # fmt: skip

@@ -31,7 +31,7 @@ from compiler.runtime.disk_cache import (
     write_whole,
 )
 from compiler.runtime.triton.passes import levels_for_threads
-from compiler.runtime.triton.reading import quick_reading, without_places
+from compiler.runtime.triton.reading import quick_reading, without_locations
 from compiler.runtime.triton.stages import assembler_started_early, with_our_stages
 
 Made = TypeVar("Made")
@@ -195,7 +195,10 @@ def through_cache(attempt: Callable[[], Made], is_launched: bool = False) -> Mad
     What `is_launched` and nothing else is compiled without what only a reader wants: a tenth of the time."""
     with _in_force(is_launched):
         try:
-            with assembler_started_early(), without_places() if knobs.compilation.disable_line_info else nullcontext():
+            with (
+                assembler_started_early(),
+                without_locations() if knobs.compilation.disable_line_info else nullcontext(),
+            ):
                 return attempt()
         except Exception:  # noqa: BLE001 - a fault of the kernel's own is raised by the second try
             _in_this_thread.compiles_anew = True

@@ -1,4 +1,4 @@
-"""The text of each level as one reads it, and for each of its lines the line of the kernel's source.
+"""The text of each level of code, and the source line of each of its lines.
 
 Every level says in a way of its own where an instruction comes from: MLIR by `loc(...)`, LLVM by `!dbg`, assemblers by
 `.loc`, NVIDIA's disassembler by comments. All of that becomes a pair of lines and is left out of the text. Where a
@@ -182,7 +182,7 @@ def of_ptx(text: str, file: SourceFile) -> Located:
             yield line, source
 
 
-def with_own_places(ptx: str, file: SourceFile) -> str:
+def with_own_locations(ptx: str, file: SourceFile) -> str:
     """The same PTX, each `.loc` of which names a line of the source where it comes from one: the assembler keeps no
     comments, and Triton writes chains of calls as such. What is assembled is the same but for its line numbers."""
     files = _files(ptx)

@@ -77,11 +77,11 @@ def _without_names(source: str, file: str, name: str) -> bytes:
     kernel's own name, those of its variables, and its docstring."""
     module = code_of(source, file)
     return marshal.dumps(
-        _without_places(module).replace(
+        _without_locations(module).replace(
             co_names=tuple("kernel" if known == name else known for known in module.co_names),
             co_consts=tuple(
                 _without_variables(one, source) if isinstance(one, CodeType) and one.co_name == name
-                else _without_places(one) if isinstance(one, CodeType)
+                else _without_locations(one) if isinstance(one, CodeType)
                 else one
                 for one in module.co_consts
             ),
@@ -92,7 +92,7 @@ def _without_names(source: str, file: str, name: str) -> bytes:
 
 def _without_variables(function: CodeType, source: str) -> CodeType:
     documented = re.search(rf"^def {function.co_name}\([^)]*\):\n\s*\"\"\"", source, re.MULTILINE) is not None
-    return _without_places(function).replace(
+    return _without_locations(function).replace(
         co_name="kernel",
         co_qualname="kernel",
         # Block sizes are given by name.
@@ -104,7 +104,7 @@ def _without_variables(function: CodeType, source: str) -> CodeType:
     )
 
 
-def _without_places(code: CodeType) -> CodeType:
+def _without_locations(code: CodeType) -> CodeType:
     return code.replace(co_filename="", co_firstlineno=1, co_linetable=b"")
 
 

@@ -46,7 +46,7 @@ LOAD_APART, BYTES_APART = 14, 16
 #: The same of a window that is multiplied by such a table, where what is stored lies along another loop than what
 #: windows hold: tiles of both loops load element by element. On an H200 depthwise 3 x 3 of 16 x 96 x 56 x 56 bfloat16,
 #: from contiguous into channels-last, takes some 43 us in one kernel.
-LOAD_TURNED = 24
+LOAD_TRANSPOSED = 24
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,8 @@ def work_of(
     crossing = [
         touch
         for touch in traffic.touches
-        if _is_across(touch.access, across, group.space) or _is_turned(touch.access, traffic.lane, group.space, layouts)
+        if _is_across(touch.access, across, group.space)
+        or _is_transposed(touch.access, traffic.lane, group.space, layouts)
     ]
     gathered, updates = tally.gathered, tally.updates + _sectors_shared(group, traffic, layouts)
     for touch in crossing:
@@ -194,7 +195,7 @@ def _loaded_again(traffic: Traffic, tally: _Tally, layouts: Mapping[str, Layout]
     for touch in traffic.touches:
         if not touch.is_store and not touch.is_anywhere and touch.access.index.terms:
             loads[touch.access.buffer].append(touch)
-    near, slots = 0.0, LOAD_TURNED * _loaded_turned(traffic, loads, layouts)
+    near, slots = 0.0, LOAD_TRANSPOSED * _loaded_transposed(traffic, loads, layouts)
     for buffer, touches in loads.items():
         layout, itemsize = layouts[buffer], layouts[buffer].dtype.itemsize
         if len(touches) < 2:
@@ -253,7 +254,7 @@ def _bytes_of_lane(access: Access, lane: Dim | None, itemsize: int) -> int:
     return itemsize * min(max(abs(hint(stride)) if stride is not None else 1, 1), SECTOR // itemsize)
 
 
-def _loaded_turned(traffic: Traffic, loads: Mapping[str, Sequence[Touch]], layouts: Mapping[str, Layout]) -> int:
+def _loaded_transposed(traffic: Traffic, loads: Mapping[str, Sequence[Touch]], layouts: Mapping[str, Layout]) -> int:
     """How many elements of windows are loaded along another loop than what is stored lies along, each of whose values
     has a row of a small table of its own, as channels have filters."""
     stored = frozenset[Dim]().union(*(touch.access.fast_dims for touch in traffic.stores))
@@ -286,7 +287,7 @@ def _bytes_across(access: Access, itemsize: int, space: Space) -> int:
     return SECTOR if access.fast_dims else min(SECTOR, itemsize * min(filter(None, steps), default=SECTOR))
 
 
-def _is_turned(access: Access, lane: Dim | None, space: Space, layouts: Mapping[str, Layout]) -> bool:
+def _is_transposed(access: Access, lane: Dim | None, space: Space, layouts: Mapping[str, Layout]) -> bool:
     """Whether lanes that follow one of the reduction loops go from sector to sector in it, since it lies along another
     of them: a tile has one axis for all of these. On an H200 a group norm of 16 x 64 x 64 x 256 whose channels lie side
     by side, and those of its result apart, takes 325 us in one kernel."""

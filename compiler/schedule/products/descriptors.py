@@ -1,7 +1,7 @@
 """Operands of a product whose tiles the tensor memory accelerator can copy (sm_90 and later).
 
     x[m, k] at 4096 * m + k           a descriptor of 4096 x 4096, lines of tiles along k
-    w[k, n] at k + 4096 * n           of the same, turned: lines along k, and the tile is turned again when it is there
+    w[k, n] at k + 4096 * n           of the same, transposed: lines along k; the tile is transposed when it is there
 
 A descriptor tells where a tensor lies; one thread then asks for a whole tile by its first row and column, and what is
 outside of the tensor comes as zeros. It takes two dimensions, one of them without gaps, and lines that begin at

@@ -1,4 +1,4 @@
-"""What a rule is asked with and answers: the context of a verdict, a fusion with its score, the group of two groups."""
+"""The interface of fusion rules: the context of a verdict, a fusion with its score, the merged group."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ RANKS_PER_OCTAVE = 5
 #: Kinds of fusion that come after the others, whatever they bring. Units that only read the same data are brought
 #: together when each has what it makes or needs itself; and what is gathered across rows is of no use to anything else
 #: in its kernel, so that comes when nothing else is left, first where the rows lie along memory: those have room for
-#: more sums. A kernel that writes along one loop and along another (`Score.is_turned`) comes one place later than its
-#: kind, when the reductions of what it reads have joined what they can.
+#: more sums. A kernel that writes along one loop and along another (`Score.is_transposed`) comes one place later than
+#: its kind, when the reductions of what it reads have joined what they can.
 LATER = {"horizontal": 1, "across": 2}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What keeps a group from growing past what one kernel can hold."""
+    """Limits on the size of a group: what one kernel can hold."""
 
     most_nodes: int = LARGEST_GROUP
     #: Of all parts of a kernel that is a batch. Nothing by default: parts have registers and loops of their own.
@@ -54,7 +54,7 @@ class Limits:
 
 
 class Form(NamedTuple):
-    """What a group is but for names, as a number, and these names in the order in which they come up."""
+    """A group without its names, as a number, and the names in the order in which they occur."""
 
     number: int
     names: tuple[str, ...]
@@ -62,7 +62,7 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """All that a verdict may depend on besides the two units."""
+    """Everything that a verdict depends on besides the two units."""
 
     graph: UnitGraph
     device: Device
@@ -130,7 +130,7 @@ class Context:
         return {names[reader]: names[writer] for reader, writer in self.relative_of_forms[form.number].items()}
 
     def with_best_strategy(self, group: Group) -> Group:
-        """The group as it takes least: with sums in a single pass, or as a cooperative reduction."""
+        """The group by its fastest reduction strategy."""
         plain = group
         if group.single_pass or group.is_cooperative:
             plain = replace(group, single_pass=frozenset(), is_cooperative=False)
@@ -162,7 +162,7 @@ class Score:
     #: Whether a kernel that reduces goes through memory in the order in which it lies: other reductions join it better.
     goes_along_memory: bool = True
     #: Whether a kernel without a reduction writes along one loop and along another: no reduction can join it then.
-    is_turned: bool = False
+    is_transposed: bool = False
     #: Whether the reader asked for it: then it comes before all others, whatever it brings.
     is_forced: bool = False
     #: Nodes of the fused group.
@@ -178,7 +178,7 @@ class Score:
         groups come first, as what a large one takes in has lost its other partners."""
         octave = math.log2(max(self.benefit_us, 1e-3))
         benefit, place = round(RANKS_PER_OCTAVE * octave), LATER.get(self.category, 0)
-        if self.is_turned or (self.category == "across" and not self.goes_along_memory):
+        if self.is_transposed or (self.category == "across" and not self.goes_along_memory):
             place += 1
         return self.is_forced, -place, benefit, -self.nodes, self.bytes_saved, self.goes_along_memory, -self.distance
 
@@ -240,7 +240,7 @@ class Rule(Protocol):
 
 
 def third_between(a: int, b: int, graph: UnitGraph) -> Refuse | None:
-    """Whether a third unit must run after the one and before the other."""
+    """Whether a third unit must run between the two."""
     # An earlier fusion may have ordered two units that were free of each other, either way around.
     between = graph.between(a, b) if graph.must_precede(a, b) else graph.between(b, a)
     return None if between is None else Refuse("dependency.intermediate", {"between": graph.units[between].name})

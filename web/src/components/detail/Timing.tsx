@@ -178,9 +178,9 @@ export function Timing({ report }: { report: Report }) {
       </div>
       <div class="timing-text">
         <Contestants contestants={timing.contestants} outcomes={outcomes} />
-        <Phases phases={report.compile_phases} peer={report.peer?.name} />
         <Clocks report={report} />
         <Disturbed graphs={report.graphs} />
+        <Phases phases={report.compile_phases} peer={report.peer?.name} />
         <p class="method">{`${whereOf(report)} ${timing.method}`}</p>
       </div>
     </Scroller>

@@ -90,9 +90,9 @@ export function MapPane() {
     <section class="pane" id="pane-map" data-pane="map" aria-label="Map" tabIndex={-1}>
       <div class="pane-bar">
         <h2>Map</h2>
-        {shown && stale && <span class="stale-note">from the previous version</span>}
         {hiddenNow.value === "kernels" && <span class="quiet">Kernels show when you have answered.</span>}
         {shown && <SearchBox report={shown} />}
+        {shown && stale && <span class="stale-note">from the previous version</span>}
         {shown && <Toggles shown={shown} />}
       </div>
       <div class="view map-view" data-stale={stale || undefined}>

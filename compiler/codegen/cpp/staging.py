@@ -1,4 +1,4 @@
-"""What a vector loop reads from an array that is filled before it, or leaves in one that is emptied after it."""
+"""Staging buffers: arrays that are filled before a vector loop, or emptied after it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler.schedule.program.program import Statement
 
 
 @dataclass(frozen=True)
-class BesideLoop:
+class StagedValues:
     """The values of one statement along the loop `dim`, whose points start at the text `start`, `count` of them. The
     array is named by `name`."""
 

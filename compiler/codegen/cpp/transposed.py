@@ -1,13 +1,12 @@
-"""What a kernel reads or writes across the direction of its vectors, turned tile by tile.
+"""Transpose what a kernel reads or writes across the direction of its vectors, tile by tile.
 
     float y_turned[64 * 64];
     fs::turn(y_ptr + 2048 * x1_start + x0_start, 2048, x1_end - x1_start, x0_end - x0_start, y_turned, 64);
     for x0 ...:  for x1 ...:  add_ptr[...] = x_ptr[...] + y_turned[64 * (x0 - x0_start) + (x1 - x1_start)]
 
-A compiler would gather such elements one by one. Turned are the accesses that run along the tile's other variable, of
-buffers whose memory this kernel touches in one way only: of a transposing kernel in squares, of the passes over columns
-in tiles of a block of columns by some points of the reduction, which of short rows are all.
-"""
+A compiler would gather such elements one by one. Transposed are the accesses that run along the tile's other variable,
+of buffers whose memory this kernel touches in one way only: of a transposing kernel in squares, of the passes over
+columns in tiles of a block of columns by some points of the reduction, which of short rows are all."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ from compiler.schedule.program.program import Program, Statement
 
 @dataclass(frozen=True)
 class Tile:
-    """Where accesses are turned: a block of `width` points of the vector loop `inner`, by `height` points of `across`
-    from that of the text `first` on and before that of `last`."""
+    """Where accesses are transposed: a block of `width` points of the vector loop `inner`, by `height` points of
+    `across` from that of the text `first` on and before that of `last`."""
 
     inner: Dim
     across: Dim
@@ -34,7 +33,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Turned:
+class Transposed:
     """One access by way of a small array, which has a row for each point of `tile.across`."""
 
     statement: Statement
@@ -72,25 +71,25 @@ class Turned:
         return f"fs::turn({self.name}, {tile.width}, {across}, {inner}, {start}, {stride});"
 
 
-def turned_accesses(
+def transposed_accesses(
     program: Program, tile: Tile, statements: Iterable[Statement], written_over: Collection[str]
-) -> dict[int, Turned]:
-    """By statement, the accesses that are turned. Buffers of `written_over` share their memory with another one."""
+) -> dict[int, Transposed]:
+    """By statement, the accesses that are transposed. Buffers of `written_over` share their memory with another one."""
     taken = {statement.target for statement in program.statements}
-    found: dict[int, Turned] = {}
+    found: dict[int, Transposed] = {}
     for statement in statements:
-        if not can_be_turned(program, statement, tile.inner, tile.across, written_over):
+        if not can_be_transposed(program, statement, tile.inner, tile.across, written_over):
             continue
         assert statement.buffer is not None
         name = f"{statement.target if statement.op == 'load' else statement.buffer}_turned"
         while name in taken:
             name += "_"
         taken.add(name)
-        found[statement.number] = Turned(statement, name, storage_type(program.storage[statement.buffer]), tile)
+        found[statement.number] = Transposed(statement, name, storage_type(program.storage[statement.buffer]), tile)
     return found
 
 
-def can_be_turned(
+def can_be_transposed(
     program: Program, statement: Statement, inner: Dim, across: Dim, written_over: Collection[str]
 ) -> bool:
     """Whether an access runs along `across` in memory that is touched in this way only."""

@@ -1,4 +1,4 @@
-"""Random numbers that a vector loop reads from an array, which is filled just before it.
+"""Stage random numbers in an array just before a vector loop reads them.
 
     float rand_numbers[1024 + 6];
     const float* rand_drawn = fs::draw(seeds_ptr[0], 4096 * x0 + x1_start, x1_end - x1_start, rand_numbers);
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.codegen.cpp.beside import BesideLoop
+from compiler.codegen.cpp.staging import StagedValues
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer
 from compiler.schedule.program.program import Program, Statement
@@ -23,13 +23,13 @@ from compiler.schedule.program.program import Program, Statement
 DRAWS = {"rand": ("draw", 6), "rand_compared": ("draw_compared", 14)}
 
 #: Numbers of one array: enough to make the calls cheap, and few enough to stay in the cache with all else.
-DRAWN_BLOCK = 1024
+RANDOM_BLOCK = 1024
 #: The longest loop that may have its numbers in one array.
-MOST_DRAWN = 8192
+MOST_STAGED = 8192
 
 
 @dataclass(frozen=True)
-class Drawn(BesideLoop):
+class StagedRandom(StagedValues):
     """The numbers of one statement along a loop: the array is `NAME_numbers`, with room for `most`, and the pointer to
     the first point's number `NAME_drawn`."""
 
@@ -50,7 +50,7 @@ class Drawn(BesideLoop):
         )
 
 
-def can_be_drawn(statement: Statement, dim: Dim, statements: Mapping[int, Statement]) -> bool:
+def can_stage_random(statement: Statement, dim: Dim, statements: Mapping[int, Statement]) -> bool:
     """Whether the numbers follow each other along `dim`, with a seed that is one for the loop."""
     index = statement.index
     if statement.op not in DRAWS or index is None or not index.is_affine or index.stride(dim) != 1:
@@ -59,7 +59,7 @@ def can_be_drawn(statement: Statement, dim: Dim, statements: Mapping[int, Statem
     return seed.op == "load" and not seed.operands and seed.index is not None and not seed.index.dims
 
 
-def draws_along(program: Program, dim: Dim) -> bool:
+def stages_random_along(program: Program, dim: Dim) -> bool:
     """Whether some statement of a program can be drawn along a loop."""
     statements = {statement.number: statement for statement in program.statements}
-    return any(can_be_drawn(statement, dim, statements) for statement in program.statements)
+    return any(can_stage_random(statement, dim, statements) for statement in program.statements)
