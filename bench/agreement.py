@@ -1,6 +1,6 @@
 """Whether times can be believed: kernels' beside torch's profiler, and those of two explorations beside each other.
 
-    python -m bench.agreement --device cuda --runs 3 --seconds 230 --out agreement_h200.json
+    python -m bench.agreement --device cuda --runs 3 --seconds 225 --out agreement_h100.json
     python -m bench.agreement --device cpu --programs 01_activation,softmax_by_hand
 
 Each program is explored as the service would, and each kernel is then launched anew while torch's profiler records

@@ -32,8 +32,8 @@ async def derived(
     *given: Given.args,
     **named: Given.kwargs,
 ) -> Made:
-    """What `make` gives, in one of few threads. It raises one of `expected` where it does, and a `Problem` 409 where it raises
-    anything else, which the log tells of: it may be a defect of ours after all."""
+    """What `make` gives, in one of few threads. It raises one of `expected` where it does, and a `Problem` 409 where it
+    raises anything else, which the log tells of: it may be a defect of ours after all."""
     try:
         return await asyncio.get_running_loop().run_in_executor(_THREADS, partial(make, *given, **named))
     except expected:

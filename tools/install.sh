@@ -60,7 +60,9 @@ install() {
     "$venv/bin/python" -m pip --disable-pip-version-check install --quiet "$@" </dev/null
 }
 echo "Installing Python packages into $venv (the first time takes minutes)."
-install -r requirements-dev.lock || fail "pip could not install what requirements-dev.lock names: see its message above, and run make again."
+install --no-compile -r requirements-dev.lock || fail "pip could not install what requirements-dev.lock names: see its message above, and run make again."
+# pip compiles one file after the other. Some files of packages are for other versions of Python, which is no failure.
+"$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null 2>&1 || true
 # The package itself, as a link to this folder: its console script, and its entry point for torch.compile.
 install --no-deps --no-build-isolation --editable . || fail "pip could not install Fusionscope itself: see its message above."
 printf '%s\n%s\n' "$here" "$wanted" >"$stamp"

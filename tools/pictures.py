@@ -98,7 +98,7 @@ def take(url: str, jupyter: str | None) -> None:
         take_terminal(browser.new_page(viewport={"width": 1200, "height": 800}))
         if jupyter is not None:
             with lab(jupyter, url) as address:
-                take_notebook(browser.new_page(viewport={"width": 1100, "height": 1000}), address)
+                take_notebook(browser.new_page(viewport={"width": 1350, "height": 780}), address)
         browser.close()
 
 
@@ -161,10 +161,11 @@ def take_notebook(page: Page, address: str) -> None:
     page.set_default_timeout(1000 * PATIENCE_S)
     page.goto(address)
     page.get_by_text("No", exact=True).click()  # whether it may fetch news
+    page.get_by_text("| Idle").wait_for()
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
     page.wait_for_selector(".jp-OutputArea-output svg")
-    page.wait_for_selector(".jp-Cell:nth-child(3) .jp-OutputArea-output table")
+    page.locator(".jp-Cell", has_text="report.why").locator(".jp-OutputArea-output table").wait_for()
     page.locator(".jp-Notebook").first.screenshot(path=PICTURES / "notebook.png")
 
 

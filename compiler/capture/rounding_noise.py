@@ -1,4 +1,4 @@
-"""How much rounding may change a result: the computation in float64, with a little noise in every step that rounds.
+"""Estimate how much rounding may change a result: float64 with a little noise in every step that rounds.
 
 Each operator's result is off by a random part of its dtype's epsilon, as another order of a sum or another
 approximation of a sine would make it, and so is each operand of a reduction. A cancellation, a division by a small

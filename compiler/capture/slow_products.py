@@ -1,4 +1,4 @@
-"""Products of matrices in bfloat16 and float16 on a CPU that has no instructions for them.
+"""Replace products in bfloat16 and float16 on a CPU without instructions for them.
 
 torch's libraries then multiply element by element: one product of 512 x 2048 by 2048 x 4096 in bfloat16 was seen to
 take 28 s of processor time, where float32 takes 0.1 s. What only needs the values computes such products in float32 and

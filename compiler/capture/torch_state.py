@@ -1,4 +1,4 @@
-"""The state of torch that a call was made under, so that calling again means the same."""
+"""The state of torch under which a call was made, restored before it is called again."""
 
 from __future__ import annotations
 

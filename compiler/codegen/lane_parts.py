@@ -1,4 +1,4 @@
-"""A short row in a few parts, each of which a few lanes have: what a lane has of a row, it joins by itself.
+"""Divide a short row among a few lanes: each lane joins its own elements first.
 
     for r < 49: s = sum x[r]             for r < 8: s = sum of x[r] + x[r + 8] + ... + (x[r + 48] if r < 1 else 0)
     for r < 49: y[r] = x[r] / s    ->    for r < 8: y[r] = x[r] / s;  ...;  y[r + 48] = x[r + 48] / s if r < 1

@@ -1,4 +1,4 @@
-"""Products of matrices that the host can launch in the library without asking torch each time.
+"""Matrix products that the host can launch in the library without asking torch each time.
 
     mm = torch.mm(x, weight)        ->    mm = empty((512, 4096), (4096, 1), torch.bfloat16)
                                           library_mm(x, weight, mm)

@@ -1,4 +1,4 @@
-"""A row that is one or a few elements longer than a power of two, without a tile of twice its size.
+"""Rows slightly longer than a power of two, without a tile of twice their size.
 
     for r < 33: s = sum x[r]             for r < 32: s' = sum x[r];   s = s' + x[32]
     for r < 33: y[r] = x[r] / s    ->    for r < 32: y[r] = x[r] / s;   y[32] = x[32] / s

@@ -1,4 +1,4 @@
-"""Kernels that are one code but for names, as those of equal layers are: they are compiled and checked once.
+"""Find kernels that differ in names alone, as those of equal layers do: they are compiled and checked once.
 
 `code_of` gives the text of a kernel without comments, its variables numbered in the order in which they come:
 

@@ -1,4 +1,4 @@
-"""A convolution's bias is added by a loop, not by the library's call.
+"""Add a convolution's bias by a loop instead of the library's call.
 
     y = aten.convolution(x, w, bias)        ->      y = aten.convolution(x, w);  z = y + bias[:, None, None]
 

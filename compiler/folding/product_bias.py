@@ -1,4 +1,4 @@
-"""A float32 product's bias is added by a loop, where the library's call with a bias is the slower one.
+"""Add a float32 product's bias by a loop, where the library's call with a bias is slower.
 
     y = aten.addmm(bias, x, w)        ->      product = aten.mm(x, w);  y = product + bias
 

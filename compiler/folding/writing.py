@@ -1,4 +1,4 @@
-"""How calls are written into a copy of a graph, in the place of others."""
+"""Write calls into a copy of a graph in place of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fake tensors of a graph tell: each node has one for its value, with sizes that may be symbols."""
+"""The fake tensor of each node: its sizes, which may be symbols, and its layout."""
 
 from __future__ import annotations
 

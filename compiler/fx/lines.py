@@ -1,4 +1,4 @@
-"""From what torch remembers of a stack to lines of the snippet."""
+"""Map torch's stack traces to lines of the snippet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph of loops for one call: every size that was a symbol becomes the number that it is in that call."""
+"""Bind a graph of loops to one call: replace every symbolic size by its number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions whose outcome is known where they stand.
+"""Simplify conditions whose outcome is known where they stand.
 
     a = where m, x, 0;  b = relu a;  c = where m, b, -inf        ->        b = relu x;  c = where m, b, -inf
     m = 2*x0 + 1 >= 0;  a = load b[2*x0 + 1] where m             ->        a = load b[2*x0 + 1]

@@ -1,4 +1,4 @@
-"""Values of a body that are formulas of its loop variables, and no more than that.
+"""Recognise values of a body that are formulas of its loop variables.
 
     v0 = index x0                      a roll by 62 of 64 elements, as its definition reads:
     v1 = add v0, 62                    x.index_select(0, (arange + 62) % 64)

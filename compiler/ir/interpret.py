@@ -1,4 +1,4 @@
-"""The meaning of the loop IR, as a slow program that one can read.
+"""The meaning of the loop IR, as a slow and readable interpreter.
 
 Each instruction of a body becomes one torch operation over the whole iteration space: a loop variable is an `arange`
 along an axis of its own, a load takes elements of the flat storage, a reduction goes over the axes of the reduction

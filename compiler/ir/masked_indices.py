@@ -1,4 +1,4 @@
-"""Indices of loads, in the simplest form that is right wherever the loaded value counts.
+"""Simplify the indices of masked loads: they need to be right only where the mask holds.
 
     m = index x3 - 1 >= 0;  load b[2048*((x1 + (x2 + x3 + 15) // 16 + 2047) % 2048) + 128*((x2 + x3 + 15) % 16)] where m
     x3 < 2, so where m holds x3 = 1          ->          load b[2048*x1 + 128*x2] where m

@@ -1,4 +1,4 @@
-"""What may be done once, to the largest of several values, instead of to each of them.
+"""Apply a monotone function once, to the largest of several values, instead of to each of them.
 
     maximum(relu(a), relu(b), where(m, relu(c), -inf))        ->        relu(maximum(a, b, where(m, c, -inf)))
 

@@ -1,4 +1,4 @@
-"""Points of a loop nest and the positions that they have in memory, there and back."""
+"""Map points of a loop nest to positions in memory, and back."""
 
 from __future__ import annotations
 

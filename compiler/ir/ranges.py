@@ -1,4 +1,4 @@
-"""Between which numbers the values of a body lie, as far as that follows from its loops.
+"""Bounds on the values of a body, as far as they follow from its loops.
 
     v0 = index x0: float32         0 .. 127            where x0 < 128
     v1 = v0 * 0.25                 0 .. 31.75

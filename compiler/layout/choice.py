@@ -1,4 +1,4 @@
-"""What was decided of the layout of convolutions, as a record: it holds for all that hang together."""
+"""The record of a layout decision, which holds for all convolutions of a region."""
 
 from __future__ import annotations
 

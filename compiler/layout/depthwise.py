@@ -1,4 +1,4 @@
-"""A depthwise convolution becomes a loop over its windows, where that is faster than the library's call.
+"""Replace a depthwise convolution by a loop over its windows, where that is faster than the library's call.
 
     y = aten.convolution(x, f, b, groups=channels)    ->    for n, c, h, w: y = sum over i, j of x[...] * f[c, 0, i, j]
 

@@ -1,4 +1,4 @@
-"""A convolution whose windows do not overlap is a matrix product over patches of the image.
+"""Replace a convolution of windows that do not overlap by a matrix product over patches of the image.
 
     y[n, k, h, w] = sum over c, i, j of x[n, c, p*h + i, q*w + j] * f[k, c, i, j]
 

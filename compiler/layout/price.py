@@ -1,4 +1,4 @@
-"""What a convolution is expected to take in either layout.
+"""The predicted time of a convolution in either layout.
 
     microseconds = least + max(operations / (share * peak), passes * bytes / bandwidth)
 

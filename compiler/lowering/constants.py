@@ -1,4 +1,4 @@
-"""Reductions of constants: what `torch.ones(512).sum()` comes to is known before anything runs.
+"""Evaluate reductions of constants, such as `torch.ones(512).sum()`, at compile time.
 
 x: r: v0 = 1.0;  v1 = reduce sum v0;  store v1        ->        v0 = 512.0;  store v0
 """

@@ -1,4 +1,4 @@
-"""What eager mode's tensors look like: the fake tensors of an FX graph, with sizes in the compiler's own form.
+"""Eager mode's tensors: the fake tensors of an FX graph, with sizes in the compiler's own form.
 
 This is the one place that reads torch's symbolic sizes. A `torch.SymInt` holds a sympy expression and the environment
 that knows what is guarded; it becomes a `compiler.ir.size.Size`, which asks nothing of that environment any more, so

@@ -1,4 +1,4 @@
-"""Images that are read at the places of a grid, between their elements, and the gradients of both.
+"""Grid sampling: images that are interpolated at the points of a grid, and the gradients of both.
 
 A grid gives places from -1 to 1 along each axis, the last axis of the image first. An element of the result is a sum of
 a few elements of the image around its place, its taps:

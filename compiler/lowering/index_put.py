@@ -1,4 +1,4 @@
-"""Writes at places given by index tensors: index_put, index_fill and put.
+"""Writes at indices given by tensors: index_put, index_fill and put.
 
     x.index_put((i, j), v)              x[i[p], j[p]] = v[p], one scatter node over the elements of v
     x.index_put((mask,), v)             every element asks whether it is chosen and, if so, its rank among the chosen

@@ -1,4 +1,4 @@
-"""Reads at computed places (gather, index), and tensors put together from others (cat, pad, slices)."""
+"""Reads at computed indices (gather, index), and tensors assembled from others (cat, pad, slices)."""
 
 from __future__ import annotations
 

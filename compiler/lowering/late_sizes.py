@@ -1,4 +1,4 @@
-"""Sizes that are known only when an operator of the graph has run: of `nonzero`, of a mask as an index, of `.item()`.
+"""Data-dependent sizes: of `nonzero`, of a mask as an index, of `.item()`.
 
     i = aten.nonzero(x)             i = library call;  u0 = i.shape[0]
     y = aten.index(x, [i])    ->    for x0 < u0:  y[x0] = x[i[x0]]

@@ -1,4 +1,4 @@
-"""Operators that a library does best: matrix products, convolutions, attention and sorting stay calls, on purpose."""
+"""Operators that stay library calls on purpose: matrix products, convolutions, attention and sorting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lowering had nothing to do for: views, constants, casts and copies that change nothing, repeated calls.
+"""Record what lowering removed: views, constants, casts and copies that change nothing, repeated calls.
 
 None of them becomes a loop. The list is read off what lowering made, so it holds nothing that was not removed.
 """

@@ -1,4 +1,4 @@
-"""Calls that compute again what an earlier call computed: common subexpressions.
+"""Common subexpression elimination: calls that repeat an earlier one.
 
     a = aten.sum(x, [1]);  b = aten.sum(x, [1])        ->        b is a
 

@@ -1,4 +1,4 @@
-"""Random numbers that are drawn twice alike.
+"""Random numbers that the graph draws twice alike, as a checkpointed region does.
 
 Activation checkpointing computes a part of the forward pass again in the backward pass, and a dropout in it must drop
 the same elements. AOTAutograd keeps the state of torch's generator for that: the forward graph draws by

@@ -4,13 +4,15 @@ All are made alike: compiled by a first call of each entry, and checked as ours 
 others nothing. Those whose results are right are then timed against each other, ours and eager among them.
 
 Somebody else's code may also end the process, or never return. Where it can be found out in a copy of the process, it
-is. Where not, the report as it was before names who was asked last.
+is. A copy cannot use a GPU: there they are asked last, when all others have been timed and that is published. The
+report as it was then names who was asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -98,7 +100,7 @@ def compare_with_peer(
     turns: TimingTurns | None = None,
     changes: SnippetChanges = NO_CHANGES,
     graphs: Sequence[Graph] = (),
-    publish: Callable[[Peer], None] = lambda _: None,
+    publish: Callable[[Peer, TimingResult | None], None] = lambda *_: None,
 ) -> Compared:
     """What TorchInductor makes of every callable that the snippet compiled, aligned with our `graphs`, and new times
     with it and the other contestants of the options among them.
@@ -107,45 +109,72 @@ def compare_with_peer(
     or the contestant's failure then says. Contestants that were not interleaved with each other would not be
     comparable, so all are measured again; a compiled result that is wrong stays out of it. Each has an equal part of
     the budget, and no more than `options.peer_seconds`: who has not compiled by then is stopped. Times are taken in one
-    of `turns`. `publish` gets what is known before others are asked.
+    of `turns`. `publish` gets what is known before others are asked, with the times where they are new.
     """
     calls = _Calls(captured, options, changes, References(captured, changes))
     others = [name for name in dict.fromkeys(options.contestants) if name not in ALWAYS]
-    asked = ["peer"] * options.peer + others
+    asked = ["peer"] * options.peer + sorted(others, key=is_foreign)
+    settle = partial(_settled, calls, is_compiled_wrong=is_compiled_wrong, budget=budget, turns=turns or TimingTurns())
     peer = Peer(mode=options.peer_mode or options.mode)
     entered: list[_Contestant] = []
     for place, name in enumerate(asked):
         part = budget.share(1 / (len(asked) - place)) if place + 1 < len(asked) else budget
         one = _Contestant(name)
+        if _is_unguarded(name, calls) and entered and not any(_is_unguarded(former.name, calls) for former in entered):
+            peer, timing = settle(peer, timing, entered)
         asking = f"{one.title} was asked, and has not answered."
         # Of whoever ends the process, this is the last that a report has.
         row = ContestantOutcome(name=name, failure=asking)
         so_far = {"contestants": [*_outcomes(entered, timing), row], "message": peer.message or asking}
-        publish(peer.model_copy(update=so_far))
+        publish(peer.model_copy(update=so_far), timing)
         entered.append(one)
         if name == "peer":
-            one.on_generated = lambda one=one, so_far=peer: publish(_told(so_far, one, calls, graphs))  # type: ignore[misc]
+            one.on_generated = lambda one=one, so_far=peer: publish(_told(so_far, one, calls, graphs), None)  # type: ignore[misc]
         _enter(one, calls, part.within(options.peer_seconds))
         if name == "peer":
             peer = _told(peer, one, calls, graphs)
-            publish(peer)
+            publish(peer, None)
+    unguarded = [one for one in entered if _is_unguarded(one.name, calls) and one.has_times]
+    if unguarded:
+        names = " and ".join(one.title for one in unguarded)
+        message = f"{names} answered, and did not come back from being checked and timed."
+        publish(peer.model_copy(update={"message": message, "contestants": _outcomes(entered, timing)}), timing)
+    peer, timing = settle(peer, timing, entered)
+    calls.references.forget()
+    wrong = [found for one in entered if one.name == "peer" for found in one.wrong]
+    explored = [found for one in entered if one.name == "peer" for found in one.explored]
+    return Compared(peer, timing, wrong, added_up(found.phases for found in explored))
+
+
+def _is_unguarded(name: str, calls: _Calls) -> bool:
+    """Whether it may end the process, which cannot be found out beforehand."""
+    return is_foreign(name) and calls.captured.device.type != "cpu"
+
+
+def _settled(
+    calls: _Calls,
+    peer: Peer,
+    timing: TimingResult | None,
+    entered: Sequence[_Contestant],
+    is_compiled_wrong: bool,
+    budget: Budget,
+    turns: TimingTurns,
+) -> tuple[Peer, TimingResult | None]:
+    """With errors and times of all that have entered."""
     functions = {one.name: one.functions for one in entered if len(one.functions) == len(calls.entries)}
     if functions:
-        errors, seeds = errors_of_calls(calls.references, functions, options.seed, budget)
+        errors, seeds = errors_of_calls(calls.references, functions, calls.options.seed, budget)
         peer = peer.model_copy(update={"errors": errors, "seeds": seeds})
-    calls.references.forget()
     racing = [one for one in entered if one.has_times]
-    wrong = [found for one in entered if one.name == "peer" for found in one.wrong]
-    if timing is not None and racing and calls.entries and options.timing.enabled:
+    if timing is not None and racing and calls.entries and calls.options.timing.enabled:
         try:
-            with (turns or TimingTurns()).turn():
+            with turns.turn():
                 timing = _raced(calls, timing, racing, is_compiled_wrong, budget)
         except OutOfTime:
             late = "It was not timed: one call of each takes longer than there was time left."
-            peer = peer.model_copy(update={"message": " ".join(filter(None, [peer.message, late]))})
-    peer = peer.model_copy(update={"contestants": _outcomes(entered, timing)})
-    explored = [found for one in entered if one.name == "peer" for found in one.explored]
-    return Compared(peer, timing, wrong, added_up(found.phases for found in explored))
+            if late not in (peer.message or ""):
+                peer = peer.model_copy(update={"message": " ".join(filter(None, [peer.message, late]))})
+    return peer.model_copy(update={"contestants": _outcomes(entered, timing)}), timing
 
 
 def _enter(one: _Contestant, calls: _Calls, budget: Budget) -> None:

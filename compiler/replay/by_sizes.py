@@ -1,6 +1,6 @@
-"""A graph whose sizes are open, each of whose sizes is a graph of its own to CUDA: one replayed call for each.
+"""Replay a graph with symbolic sizes: one CUDA graph for each set of sizes.
 
-Whatever comes as a plain number is told apart like a size: a recording holds the values that it was made with.
+Plain numbers among the inputs count as sizes: a recording keeps the values that it was made with.
 """
 
 from __future__ import annotations
@@ -48,6 +48,6 @@ class CallBySizes:
 
     @property
     def shown(self) -> ReplayedCall | None:
-        """The call of the sizes which came first, unless that of later ones is replayed; None before any came."""
+        """The call of the first sizes, unless that of later ones is replayed; None before the first call."""
         known = list(self._known.values())
         return next((call for call in known if call.decision.is_replayed), known[0] if known else None)

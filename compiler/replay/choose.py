@@ -1,5 +1,4 @@
-"""What a compiled graph is called by: its wrapper, or that with its launches recorded once the first calls show that it
-pays."""
+"""Choose how a graph is called: by its wrapper, or by replaying its launches once the first calls show a gain."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ class Compiled:
 
 
 def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -> Replayed | ReplayDecision:
-    """What to call instead of `call`, the graph's wrapper; or why there is nothing."""
+    """A replayed call in place of `call`, the graph's wrapper; or the reason against it."""
     if choice == "off":
         return ReplayDecision("replay.off")
     why = obstacle(graph.schedule)
@@ -71,7 +70,7 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
 
 
 def facts_of(graph: Compiled, phase: Phase) -> Facts:
-    """What of a compiled graph is known before its first call."""
+    """The facts on a compiled graph that are known before its first call."""
 
     def split(start: int) -> tuple[Call, LaunchTail]:
         text = render_parts(graph.schedule, graph.memory, graph.rendered, start, graph.device)

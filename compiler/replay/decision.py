@@ -1,4 +1,4 @@
-"""How the launches of a graph reach the device, and why: the record of one graph's decision."""
+"""The record of one graph's decision: how its launches reach the device, and why."""
 
 from __future__ import annotations
 

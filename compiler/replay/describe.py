@@ -1,4 +1,4 @@
-"""What became of the launches of a graph, as the report shows it."""
+"""The replay decision of a graph in the report's terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs that a replay gives without a copy: what a forward graph saves for its backward graph.
+"""Outputs without a copy: what a forward graph saves for its backward graph stays in the recording's memory.
 
 Such an output is a tensor over the recording's own memory. The next replay would write there, so it must not run before
 everybody has let go of what the last one gave: the backward graph has run, or the result was dropped. That is asked of
@@ -76,7 +76,7 @@ class Held:
         self.bytes = sum(keeper_of[storage].untyped_storage().nbytes() for storage in used)
 
     def are_free(self) -> bool:
-        """Whether nobody has what the last replay gave."""
+        """Whether nobody uses the outputs of the last replay any more."""
         users = users_of_memory
         return users is not None and all([users(memory) <= own for memory, own in self._own_users])
 

@@ -1,4 +1,4 @@
-"""Which inputs of a graph stay where they are: parameters and buffers do, and whatever a loop fills anew in place.
+"""Find the inputs of a graph whose address never changes: parameters, buffers, and what a loop refills in place.
 
 A recording holds addresses. An input that was at the same one in every call so far is recorded with it; another one is
 copied, in each call, to a place of the recording's own. One that comes at another address for the first time may have
@@ -38,7 +38,7 @@ class InputAddresses:
     is_patient: bool = True
 
     def note(self, addresses: Addresses) -> tuple[int, ...]:
-        """Take note of one call; gives the places whose address differs from the call before."""
+        """Record the addresses of one call, and give the positions where they differ from the call before."""
         last, self.last = self.last, addresses
         if last is None:
             return ()

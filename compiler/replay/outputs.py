@@ -1,4 +1,4 @@
-"""What a replay gives its caller: copies, since the next replay writes where this one did.
+"""The outputs of a replay: copies, since the next replay writes to the same memory.
 
 Views of one piece of memory stay views of one piece, and an output that lies in an input's memory is a view of the
 input that the caller gave. Two kinds of outputs are not copied: those that the launches after the replay make (see

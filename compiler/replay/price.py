@@ -1,4 +1,4 @@
-"""Whether a replay pays: what it saves the host and the device against what it copies.
+"""Weigh a replay: what it saves the host and the device against what it copies.
 
 What the host takes to launch one by one, and how long that keeps the device, are measured in the first calls. Where the
 device waits for the host, a replay takes the host one launch and the copies of what the caller may not share with the
@@ -70,7 +70,7 @@ class Times:
 
     @property
     def pace_us(self) -> float:
-        """What a call takes among many: the longer of the two."""
+        """The time of a call among many: the longer of the host's and the device's."""
         return max(self.host_us, self.elapsed_us)
 
 

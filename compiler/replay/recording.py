@@ -1,6 +1,6 @@
-"""What is asked of a device whose launches are to be recorded and replayed, and what a recording is.
+"""The interface of a recorder and of a recording.
 
-`recorder.py` answers with CUDA; the tests with a device that is made up, whose times they choose.
+`recorder.py` implements it with CUDA, the tests with a fake device whose times they choose.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Recording(Protocol):
 
 
 class Recorder(Protocol):
-    """What is needed of a device; `compiler.replay.recorder` has that of CUDA."""
+    """Records and times launches on a device; `compiler.replay.recorder` does so with CUDA."""
 
     #: Held while the memory that replays share is in use.
     lock: AbstractContextManager[Any]
@@ -54,7 +54,7 @@ class Recorder(Protocol):
         ...
 
     def free_bytes(self) -> int:
-        """What of the device's memory nobody has, whatever torch keeps for later included."""
+        """Free bytes of the device's memory, including what torch caches."""
         ...
 
     def pool_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""A graph's call that becomes a replay: watched for a few calls, weighed, recorded, replayed.
+"""The call of a graph that becomes a replay: it is watched for a few calls, weighed, recorded, and replayed.
 
 The first calls go out launch by launch and are watched: where their inputs lie, how long the host takes, how long the
 device. Then it is decided, once, and the decision is a record (`decision`). Nothing is executed while launches are
@@ -305,7 +305,7 @@ class ReplayedCall:
         return first
 
     def _judge(self) -> None:
-        """Let go of a recording whose replays were seen to be no faster."""
+        """Drop a recording whose replays were measured to be no faster."""
         ours, before = self.replayed_times, self.launched_times
         if self._choice != "auto" or ours is None or before is None:
             return

@@ -1,4 +1,4 @@
-"""The last launches of a graph, left out of its recording so that their outputs need no copy.
+"""Leave the last launches of a graph out of its recording, so that their outputs need no copy.
 
     recorded    n launches                     the outputs are copied for the caller
     with tail   n - 1 launches, then the last  it writes to new memory, which is the caller's

@@ -1,4 +1,4 @@
-"""What the sizes that only a run tells were in the first call: what the report counts bytes with, and choices go by."""
+"""The data-dependent sizes of the first call: the report counts bytes with them, and choices use them."""
 
 from __future__ import annotations
 

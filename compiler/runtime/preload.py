@@ -1,8 +1,8 @@
-"""Imported by a process that forks others to compile in: what each of them would otherwise find out or compile anew.
+"""Imports of a process that forks compile workers: what each of them would otherwise load or compile anew.
 
-That is what is imported by a first use of Dynamo, Triton and ours, a tenth of a second; the launcher's library, which
-compiler and CPU there are, the device functions that Triton's kernels are linked with, and the hash of Triton's own
-library, by which it names what it keeps. Nothing here starts a thread or touches a GPU.
+Loaded are the modules that a first use of Dynamo, Triton and our code imports (a tenth of a second), and the launcher's
+library. Read are the names of the compiler and the CPU, the device functions that Triton's kernels are linked with, and
+the hash of Triton's own library, which names its cache entries. Nothing here starts a thread or touches a GPU.
 """
 
 from __future__ import annotations

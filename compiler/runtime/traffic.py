@@ -1,4 +1,4 @@
-"""What eager execution launches and moves: counted, not timed.
+"""Count what eager execution launches and moves.
 
 PyTorch's eager mode launches one kernel for each ATen call that computes something, and each call reads its arguments
 from memory and writes its results there. Views, allocations and metadata move nothing. The graph that Dynamo captured

@@ -1,4 +1,4 @@
-"""Trying a compiled graph on the inputs that the snippet gave it: is it right, and how long does it take?"""
+"""Run a compiled graph on the snippet's inputs: check its results, and time it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The position of the largest or smallest of a few values, written out.
+"""Write out the position of the largest or smallest of a few values.
 
     best, at = v0, 0;  for each of the others: ahead = v > best;  best, at = where(ahead, (v, i), (best, at))
 

@@ -1,4 +1,4 @@
-"""Seeds by their places among those of a kernel, which its launch gives it, and not among those of the whole graph.
+"""Number seeds within their kernel instead of within the graph, so that equal kernels stay equal.
 
     rand(seeds[4], i), rand(seeds[5], i)    ->    rand(seeds[0], i), rand(seeds[1], i), launched with seeds[4:]
 

@@ -1,4 +1,4 @@
-"""Fusions that the reader asked for, before and after those that the scheduler comes to by itself.
+"""Make the fusions that the user forces, before and after those that the scheduler chooses.
 
 While it works, a forced pair passes the test of profit and comes first. But it does not ask about all pairs: readers of
 one tensor that stand far apart are asked about here, before. What is still apart when nothing else fuses is asked about

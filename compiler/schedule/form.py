@@ -1,4 +1,4 @@
-"""What a kernel is but for the names of its buffers.
+"""The form of a kernel: what it is without the names of its buffers.
 
     relu = max(conv, 0)  over 3,211,264 floats   ->   #1 = max(#0, 0)  over 3,211,264 floats
     relu_1 = max(conv_1, 0)  over as many        ->   the same

@@ -1,4 +1,4 @@
-"""Computing a producer again inside its consumer: composing two bodies at the points that are read.
+"""Inline a producer into its consumer: compose two bodies at the points that are read.
 
     producer   store y[512*d0 + d1] = sin(load x[512*d0 + d1])
     consumer   ... load y[f(c)] ...        ->        ... sin(load x[f(c)]) ...

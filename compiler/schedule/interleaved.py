@@ -1,4 +1,4 @@
-"""Which of several stores lie side by side: a row of results for each point.
+"""Find stores that lie side by side: a row of results for each point.
 
     store c[9*x0] = a;  store c[9*x0 + 1] = b;  ...  store c[9*x0 + 8] = i
 

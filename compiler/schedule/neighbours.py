@@ -1,4 +1,4 @@
-"""What an index does from one point of a loop to the next ones, which one thread takes.
+"""How an index changes between neighbouring points of a loop, which one thread takes.
 
 x // 1024       is one for them
 x % 1024        goes on with them

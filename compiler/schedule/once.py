@@ -1,4 +1,4 @@
-"""What is made of bodies, made once for all that differ in the names of buffers and nodes alone.
+"""Cache what is derived from bodies, for all bodies that differ in names alone.
 
     relu = max(conv, 0) written where add reads it         ->  the body that is made is kept, with its names
     relu_1 = max(conv_1, 0) written where add_1 reads it   ->  the same body, with these names

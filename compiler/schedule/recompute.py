@@ -1,4 +1,4 @@
-"""Computing a stored value again in its readers, where that is cheaper than to write it and read it back.
+"""Recompute a stored value in its readers, where that is cheaper than to write it and read it back.
 
     kernel 1   m = max over r of x;  d = x - m;  s = sum of exp(d);  store d, s
     kernel 2   ... load d[target] ...

@@ -1,4 +1,4 @@
-"""Windows that overlap, several to a lane: what they share is loaded once.
+"""Compute several overlapping windows in one lane: what they share is loaded once.
 
     x < 56: v = a[x - 1] + a[x] + a[x + 1]   ->   x < 14: v = a[4*x - 1] + a[4*x] + a[4*x + 1];  w = a[4*x] + ...
 

@@ -1,4 +1,4 @@
-"""A reduction of few elements written out: it is then pointwise, and can be computed wherever its result is read.
+"""Unroll a reduction of few elements: it is then pointwise, and can be computed wherever its result is read.
 
 x: r < 4: v = reduce sum a[4*x + r]        ->        x: v = a[4*x] + a[4*x + 1] + a[4*x + 2] + a[4*x + 3]
    r < 4: b[4*x + r] = a[4*x + r] / v                   b[4*x] = a[4*x] / v;  b[4*x + 1] = a[4*x + 1] / v;  ...

@@ -1,4 +1,4 @@
-"""Which elements of a buffer move sixteen bytes at a time, by where they begin.
+"""Find the accesses that move vectors of sixteen bytes, by where they begin.
 
 x[4096*x0 + x1]                     four float32, as a row is whole vectors
 x[50257*x0 + x1], for x1 < 50257    eight bfloat16: all rows are one walk through memory

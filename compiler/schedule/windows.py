@@ -1,4 +1,4 @@
-"""Reductions over windows, as a GPU runs them: each lane goes over a window of its own, written out.
+"""Unroll reductions over windows on a GPU: each lane takes a window of its own.
 
     x < 56, r < 3: v = reduce max a[2*x + r - 1]    ->    x < 56: v = max(max(a[2*x - 1], a[2*x]), a[2*x + 1])
 

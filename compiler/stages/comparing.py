@@ -23,10 +23,10 @@ def compare(exploration: Exploration, timed: Timed) -> None:
         report.peer = rep.Peer(message=peer_left_out(graphs.call_seconds))
         return
 
-    def publish(peer: rep.Peer) -> None:
+    def publish(peer: rep.Peer, timing: rep.TimingResult | None) -> None:
         """What the peer made is on the page before others are asked, and before anybody is timed."""
         with unstopped():
-            report.peer = peer
+            report.peer, report.timing = peer, timing or report.timing
             exploration.on_stage(report)
 
     with silenced():

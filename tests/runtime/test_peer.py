@@ -179,11 +179,34 @@ def test_who_would_end_the_process_costs_only_itself(
     monkeypatch.setattr(compare, "maker_of", lambda name: lambda function: does if name == "tvm" else function)
     options = OPTIONS.model_copy(update={"peer": False, "contestants": ("tvm", "aot_eager")})
     published: list[Peer] = []
-    compared = compare.compare_with_peer(captured(), options, WITHOUT_PEER, publish=published.append)
+    compared = compare.compare_with_peer(
+        captured(), options, WITHOUT_PEER, publish=lambda peer, _: published.append(peer)
+    )
     rows = {row.name: row for row in compared.peer.contestants}
     assert told in (rows["tvm"].failure or "")
     assert rows["aot_eager"].median_ms and not rows["aot_eager"].failure
     assert published[0].contestants[-1].failure == "tvm was asked, and has not answered."
+
+
+class Ended(BaseException):
+    """Of the process."""
+
+
+def test_on_a_gpu_who_may_end_the_process_is_asked_when_all_others_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(_: torch.Tensor) -> object:
+        raise Ended
+
+    monkeypatch.setattr(compare, "_is_unguarded", lambda name, _: name == "tvm")
+    monkeypatch.setattr(compare, "ends_a_process", lambda *_: None)
+    monkeypatch.setattr(compare, "maker_of", lambda name: lambda function: ends if name == "tvm" else function)
+    options = OPTIONS.model_copy(update={"peer": False, "contestants": ("tvm", "inductor-default")})
+    published: list[tuple[Peer, TimingResult | None]] = []
+    with pytest.raises(Ended):
+        compare.compare_with_peer(captured(), options, WITHOUT_PEER, publish=lambda *so_far: published.append(so_far))
+    peer, timing = published[-1]
+    assert timing is not None and [one.name for one in timing.contestants] == ["eager", "compiled", "inductor-default"]
+    assert peer.contestants[-1].failure == "tvm was asked, and has not answered."
+    assert {row.name: row.median_ms is not None for row in peer.contestants}["inductor-default"]
 
 
 def test_who_never_returns_is_left() -> None:

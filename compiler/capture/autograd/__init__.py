@@ -1,4 +1,4 @@
-"""From Dynamo's graph to ATen graphs: decomposed, with gradients, split in two, and mended where torch loses something.
+"""From Dynamo's graph to ATen graphs: decompositions, gradients, the split in two, and repairs of what torch loses.
 
 aot, training, naming                 through AOTAutograd: a joint graph, split; its inputs by their names
 regions, repeated_writes              what is rewritten before

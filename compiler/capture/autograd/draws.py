@@ -1,4 +1,4 @@
-"""Random operators whose numbers the backward graph draws again: AOTAutograd leaves them without a value to go by.
+"""Random operators that the backward graph draws again. AOTAutograd leaves them without a value to go by.
 
 Its partitioner wraps them after tracing (see `compiler/lowering/replayed.py`), so the wrapped nodes have no
 `meta["val"]`, which every other node has.

@@ -1,4 +1,4 @@
-"""Calls of a training step that repeat an earlier one: AOTAutograd's split drops them without a word.
+"""Keep repeated calls of a training step. AOTAutograd's partitioner drops them silently.
 
     joint      a = sin(x), b = sin(x), y = a * b ...      ->      a = sin(x), y = a * a ...
 

@@ -1,4 +1,4 @@
-"""Gradients of running products in a time that grows with their length, not with its square.
+"""Gradients of running products in linear instead of quadratic time.
 
 Let x be zero first at place k of a row, y its running product and g the gradient of y. Then the gradient of x is
 

@@ -1,4 +1,4 @@
-"""What is saved between forward and backward of a maximum over windows: one byte for each, not eight.
+"""Save the indices of a maximum over windows for the backward graph in one byte each instead of eight.
 
 Autograd keeps for each window which element of the image was the largest, as a number of 64 bits. Where it lies inside
 of its window says the same, and fits into 8 bits. So before a joint graph is split, the gradient gets those numbers by

@@ -1,4 +1,4 @@
-"""Checks of sizes that only a run tells, which stand in a graph for what operators check themselves.
+"""Checks of data-dependent sizes that repeat what operators check themselves.
 
     x[x > 0].amax()         torch's graph asserts u0 >= 1; eager's amax says that its dimension must not be empty
 

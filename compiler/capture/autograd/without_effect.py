@@ -1,4 +1,4 @@
-"""What Dynamo's graph holds and the ATen graph does not: calls that no result needs, or that return their argument.
+"""Calls of Dynamo's graph that the ATen graph leaves out: no result needs them, or they return their argument.
 
 AOTAutograd leaves both out without a word, so they are found by setting the two graphs side by side.
 """

@@ -1,4 +1,4 @@
-"""Why code was compiled again, where a graph ended, and what failed: in the words of the snippet.
+"""Explain in terms of the snippet why code was compiled again, where a graph ended, and what failed.
 
 guards, comparisons, recompiles    what a graph was compiled for, and which guard failed
 breaks, break_kinds                where a graph ended, why, and what keeps it whole

@@ -1,4 +1,4 @@
-"""The kinds of graph breaks: a closed list, each with what it means and what keeps the graph whole.
+"""The closed list of kinds of graph breaks: what each means, and what keeps the graph whole.
 
 Dynamo has about five hundred names for what it cannot trace, which change from release to release. A reader needs the
 few causes behind them. `kind_of_break` finds the cause by words of Dynamo's name, or failing that of its explanation;

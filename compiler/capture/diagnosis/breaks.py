@@ -1,4 +1,4 @@
-"""Graph breaks in the report's terms, from the text that torch writes of each."""
+"""Graph breaks in the report's terms, parsed from torch's own text."""
 
 from __future__ import annotations
 

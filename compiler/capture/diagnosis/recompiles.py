@@ -1,4 +1,4 @@
-"""Recompilations in the report's terms: which guard of the code there was failed, on which value, and what followed."""
+"""Recompilations in the report's terms: which guard failed, on which value, and what followed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Dynamo calls an input or a part of one, in the words of the snippet.
+"""Dynamo's names of inputs and their parts, in terms of the snippet.
 
 L['n']                                               ->  n
 L['x'].size()[0]                                     ->  x.size(0)

@@ -1,4 +1,4 @@
-"""A function of this process in the place of a snippet: what it was called with, and the lines of its file.
+"""A function of this process in place of a snippet: its arguments, and the lines of its file.
 
 Everything that tells lines knows the snippet by the name of its file. So the code of every function of the user's file
 goes by that name while the function is explored, and by its own again afterwards.

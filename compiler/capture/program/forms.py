@@ -1,4 +1,4 @@
-"""What there is to explore in a snippet that has run, by the form that it has.
+"""Find what there is to explore in a snippet that has run.
 
 In this order: what it compiled and called; what it compiled only; `Model` with `get_inputs`; a function or module that
 it called; the last function or module that it defined.

@@ -1,4 +1,5 @@
-"""Inputs for a function that nobody called: from the request, the snippet's names, annotations, or a default."""
+"""Inputs for a function that the snippet does not call: from the request, the snippet's names, annotations, or a
+default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Dynamo hands over while the snippet runs, and what torch tells of each compilation.
+"""Record the graphs that Dynamo hands over, and what torch reports of each compilation.
 
 intercept, recorder             the snippet's own `torch.compile`, with a backend that records
 ledger                          each compilation put together, once the snippet has ended

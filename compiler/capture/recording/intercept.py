@@ -1,4 +1,4 @@
-"""torch.compile and torch._dynamo.optimize, for the time that a snippet runs: same calls, our recording backend."""
+"""Replace torch.compile and torch._dynamo.optimize while a snippet runs: same calls, our recording backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch tells of each compilation while a snippet runs, put together once it has ended.
+"""Collect what torch reports of each compilation while a snippet runs.
 
 Graphs, guards, bytecode and trace records come at different moments of one compilation; its id ties them together. The
 order in which graphs run says which graph follows a break: Dynamo does not tell.

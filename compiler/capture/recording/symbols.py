@@ -1,4 +1,4 @@
-"""Sizes and numbers that a graph leaves open, from what torch tells as it makes a symbol of each."""
+"""Symbolic sizes and numbers of a graph, recorded as torch creates each symbol."""
 
 from __future__ import annotations
 

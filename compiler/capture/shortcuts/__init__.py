@@ -1,4 +1,4 @@
-"""What only saves time: of a first call, and of the host at every call. Results are the same without it.
+"""Optional shortcuts of a first call, and of the host's time in every call. Results are the same without them.
 
 traced_once, decomposed_once, written_again    what AOTAutograd does but once for calls whose inputs are alike
 while_captured, settings_at_hand               the same of Dynamo, while it captures for us

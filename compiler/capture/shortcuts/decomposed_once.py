@@ -1,4 +1,4 @@
-"""Operators that AOTAutograd takes apart, taken apart once for all calls whose inputs are alike.
+"""Decompose an operator once for all calls whose inputs are alike.
 
     batch_norm(x: 32 x 64 x 56 x 56, ...)     traced: each of its 22 operators passes through Python's dispatch
     batch_norm(y: 32 x 64 x 56 x 56, ...)     the same 22 nodes, written down with the other inputs

@@ -1,4 +1,4 @@
-"""Arithmetic on open sizes while Dynamo captures for us: each formula is made once.
+"""Create each formula of symbolic sizes once while Dynamo captures.
 
 As soon as a tensor is made, torch asks whether it is contiguous in each of the ways that it knows. Where its sizes are
 open that takes dozens of sums, products and comparisons of them, each a new symbolic formula, and the same for each

@@ -1,4 +1,4 @@
-"""Remembered calls of tensors without values, checked once for each kind of result.
+"""Cache calls on fake tensors, and check each kind of result once.
 
 torch remembers what an operator gives for tensors of the same sizes. Before it does, it makes the result once more by
 what it will remember, only to compare the keys by which both are dispatched. Where sizes are open that takes as long as

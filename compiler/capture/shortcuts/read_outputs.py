@@ -1,4 +1,4 @@
-"""Of which outputs of a graph the code around it only reads the value: where a graph ends in `if x.sum() > 0:`.
+"""Find the outputs of a graph whose value alone is read, as where a graph ends in `if x.sum() > 0:`.
 
 Dynamo's code calls a graph, puts away what the rest of the function will want, and goes on with what broke the graph:
 

@@ -1,4 +1,4 @@
-"""The settings of torch that a capture reads, read in a tenth of the time.
+"""Read torch's settings from a cache during a capture, in a tenth of the time.
 
 Dynamo asks for a setting at each instruction that it follows, and for others at each tensor and guard: a hundred
 thousand times in a DETR. `torch._dynamo.config` is a module whose settings are entries of a table, which Python gets to

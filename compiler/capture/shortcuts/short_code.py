@@ -1,4 +1,4 @@
-"""Dynamo's code between a branch that breaks a function and what goes on after it, without the lists in between.
+"""Shorten Dynamo's bytecode between a branch that breaks a function and its continuation.
 
 Dynamo packs what the rest of the function wants into lists of lists, takes those apart again behind the branch, and
 calls the rest with a tuple of it: some seventy instructions, while the GPU waits for the host. All that they do is

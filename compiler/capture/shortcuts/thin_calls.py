@@ -1,4 +1,4 @@
-"""What a call passes before it gets to its graph, kept as short as Dynamo lets us for each compiled function.
+"""Shorten the path of a call to its graph, for each compiled function.
 
     compiled(x)     torch.compile's own wrapper                     stays
     guards          the hooks on saved tensors are asked for        not for a graph that saves none

@@ -1,13 +1,13 @@
-"""AOTAutograd's two runs of Dynamo's graph, made shorter where the graph changes nothing and no gradient is taken.
+"""Trace a graph once instead of twice where it mutates nothing and needs no gradient.
 
     to learn what it changes and gives     not run: tensors like those that Dynamo says it gives, of memory of their own
     to trace it                            a call is traced once for all calls whose inputs are alike (written_again.py)
 
-Both hold only where no call changes an input, and no result is a view of an input or of another result. Calls that
-take or give what is written to while there are views of it, as Dynamo's values without memory tell before, are each
-made. Whether all that is so is not believed but seen in the run that traces: at each call that is made, and at the end.
-Where it is not, `Unlike` is raised, and AOTAutograd begins again without either. The graphs are those of AOTAutograd by
-itself, which `tests/capture/test_traced_once.py` holds.
+Both hold only where no call changes an input, and no result is a view of an input or of another result. A call that
+takes or gives what is written to while views of it exist is always made; Dynamo's fake tensors tell which ones do. The
+run that traces checks all of this, at each call and at the end. Where it does not hold, `Unlike` is raised, and
+AOTAutograd begins again without either. The graphs are those of AOTAutograd by itself, as
+`tests/capture/test_traced_once.py` checks.
 """
 
 from __future__ import annotations

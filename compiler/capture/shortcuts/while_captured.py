@@ -1,4 +1,4 @@
-"""What Dynamo does while it captures for us, and only then, kept as short as its results allow.
+"""Shorten what Dynamo does during a capture, without changing its results.
 
     tensors without values     each call is run with them, to learn the sizes of what it gives: once for equal inputs
     open sizes                 the formula of equal operands made once (`formulas_once.py`)

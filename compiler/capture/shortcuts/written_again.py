@@ -1,4 +1,4 @@
-"""Nodes that a trace made of a call, kept to be written down again for a call whose inputs are alike.
+"""Replay the nodes that a traced call produced for later calls whose inputs are alike.
 
 What an operator does in a trace follows from what is known of its inputs, as they have no values: for equal sizes,
 strides, dtypes and numbers it makes the same nodes. The nodes, their names and what is said of each come out as if each

@@ -1,4 +1,4 @@
-"""What a kernel on a CPU gathers across its rows x: for each r, or one value for all.
+"""Print what a CPU kernel reduces across its rows x: for each r, or to one value.
 
 The outermost loop over x is cut into parts, as many whatever the number of threads, so that neither is the result. Each
 part adds to values of its own; when all are done they are joined in order, and the tail computes with the results.

@@ -1,4 +1,4 @@
-"""Along which loops the stores of a scatter never meet.
+"""Find the loops along which the stores of a scatter never collide.
 
     for x0: for x1 < 64:  out[64*index[x0] + x1] += v        two points meet only where x1 is the same
 

@@ -1,4 +1,4 @@
-"""Values of one pass that the later ones read instead of computing them again, and where they stand meanwhile.
+"""Values of one pass that later passes read from an array instead of computing them again.
 
     softmax:  exp = exp(x - amax);  div_ptr[...] = exp;  sum += exp        into the output's own row,
               exp = div_ptr[...];   div_ptr[...] = exp / sum               where the result takes its place

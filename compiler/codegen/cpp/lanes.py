@@ -1,4 +1,4 @@
-"""Reductions of floats along a vector loop: each lane gathers for itself, and the lanes are joined behind the loops.
+"""Reductions of floats along a vector loop: an accumulator for each lane, and the lanes joined after the loop.
 
     float sum_lanes[32] = {};
     for (r0_block = 0; r0_block < 4096; r0_block += 32)

@@ -1,4 +1,4 @@
-"""Which loops a kernel on a CPU has: their order, what is cut into blocks, and what runs in parallel.
+"""The plan of a CPU kernel: the order of its loops, their blocks, and what runs in parallel.
 
 One of four shapes, the first three chosen by the loop variable along which memory is contiguous:
 

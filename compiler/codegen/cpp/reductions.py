@@ -1,4 +1,4 @@
-"""Accumulators: the variables that one reduction needs, and how values and partial results go into them.
+"""Accumulators: the variables of a reduction, and how values and partial results are added to them.
 
 sum            total                    total += x
 prod           product                  product *= x, of float32 in double

@@ -1,4 +1,4 @@
-"""Random numbers that a vector loop reads from an array, which is filled just before it.
+"""Stage random numbers in an array just before a vector loop reads them.
 
     float rand_numbers[1024 + 6];
     const float* rand_drawn = fs::draw(seeds_ptr[0], 4096 * x0 + x1_start, x1_end - x1_start, rand_numbers);

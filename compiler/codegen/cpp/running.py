@@ -1,4 +1,4 @@
-"""Scans in a pass: their running values, one element after the other or a vector at a time."""
+"""Running values of the scans in a pass: element by element, or a vector at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans: the variables that a running value needs, and how the next element goes into them.
+"""Scans: the variables of a running value, and how the next element is added to it.
 
 sum            total_so_far                    total_so_far += x;  total = total_so_far
 max of floats  most_so_far, most_so_far_is_nan in lanes: the larger number, and NaN beside it

@@ -1,4 +1,4 @@
-"""The second loop over a chunk: sums that are relative to what the first loop has shown of it (see `relative.py`)."""
+"""The second loop over a chunk: sums that are relative to a result of the first loop (see `relative.py`)."""
 
 from __future__ import annotations
 

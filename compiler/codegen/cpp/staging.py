@@ -1,4 +1,4 @@
-"""What a vector loop reads from an array that is filled before it, or leaves in one that is emptied after it."""
+"""Staging buffers: arrays that are filled before a vector loop, or emptied after it."""
 
 from __future__ import annotations
 

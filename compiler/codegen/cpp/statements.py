@@ -1,4 +1,4 @@
-"""Statements of a kernel program as lines of C++: what each value is called, loads, stores and expressions."""
+"""Print the statements of a kernel program as C++: loads, stores, expressions, and their names."""
 
 from __future__ import annotations
 

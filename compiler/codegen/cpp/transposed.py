@@ -1,4 +1,4 @@
-"""What a kernel reads or writes across the direction of its vectors, transposed tile by tile.
+"""Transpose what a kernel reads or writes across the direction of its vectors, tile by tile.
 
     float y_turned[64 * 64];
     fs::turn(y_ptr + 2048 * x1_start + x0_start, 2048, x1_end - x1_start, x0_end - x0_start, y_turned, 64);

@@ -1,4 +1,4 @@
-"""Rows of 16-bit floats that are converted before a vector loop, or after it, by the machine's instructions for it.
+"""Convert rows of 16-bit floats before or after a vector loop, by the machine's instructions for it.
 
     float x_wide[1024], out_wide[1024];
     fs::widen(x_ptr + 4096 * x0 + x1_start, x1_end - x1_start, x_wide);

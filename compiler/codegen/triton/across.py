@@ -1,13 +1,13 @@
-"""What a kernel gathers across the rows of its programs, and how the last program to finish joins it.
+"""Print mix-order reductions: what a kernel reduces across the rows of its programs, and how the last program joins
+it.
 
 Each program takes some rows x, one block after the other, and adds what is reduced across x to accumulators of its own:
 one for each r, or one for all. At the end it writes them to the workspace and counts itself as done. Sums for each r
 of many programs are too much for one of them to read, so programs form teams: the last of a team joins the parts of
 the team, and the last of those joins what the teams made. Always in the same order, so results do not vary.
 
-Rows that are too few for a program each are shared (`parts.py`): the last program of a row has its result, and leaves
-that instead.
-"""
+Rows that are too few for a program each are shared (`shared_rows.py`): the last program of a row has its result, and
+leaves that instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that share a launch: each is a function of its own, and the first programs run the first one.
+"""Kernels that share a launch: each is a function of its own, and each program runs one of them.
 
     program = tl.program_id(0)
     if program < 12:

@@ -1,4 +1,4 @@
-"""What Triton is told of computed places: how many neighbouring lanes have the same one.
+"""Tell Triton how many neighbouring lanes share a computed index.
 
     x2 = (x_index // 64) % 56;  place = floor(x2 * 0.5)              every 64 lanes have one place
     load image + 64 * place + x_index % 64                           16 bytes at a time, if Triton knows that

@@ -1,4 +1,4 @@
-"""Extremes and where they are: reductions that carry a position beside a value, and those that go along with them.
+"""Reductions to an extreme and its position, and values that are carried along with them.
 
     largest, at = tl.reduce((x, r0), 1, larger_at)        for argmax x, and for max x besides: one exchange of lanes
 

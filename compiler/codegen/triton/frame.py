@@ -1,4 +1,4 @@
-"""What those who print a part of a kernel need of the printer of the whole."""
+"""The interface between the printer of a kernel and the printers of its parts."""
 
 from __future__ import annotations
 

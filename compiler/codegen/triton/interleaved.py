@@ -1,4 +1,4 @@
-"""Stores that lie side by side as one store of a tile, points by results: see `compiler.schedule.interleaved`.
+"""Print stores that lie side by side as one store of a two-dimensional tile: see `compiler.schedule.interleaved`.
 
 tl.store(c_ptr + 3 * x0, a)                lanes = tl.arange(0, 4)[None, :]
 tl.store(c_ptr + (3 * x0 + 1), b)    ->    row = tl.reshape(tl.join(tl.join(a, c), tl.join(b, 0)), [XBLOCK, 4])

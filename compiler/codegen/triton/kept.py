@@ -1,4 +1,4 @@
-"""Exponentials that a team has summed, and keeps for what comes after the exchange.
+"""Keep the exponentials that a cooperative reduction has summed for what follows the exchange.
 
     total = sum of exp(x - own largest)              total = sum of kept,  kept = exp(x - own largest)
     ... all totals as one, and the largest of all    ...                   factor = exp(own largest - largest)

@@ -1,4 +1,4 @@
-"""Where the values of a kernel live, by its plan: what memory gives, what caches give again, what registers keep.
+"""Where the values of a kernel live by its plan: in memory, a cache, or registers.
 
 Memory gives each element once. A kernel may load it more often: in later passes over a reduction that is too long for
 registers, in each program that needs a row of weights, at each place where a window reads it. A load fetches a tile

@@ -1,4 +1,4 @@
-"""Scans that programs share: what each leaves of its chunk, and what it makes of those before it.
+"""Scans by look-back: what each program leaves of its chunk, and how it joins the chunks before it.
 
     x = tl.load(...)
     cumsum_own = tl.sum(x, 0)                                   what the chunk comes to, which others wait for,

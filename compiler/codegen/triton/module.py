@@ -1,4 +1,4 @@
-"""What stands above the kernels of a module: imports, and the helpers that they call."""
+"""The head of a Triton module: imports, and the helpers that its kernels call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of lines: loads before arithmetic, and a few of them before programs wait for each other.
+"""The order of statements: loads before arithmetic, and some loads before programs wait for each other.
 
     x = load                x = load
     a = sin x        ->     y = load

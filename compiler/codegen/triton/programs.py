@@ -1,4 +1,4 @@
-"""How large programs are, where not their memory but their number, or their waiting for each other, tells the time."""
+"""The size of programs where their number or their synchronisation decides the time, not memory."""
 
 from __future__ import annotations
 

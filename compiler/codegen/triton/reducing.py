@@ -1,4 +1,4 @@
-"""Ordinary reductions of a kernel: over a tile in registers at once, or in a loop by an accumulator for each lane.
+"""Print ordinary reductions: of a tile in registers, or in a loop with an accumulator for each lane.
 
     loop      acc = start;  for each block: acc = acc + x;   total = sum of acc over the lanes
     at once   total = sum of x over the lanes

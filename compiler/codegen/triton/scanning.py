@@ -1,4 +1,4 @@
-"""Scans of a kernel: over a block at once, and what is carried from block to block of a loop."""
+"""Print scans: of one block, and with a carry from block to block of a loop."""
 
 from __future__ import annotations
 

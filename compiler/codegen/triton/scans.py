@@ -1,4 +1,4 @@
-"""How the kinds of scans are printed: over a block at once, and from block to block.
+"""How each kind of scan is printed: within a block, and from block to block.
 
     looped      for each block:  cumsum = carry + tl.cumsum(x, 0);  carry = the last lane of cumsum
     persistent  cumsum = tl.cumsum(x, 0)

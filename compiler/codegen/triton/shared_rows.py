@@ -1,4 +1,4 @@
-"""Programs that share a row: what each leaves of its part in the workspace, and how the parts come together.
+"""Print split and cooperative reductions: what each program leaves in the workspace, and how the parts are joined.
 
     split    each program loops over its part;  the last one to arrive joins the parts and goes on alone, and the last
              of those of all rows joins what is reduced across them

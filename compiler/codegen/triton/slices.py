@@ -1,4 +1,4 @@
-"""Programs that take a slice of each of their rows, where a kernel reduces along both directions at one read.
+"""Programs that take a slice of each of their rows, where a kernel reduces along both directions in one read.
 
     program (part, slice)    rows[x] of its slice for each x of its part, columns[r] of its part for each r of its slice
     last of a slice          joins columns[r] of all parts

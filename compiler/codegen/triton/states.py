@@ -1,4 +1,4 @@
-"""Reductions of several values at once, as Triton: how a sum of exponentials or of squares is carried along.
+"""Reductions that carry several values at once, such as a sum of exponentials or of squares.
 
     looped    for each block:  largest, total = add_exponential(largest, total, x);   then all lanes joined
     at once   largest = max x;  total = sum of exp(x - largest)

@@ -1,4 +1,4 @@
-"""Lines of generated Python, each with the loop nodes that it computes for."""
+"""A writer of indented Python, which notes the loop nodes of each line."""
 
 from __future__ import annotations
 

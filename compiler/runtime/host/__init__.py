@@ -1,4 +1,4 @@
-"""What calls cost the host, kept small: launches and allocations without what is the same at every call.
+"""Keep the host's time of a call small: launches and allocations without repeated work.
 
 launcher, quick_torch       kernels as builtin functions; torch's own short ways
 flat                        a graph's wrapper as a list of steps, gone through without Python

@@ -1,4 +1,4 @@
-"""The wrapper's text as a flat list of steps, which `flat.cpp` goes through without a frame of Python.
+"""The wrapper's text as a flat list of steps, which `flat.cpp` executes without Python frames.
 
     add = empty((16,), (1,), torch.float32)        CALL_WITH add, empty, ((16,), (1,), torch.float32)
     fused_sin_add(x, add)                          CALL nowhere, fused_sin_add, x, add

@@ -1,4 +1,4 @@
-"""Results of one element that the host reads at once: kernels write them to its memory, and it looks for them there.
+"""Results of one element in the host's memory: kernels write them there, and the host polls for them.
 
     condition = condition_on_host.place()      a place in pinned memory, which the GPU can write to
     fused_sum_lt(b, condition)                 writes there

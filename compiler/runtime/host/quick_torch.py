@@ -1,5 +1,4 @@
-"""Allocations, views and addresses by the ways that torch offers its own compiler: each in one call, with nothing to
-parse.
+"""Allocations, views and addresses through torch's internal functions: one call each, without argument parsing.
 
 They take what they are given: sizes and strides as tuples of integers, tensors without gradients. A torch that lacks
 one of them gets by with the documented function, which costs more at every call and does the same.

@@ -44,6 +44,9 @@ WARMUP_SHARE = 0.25
 HOST_SAMPLES = 21
 #: Rounds that are taken even when `Timing.max_seconds` are up, while they fit into the exploration's time.
 FEWEST_ROUNDS = FEWEST_SAMPLES
+#: By how much calls whose time on a GPU has the host's in it differ from run to run, as a share of the longer: 18 pairs
+#: of runs of three snippets beside an H100. The first run of a process was up to three times as long as later ones.
+HOST_SHARE = 0.7
 #: On a CPU that others use: how much longer calls may take than waiting for a core explains.
 WAITS_OF_OTHERS = 3.0
 Name = TypeVar("Name", bound=str)
@@ -146,16 +149,26 @@ def take_samples(
             for name in order_of_round(names, turn):
                 taken[name].append(watch.sample(contestants[name]))
     changes.set_aside()
-    between = between_runs(device, clocks.share_waited(cores, clocks.core_time()))
-    return {name: Samples(tuple(taken[name] or [1e3 * seconds[name]]), host[name], between) for name in names}
+    waited = clocks.share_waited(cores, clocks.core_time())
+    return {
+        name: Samples(
+            tuple(taken[name] or [1e3 * seconds[name]]),
+            host[name],
+            between_runs(device, waited, is_gpu and watch.has_host_time(call)),
+        )
+        for name, call in contestants.items()
+    }
 
 
-def between_runs(device: torch.device, waited: float = 0.0) -> BetweenRuns:
-    """What is known of the device; and on a CPU what others took of it: of a process that waited for a core for the
-    share `waited` of its time, another run may wait more or not at all, and loops in parallel wait for the slowest."""
+def between_runs(device: torch.device, waited: float = 0.0, has_host_time: bool = False) -> BetweenRuns:
+    """What is known of the device; and what the host adds. On a CPU that is what others took of it: of a process that
+    waited for a core for the share `waited` of its time, another run may wait more or not at all, and loops in parallel
+    wait for the slowest. On a GPU it is in the times of calls that wait for the device."""
     model = device_for(device)
-    taken = WAITS_OF_OTHERS * waited / (1 - waited) if device.type == "cpu" and waited < 1 else 0.0
-    return BetweenRuns(1e-3 * model.between_runs_us, model.between_runs_share + taken)
+    host = HOST_SHARE if has_host_time else 0.0
+    if device.type == "cpu" and waited < 1:
+        host += WAITS_OF_OTHERS * waited / (1 - waited)
+    return BetweenRuns(1e-3 * model.between_runs_us, model.between_runs_share + host)
 
 
 def _warm_up(call: Call, most_seconds: float, budget: Budget, changes: SnippetChanges) -> float:

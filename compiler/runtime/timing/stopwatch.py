@@ -51,6 +51,10 @@ class Stopwatch(Protocol):
         """What it shows of a call that does nothing."""
         ...
 
+    def has_host_time(self, call: Call) -> bool:
+        """Whether a GPU waits for the host within the call, so that its time has the host's in it."""
+        ...
+
     @property
     def method(self) -> str:
         """How it measures, in sentences for a report."""
@@ -67,6 +71,9 @@ class HostStopwatch:
         self._in_force = changes.in_force_for_a_sample
         self._keeps_memory = keep_freed_memory()
         self._repeats: dict[Call, int] = {}
+
+    def has_host_time(self, call: Call) -> bool:
+        return False
 
     def prepare(self, call: Call) -> None:
         once = self._time(call, 1)
@@ -160,6 +167,9 @@ class CudaStopwatch:
             if is_queued_in_time or hold >= LONGEST_HOLD_MS or call in self._waiting:
                 return milliseconds
             self._holds[call] = min(2 * hold, LONGEST_HOLD_MS)
+
+    def has_host_time(self, call: Call) -> bool:
+        return call in self._waiting or self._holds.get(call, 0.0) >= LONGEST_HOLD_MS
 
     def wall(self, call: Call) -> float:
         torch.cuda.synchronize(self.device)

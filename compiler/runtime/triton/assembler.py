@@ -1,4 +1,4 @@
-"""NVIDIA's assembler, started before there is anything to assemble.
+"""Start NVIDIA's assembler before there is anything to assemble.
 
 To start `ptxas` takes it as long as a small kernel takes it to assemble. So it is started when Triton begins with a
 kernel (see `stages`), and waits for the text while Triton makes it.

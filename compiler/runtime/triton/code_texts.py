@@ -1,4 +1,4 @@
-"""The text of each level as one reads it, and for each of its lines the line of the kernel's source.
+"""The text of each level of code, and the source line of each of its lines.
 
 Every level says in a way of its own where an instruction comes from: MLIR by `loc(...)`, LLVM by `!dbg`, assemblers by
 `.loc`, NVIDIA's disassembler by comments. All of that becomes a pair of lines and is left out of the text. Where a

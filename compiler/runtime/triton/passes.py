@@ -1,9 +1,9 @@
-"""The passes that a kernel's text goes through on its way to the assembler, without those that it has no use for.
+"""Triton's pass pipelines without the passes that our kernels have no use for.
 
-Of the 38 passes that Triton has from a kernel's first form, which is its text's, to the second, which has threads, 18
-look for products of tiles, for descriptors, for loops to be pipelined, or for the memory of tensor cores. Kernels
-without products go without them. What is left is in Triton's order, and what comes out is the same to the last
-character, which `tests/runtime/test_triton_stages.py` holds for what is made of it. That takes half of the time.
+From a kernel's first form (TTIR) to its second (TTGIR) Triton runs 38 passes. 18 of them look for products of tiles,
+for descriptors, for loops to be pipelined, or for the memory of tensor cores. Kernels without products skip them, which
+halves the time. The others run in Triton's order, and the result is the same to the last character, as
+`tests/runtime/test_triton_stages.py` checks.
 
 Behind them LLVM has passes of its own, before it writes the text for the assembler, which has others again. Kernels of
 products go without those: of eleven on an H200, all gave the same results to the last bit in the same time.

@@ -1,4 +1,4 @@
-"""Kernels that are compiled at the same time: by other processes, each of which a thread waits for, or by threads.
+"""Compile kernels at the same time: in other processes, or in threads.
 
 Other processes (see `compile_helpers`) have a kernel as soon as it is added, while this one goes on with what comes
 next. Where there are none, or none has begun, nothing is compiled before it is waited for: threads would hold up the

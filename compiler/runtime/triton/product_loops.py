@@ -1,9 +1,9 @@
-"""The loop of a product in the text for the assembler, which is to leave it a loop.
+"""Keep the assembler from unrolling the loop of a matrix product.
 
-The assembler writes a loop out whose turns it can count, a dozen and more of them, which for tiles on tensor cores
-takes it half a second and more where the loop itself takes it a twentieth. Which loops gain nothing from that says the
-kernel's text, by `loop_unroll_factor=1` (see `codegen/triton/product.py`). Triton does not unroll such a loop, and
-tells neither LLVM nor the assembler.
+The assembler unrolls a loop whose trip count it knows by a dozen and more. For tiles on tensor cores that takes half a
+second and more, twenty times as long as the loop itself. A kernel's text marks loops that gain nothing from that by
+`loop_unroll_factor=1` (see `codegen/triton/product.py`). Triton does not unroll such a loop, and tells neither LLVM nor
+the assembler.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Triton's reading of a kernel's text, without what only who looks at the kernel wants.
+"""Parse a kernel's text without what only a debugger needs.
 
-Triton walks the text node by node, and notes with every node from which line and column it is, for debug information.
-A kernel that is compiled to be launched has none (see `cache`): a fifth of the time that the walk takes is for
-that. What comes out is the same but for these notes, which `tests/runtime/test_triton_stages.py` holds.
+Triton walks the text node by node, and records the line and column of every node for debug information. A kernel that
+is compiled to be launched has none (see `cache`), and recording takes a fifth of the walk. The result is the same but
+for these records, as `tests/runtime/test_triton_stages.py` checks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Triton makes once in each process before its first kernel, made beside what comes before that kernel.
+"""Set up Triton in a process ahead of its first kernel.
 
 That is the part of its driver that is written in C, which it has a compiler make where its cache has none; the hash of
 its own library, some 400 MB, for the names of its cache; and the version of the assembler. On the host of an H200 they

@@ -1,4 +1,4 @@
-"""The stages that Triton takes a kernel through, from its text to its binary, as our kernels want them.
+"""The stages of a Triton kernel from text to binary, as our kernels use them.
 
 Triton has a hook for who wants others. Ours has the assembler started before the first stage, leaves passes out that a
 kernel has no use for (see `passes`), and has the assembler leave loops alone that gain nothing from being

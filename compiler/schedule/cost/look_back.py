@@ -1,4 +1,4 @@
-"""Scans of rows too long and too few for one program each: programs that look back at what those before them have.
+"""Scans by look-back: the size of a chunk, for rows too long and too few for one program each.
 
     program 0   x[0:4096]        sum 3.1 --.                    stores 0 + its running sums
     program 1   x[4096:8192]     sum 4.8 --+--.                 stores 3.1 + its running sums

@@ -1,4 +1,4 @@
-"""Which sums of a group need not wait for another reduction of it, and what a kernel then reads in each pass.
+"""Find the sums of a group that need not wait for another reduction, and what each pass then reads.
 
 A softmax needs the largest value of a row before it can add up exponentials, a variance the mean before it can add up
 squares. `schedule/program/single_pass.py` has the formulas by which the second sum is made in the pass of the first.

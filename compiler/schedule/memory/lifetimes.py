@@ -1,4 +1,4 @@
-"""From which unit to which one each piece of memory is needed, and how much is alive at a time.
+"""The lifetime of each buffer, and the memory that is alive at a time.
 
 A buffer is alive from the unit that makes it to its last reader, an output to the end. What a scatter changes in place
 is one piece of memory with the scatter's own buffer. Inputs and constants belong to the caller and do not count. Sizes

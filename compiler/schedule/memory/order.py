@@ -1,4 +1,4 @@
-"""The order in which units run: the one that needs least memory at a time, of those that are tried.
+"""Choose the order of units that needs the least memory at a time, of those that are tried.
 
 The first is the order in which the user wrote them. The second is greedy: of the units that are ready, it takes the one
 that leads to the deepest valley over the lowest hill, after Liu's order of trees ("An application of generalized tree

@@ -1,4 +1,4 @@
-"""Orders of few units that need less memory than a known one: a search through sets of units that have run.
+"""Search for an order of few units that needs less memory than a known one, over sets of units that have run.
 
 Which memory is alive when a set of units has run does not depend on their order, so of all orders of one set only the
 one with the lowest peak is gone on with; none that is no better than the known order; and of each number of units no

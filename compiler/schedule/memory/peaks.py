@@ -1,4 +1,4 @@
-"""Which fusions make the most memory that is alive at a time larger than it would be without any.
+"""Find the fusions that raise peak memory above that of the graph without fusion.
 
 A fused kernel may take a result early, or hold two for a reader that took one after the other. Time is what fusions are
 chosen by, so such a one is taken nonetheless, but it says so. Only where the whole schedule needs more than its nodes

@@ -1,4 +1,4 @@
-"""What later kernels read again, and so would find in the cache if a kernel that reads it now leaves it there."""
+"""Find what later kernels read again, which should stay in the cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs that the caller copies into an input, written there in the first place.
+"""Write outputs that the caller copies into an input directly to that input.
 
     def step(p, g):          graph(p, g) -> new_p, and then the caller's p.copy_(new_p)
         p.sub_(g)

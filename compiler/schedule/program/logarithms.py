@@ -1,4 +1,4 @@
-"""Logarithms of numbers that are no smaller than the smallest normal one, whatever the data: a faster form.
+"""A faster logarithm of numbers that are known to be normal, whatever the data.
 
     log(exp(x) / total + 1e-9)          at least 1e-9, or NaN         log_of_normal(...)
     log(clamp(x, min=1e-8))             at least 1e-8, or NaN         log_of_normal(...)

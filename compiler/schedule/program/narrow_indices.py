@@ -1,4 +1,4 @@
-"""Loaded or computed indices in 32 bits, where their dimension is that narrow.
+"""Loaded or computed indices in 32 bits, where their dimension is that short.
 
     v: int64 = load index[x0]                             v: int64 = load index[x0];  w = int32(v)
     p = where(v < 0, v + 1000, v)               ->        p = where(w < 0, w + 1000, w)

@@ -1,4 +1,4 @@
-"""Pairs of kernels that run over the same loops and share no tensor.
+"""Pairs of kernels that have the same loops and share no tensor.
 
 One kernel of both would move as many bytes as two, so the search does not ask about them; all that could be saved is a
 launch. They are as many as the square of the graph, so each kernel is asked about with the `NEAREST` before it that run

@@ -1,4 +1,4 @@
-"""What the scheduler weighed: two legal ways to run the same nodes, and what each was predicted to take.
+"""The scheduler's choices: two legal ways to run the same nodes, and the predicted time of each.
 
 `observed_choices` hands every one of them to whoever wants to measure both ways.
 """

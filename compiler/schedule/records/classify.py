@@ -1,4 +1,4 @@
-"""The exact reason of a refusal, told from its record.
+"""Classify a refusal: its exact reason, from its record.
 
 The rules refuse as soon as they know that two units cannot become one, in the broadest terms. Which of several causes
 it was (read backwards, transposed, shifted, at computed places; a call on another device) is told here, from the index

@@ -1,4 +1,4 @@
-"""What would have to change for a refused pair to be fused: found by trying.
+"""Find by trial what would have to change for a refused pair to be fused.
 
 Each candidate is one change (the reader's loops in another order, a higher limit, smaller tensors) applied to a copy of
 the pair, which the rules are then asked about again. The first one that they fuse is told; nothing is told that was not

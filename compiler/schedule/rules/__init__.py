@@ -114,7 +114,7 @@ def _asked(a: int, b: int, shared: list[str], context: Context) -> tuple[Fuse | 
 def _as_known(
     known: Verdict, names: tuple[str, ...], a: int, b: int, shared: list[str], context: Context
 ) -> Fuse | Refuse:
-    """The verdict that is known of a pair that differs in names alone."""
+    """The known verdict on a pair that differs in names alone."""
     renamed = dict(zip(known.names, names, strict=True))
     if isinstance(known.answer, Refuse):
         return known.answer.renamed(renamed)
@@ -133,7 +133,7 @@ def _as_known(
 
 
 def _more_telling(first: Refuse, second: Refuse) -> Refuse:
-    """That loops do not match says little where a rule for such loops has another reason."""
+    """Prefer another rule's reason to a mismatch of loops, which says little."""
     loops, telling = ("shape", "index"), ("dependency", "profit")
     is_vague = REASONS[first.reason].family in loops and REASONS[second.reason].family in telling
     return second if is_vague else first
@@ -186,5 +186,5 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
 
 
 def _distance(one: Group, two: Group, graph: UnitGraph) -> int:
-    """How far apart their first nodes stood before fusion."""
+    """The distance of their first nodes before fusion."""
     return abs(graph.position[one.members[0].name] - graph.position[two.members[0].name])

@@ -70,8 +70,8 @@ class ReduceAcross:
 
 
 def _hosts(a: Group, b: Group, shared: list[str]) -> Iterator[tuple[Group, Group]]:
-    """Which may keep its loops, first the one that reduces along contiguous memory. Sizes must be known: how many rows
-    a program takes is decided with them."""
+    """Candidates for the host, first the group that reduces along contiguous memory. Sizes must be known, since they
+    decide how many rows a program takes."""
     for host, guest in sorted(((a, b), (b, a)), key=lambda pair: not pair[0].reduces_along_memory(shared)):
         sizes = [dim.size for group in (host, guest) for dim in (*group.space.x, *group.space.r)]
         reductions = [member.body.reduction for member in guest.members if member.body.reduction is not None]
@@ -87,7 +87,7 @@ def _hosts(a: Group, b: Group, shared: list[str]) -> Iterator[tuple[Group, Group
 
 
 def _is_total(member: Member) -> bool:
-    """Whether it is one number made of everything, which is gathered in the same way whichever loops are the rows."""
+    """Whether it reduces everything to one number, so that any loops may be the rows."""
     return member.body.reduction is not None and all(not access.index.dims for access in member.body.writes)
 
 
@@ -117,7 +117,7 @@ def _across(members: tuple[Member, ...], host: Group) -> Iterator[Member]:
 
 
 def _too_large(members: tuple[Member, ...], host: Group, context: Context) -> Refuse | None:
-    """Sums for each r stay in registers, with the rows that they are added from at once."""
+    """Whether the sums for each r, and the rows that are added to them at once, exceed the registers."""
     r_dims = frozenset(host.space.r)
     sums = sum(
         member.is_across

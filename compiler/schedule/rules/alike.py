@@ -1,4 +1,4 @@
-"""Pairs of groups that differ in names alone, on which one verdict is enough.
+"""One verdict for all pairs of groups that differ in names alone.
 
     add_1, relu_1 of one layer     ->     asked of the rules, weighed, kept
     add_7, relu_7 of the next      ->     the same answer, with these names
@@ -18,7 +18,7 @@ from compiler.schedule.rules.verdicts import Context
 
 
 class Pair(NamedTuple):
-    """All that the verdict on a pair depends on but for names, and the names in the order in which they come up."""
+    """All that a verdict on a pair depends on: a key without names, and the names in the order in which they occur."""
 
     form: Hashable
     names: tuple[str, ...]

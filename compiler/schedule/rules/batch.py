@@ -77,12 +77,13 @@ def batch_launches(
 
 
 def may_be_a_part(group: Group, context: Context) -> bool:
-    """Whether it can share a launch, and is short enough for that to matter: see the module's first lines."""
+    """Whether a unit can share a launch, and is short enough to gain by it: see the module's docstring."""
     return can_be_a_part(group) and too_long(group, context) is None
 
 
 def too_long(group: Group, context: Context) -> Refuse | None:
-    """Whether it is a reduction that takes longer than its launch: those have plans of their own to fill the device."""
+    """Whether a unit is a reduction that takes longer than its launch. Such reductions fill the device by
+    themselves."""
     spared = context.device.launch_us + context.device.latency_us
     fixed = context.device.alone_us + spared
     rest = context.cost(group).microseconds - fixed if group.space.r and not isinstance(group, Batch) else 0.0

@@ -1,4 +1,4 @@
-"""Two groups in one loop nest, one after the other at each point, or one computed wherever the other reads it."""
+"""Fuse two groups in one loop nest, or inline a producer into its reader."""
 
 from __future__ import annotations
 

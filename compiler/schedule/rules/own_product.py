@@ -1,10 +1,10 @@
-"""A matrix product that nothing joins, by a kernel of our own.
+"""Run a matrix product that nothing fuses with by a kernel of our own.
 
     y = x @ w    8 x 4096 by 4096 x 4096    ->    tiles of 16 x 32, and 4 programs for each, with a part of k each
 
 Where a result has few tiles, whoever computes it waits for the operands: as many programs as memory keeps busy must
-share the sums. The library chooses by sizes too, and was measured to be further from what memory gives. This is no
-fusion of two units but a way to run one, so it is asked about when all fusions are decided.
+share the sums. The library chooses by sizes too, and was measured to be further from what memory gives. This
+fuses nothing: it decides how one unit runs, after all fusions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pointwise nodes in the kernel of a matrix product.
+"""Fuse pointwise nodes into the kernel of a matrix product.
 
     sum = left @ right;  for i: y[i] = f(sum[i], z[i])     ->    each tile of sums: y = f(sum, z)           (epilogue)
     for i: x[i] = g(i);  sum = x @ right                   ->    each tile of x that is loaded: g           (prologue)
@@ -41,14 +41,14 @@ LEAST_MEASURED_GAIN = 0.02
 
 
 def least_gain(context: Context, epilogue: Product | None = None) -> float:
-    """The share by which our kernel must be faster than the library's."""
+    """The least gain over the library's kernel, as a share of its time."""
     if context.measure is not None:
         return LEAST_MEASURED_GAIN
     return LEAST_GAIN if epilogue is None or has_function(epilogue) else LEAST_GAIN_OF_EPILOGUES
 
 
 def is_call(unit: Unit) -> bool:
-    """Whether it is a library call, or the kernel that took the place of one."""
+    """Whether a unit is a library call, or a kernel that replaced one."""
     return isinstance(unit, ExternNode | Product)
 
 
@@ -99,12 +99,12 @@ def _by_library(product: Product, rule: str, context: Context) -> Product | None
 
 
 def name_of(unit: Unit) -> str:
-    """The library call that a unit is, or took the place of."""
+    """The name of the library call that a unit is or replaced."""
     return unit.call.name if isinstance(unit, Product) else unit.name
 
 
 def as_ours(unit: Unit, context: Context) -> Product | None:
-    """The unit as a kernel of our own, where it is a product and the device can run such a kernel."""
+    """The unit as a kernel of our own, if it is a product and the device can run it."""
     if isinstance(unit, ExternNode):
         if unit.name not in context.products:
             context.products[unit.name] = as_product(unit) if context.device.kind == "cuda" else None

@@ -1,4 +1,4 @@
-"""Matrix products of one left operand, in one kernel that walks along k once.
+"""Fuse matrix products that share their left operand into one kernel, which reads that operand once.
 
     gate = x @ w1;  up = x @ w2;  y = silu(gate) * up     ->    each tile of x: two sums;  y, and neither gate nor up
     q = x @ wq;  k = x @ wk;  v = x @ wv                  ->    each tile of x: three sums, stored
@@ -146,5 +146,5 @@ def _with_what_needs_all(joined: Product, inside: set[int], context: Context) ->
 
 
 def _runs_next(number: int, inside: set[int], context: Context) -> bool:
-    """Whether nothing must run between the products and this unit."""
+    """Whether the unit can run directly after the products."""
     return all(third_between(product, number, context.graph) is None for product in inside)

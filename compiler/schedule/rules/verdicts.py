@@ -1,4 +1,4 @@
-"""What a rule is asked with and answers: the context of a verdict, a fusion with its score, the group of two groups."""
+"""The interface of fusion rules: the context of a verdict, a fusion with its score, the merged group."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LATER = {"horizontal": 1, "across": 2}
 
 @dataclass(frozen=True)
 class Limits:
-    """What keeps a group from growing past what one kernel can hold."""
+    """Limits on the size of a group: what one kernel can hold."""
 
     most_nodes: int = LARGEST_GROUP
     #: Of all parts of a kernel that is a batch. Nothing by default: parts have registers and loops of their own.
@@ -54,7 +54,7 @@ class Limits:
 
 
 class Form(NamedTuple):
-    """What a group is but for names, as a number, and these names in the order in which they come up."""
+    """A group without its names, as a number, and the names in the order in which they occur."""
 
     number: int
     names: tuple[str, ...]
@@ -62,7 +62,7 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """All that a verdict may depend on besides the two units."""
+    """Everything that a verdict depends on besides the two units."""
 
     graph: UnitGraph
     device: Device
@@ -130,7 +130,7 @@ class Context:
         return {names[reader]: names[writer] for reader, writer in self.relative_of_forms[form.number].items()}
 
     def with_best_strategy(self, group: Group) -> Group:
-        """The group as it takes least: with sums in a single pass, or as a cooperative reduction."""
+        """The group by its fastest reduction strategy."""
         plain = group
         if group.single_pass or group.is_cooperative:
             plain = replace(group, single_pass=frozenset(), is_cooperative=False)
@@ -240,7 +240,7 @@ class Rule(Protocol):
 
 
 def third_between(a: int, b: int, graph: UnitGraph) -> Refuse | None:
-    """Whether a third unit must run after the one and before the other."""
+    """Whether a third unit must run between the two."""
     # An earlier fusion may have ordered two units that were free of each other, either way around.
     between = graph.between(a, b) if graph.must_precede(a, b) else graph.between(b, a)
     return None if between is None else Refuse("dependency.intermediate", {"between": graph.units[between].name})

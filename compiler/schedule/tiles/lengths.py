@@ -1,4 +1,4 @@
-"""How long the text of a kernel is, in instructions of the assembler's output for one element.
+"""Estimate the code size of a kernel: machine instructions for each element.
 
 Each multiprocessor fetches its instructions through small caches. A thread that takes several elements has the text as
 many times, as neither Triton nor the assembler rolls it up again, and a text that no cache holds is fetched anew by

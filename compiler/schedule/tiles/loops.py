@@ -1,4 +1,4 @@
-"""Loops in the form that a tile wants: split where indices divide, merged where they run on, the unit stride last.
+"""Prepare loops for tiling: split them where indices divide, merge contiguous ones, put the unit stride last.
 
 x0 < 64, x1 < 512    load a[512*x0 + x1], store b[512*x0 + x1]      ->  x0 < 32768, a[x0], b[x0]
 x0 < 32768           load a[64*(x0 % 512) + x0 // 512]              ->  x0 < 64, x1 < 512, a[64*x1 + x0]

@@ -1,4 +1,4 @@
-"""Which loads and stores move several neighbouring elements by one instruction, 16 bytes of a thread's.
+"""Which loads and stores are vectorised: 16 bytes of a thread by one instruction.
 
     load x[4096*x0 + x1]                                    four float32 at a time
     load x[4096*x0 + x1 + 1], x[3*x0], x[4095*x0 + x1]      one at a time: not where 16 bytes begin, or apart

@@ -34,7 +34,7 @@ function columnsOf(kernels: Kernel[], isPeer: boolean): Column<Placed>[] {
         </button>
       ),
     },
-    { id: "kind", head: "kind", isExtra: true, by: ({ kernel }) => kernel.kind, cell: ({ kernel }) => KINDS[kernel.kind] },
+    { id: "kind", head: "kind", isExtra: true, by: ({ kernel }) => kernel.kind, cell: ({ kernel }) => ("own" in kernel && kernel.own ? "your Triton" : KINDS[kernel.kind]) },
     { id: "measured", figure: "measured_us", head: "measured", isNumber: true, by: ({ kernel }) => kernel.measured_us, cell: ({ kernel }) => format.microseconds(kernel.measured_us) },
     { id: "predicted", figure: "predicted_us", head: `for ${predictedFor.value}`, hint: "Predicted by the cost model", isNumber: true, isPredicted: true, by: ({ kernel }) => kernel.predicted_us, cell: ({ kernel }) => format.microseconds(kernel.predicted_us) },
     { id: "bytes", figure: "bytes", head: "bytes", isNumber: true, by: ({ kernel }) => kernel.bytes, cell: ({ kernel }) => format.bytes(kernel.bytes) },
