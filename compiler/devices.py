@@ -76,7 +76,7 @@ class Device:
     #: What timing a kernel by itself adds: the events around it, and a device that was idle. A sequence has it once.
     alone_us: float = 1.1
     #: By how much medians of two runs differ, 95 times in 100, beyond what samples of one run show: microseconds of any
-    #: time, and a share of it. Fitted to 462 pairs of runs on an H100, 98 % of which are within; assumed of other GPUs.
+    #: time, and a share of it. Chosen after 462 pairs of runs on an H100, of which they cover 98 %; assumed of others.
     between_runs_us: float = 0.3
     between_runs_share: float = 0.015
     #: Bytes per second of one multiprocessor by itself.

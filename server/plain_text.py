@@ -95,7 +95,7 @@ def _line(line: str) -> str:
     later: dict[int, deque[int]] = defaultdict(deque)
     for number, run in enumerate(runs):
         later[len(run[0])].append(number)
-    for number, opening in enumerate(runs):
+    for opening in runs:
         same = later[len(opening[0])]
         same.popleft()
         if opening.start() < place:

@@ -237,11 +237,14 @@ def is_made_of_tensors(value: Any) -> bool:
 
 
 @contextlib.contextmanager
-def differentiated_whole(operators: Sequence[torch._ops.OpOverloadPacket[..., Any]]) -> Iterator[None]:
+def differentiated_whole(
+    operators: Sequence[torch._ops.OpOverloadPacket[..., Any]], are_sizes_open: bool
+) -> Iterator[None]:
     """Have autograd take the gradients of `operators` as ATen does, with the operator that ATen has for it.
 
     For some, PyTorch registers its decomposition in front of autograd, which then takes the gradient of each step of
     that: one scatter for each element that an interpolation reads. Without this, gradients of interpolation are those.
+    ATen's own code does not take open sizes, so that their results' sizes are told here.
     """
     early = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)
     removed: list[tuple[Any, dict[Any, Any]]] = []
@@ -250,13 +253,38 @@ def differentiated_whole(operators: Sequence[torch._ops.OpOverloadPacket[..., An
             overload = getattr(packet, name)
             kernels = {key: overload.py_kernels.pop(key) for key in early if key in overload.py_kernels}
             removed.append((overload, kernels))
+            if are_sizes_open and name == "vec":
+                overload.py_kernels[early[1]] = functools.partial(_of_sizes, packet.default)
             overload._dispatch_cache.clear()
+    sizes = {packet.default: _interpolated for packet in operators}
+    sizes |= {getattr(torch.ops.aten, f"{p.__name__}_backward").default: _gradient_of_image for p in operators}
     try:
-        yield
+        with mock.patch.dict(torch._decomp.decomposition_table, sizes if are_sizes_open else {}):
+            yield
     finally:
         for overload, kernels in removed:
             overload.py_kernels.update(kernels)
             overload._dispatch_cache.clear()
+
+
+def _of_sizes(
+    operator: torch._ops.OpOverload[..., Any], x: torch.Tensor, size: Sequence[int] | None, *arguments: Any
+) -> torch.Tensor:
+    """An interpolation whose size is given, or how many times that of the image it is, as ATen has it."""
+    *corners, scales = arguments
+    size = torch._decomp.decompositions.upsample_compute_output_size(x.shape, size, scales)
+    made: torch.Tensor = operator(x, size, *corners, *(scales or ()))
+    return made
+
+
+def _interpolated(x: torch.Tensor, size: Sequence[int], *_: Any, **__: Any) -> torch.Tensor:
+    of = torch._prims_common.suggest_memory_format(x) if x.dim() > 3 else torch.contiguous_format
+    return x.new_empty((*x.shape[:2], *size)).contiguous(memory_format=of)
+
+
+def _gradient_of_image(gradient: torch.Tensor, _: Any, size: Sequence[int], *__: Any, **___: Any) -> torch.Tensor:
+    of = torch._prims_common.suggest_memory_format(gradient) if gradient.dim() > 3 else torch.contiguous_format
+    return gradient.new_empty(size).contiguous(memory_format=of)
 
 
 @contextlib.contextmanager

@@ -111,6 +111,10 @@ class Nameless:
     """Files without a name that processes hold, in bytes by their identity."""
 
     sizes: dict[Identity, int] = field(default_factory=dict)
+    seen: int = 0
+    """How many processes said what they hold."""
+    closed: int = 0
+    """How many did not, to this process: they run a program that nobody may read, or are about to begin one."""
 
     def of(self, devices: Iterable[int], inverted: bool = False) -> int:
         wanted = set(devices)
@@ -122,26 +126,28 @@ def nameless(processes: Iterable[int]) -> Nameless:
     found = Nameless()
     mapped: dict[Identity, int] = {}
     for process in processes:
-        _add_descriptors(process, found.sizes)
+        _add_descriptors(process, found)
         _add_mappings(process, found.sizes, mapped)
     for identity, size in mapped.items():
         found.sizes.setdefault(identity, size)
     return found
 
 
-def _add_descriptors(process: int, sizes: dict[Identity, int]) -> None:
+def _add_descriptors(process: int, found: Nameless) -> None:
     folder = f"/proc/{process}/fd"
     try:
         names = os.listdir(folder)
-    except OSError:
+    except OSError as refusal:
+        found.closed += isinstance(refusal, PermissionError)
         return
+    found.seen += 1
     for name in names:
         try:
             status = os.stat(f"{folder}/{name}")
         except OSError:
             continue
         if status.st_nlink == 0 and stat.S_ISREG(status.st_mode):
-            sizes[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
+            found.sizes[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
 
 
 def _add_mappings(process: int, sizes: dict[Identity, int], mapped: dict[Identity, int]) -> None:

@@ -22,6 +22,9 @@ from server.wire.messages import Tier
 _PATIENCE_SECONDS = 3.0
 """How long a guard may take to end its job before the watch does."""
 
+_CLOSED_SECONDS, _CLOSED_LOOKS = 0.5, 3
+"""How long, and in how many looks on end, some process of a job may keep to itself what it holds."""
+
 _SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -56,6 +59,9 @@ class Watch:
     Raises ProcessLookupError where the job is over.
     """
 
+    _can_look = False
+    """Whether any job has been looked into: where none can be, it is no fault of a job's."""
+
     def __init__(self, guard: int, tier: Tier, folder: Path) -> None:
         self.process = processes.process_of(guard)
         """The guard's process id, as this process sees it."""
@@ -65,6 +71,9 @@ class Watch:
         self._asked_to_end: float | None = None
         self._places: dict[Path, int] = {}
         self._family: list[int] = []
+        self._closed_since: float | None = None
+        self._closed_looks = 0
+        self._keeps_closed = False
         self._nameless = measures.Paced(self._measure_nameless, measures.Nameless())
         self._proportional = measures.Paced(self._measure_proportional, 0)
         self._disk = measures.Paced(self._measure_disk, measures.Held(0, 0))
@@ -81,8 +90,14 @@ class Watch:
         return self._usage(self._proportional())
 
     def over(self, limits: JobLimits) -> Literal["memory_limit", "disk_limit"] | None:
-        """Which limit the job has overstepped. A bound that is too high is confirmed by what it proportionally uses."""
+        """Which limit the job has overstepped. A bound that is too high is confirmed by what it proportionally uses.
+
+        A job whose memory cannot be counted counts as one that takes too much: who runs a program that nobody may read
+        is hidden by the kernel from all but root.
+        """
         usage = self.usage()
+        if self._keeps_closed:
+            return "memory_limit"
         if usage.disk_bytes > limits.disk_bytes + limits.shared_memory_bytes or usage.disk_files > limits.disk_files:
             return "disk_limit"
         if self._shared().bytes > limits.shared_memory_bytes:
@@ -149,7 +164,17 @@ class Watch:
 
     def _measure_nameless(self) -> measures.Nameless:
         with self._as_who_may_look():
-            return measures.nameless(self._family)
+            found = measures.nameless(self._family)
+        now = time.monotonic()
+        Watch._can_look = Watch._can_look or found.seen > 0
+        if not found.closed:
+            self._closed_since, self._closed_looks = None, 0
+        elif Watch._can_look:
+            self._closed_since = self._closed_since or now
+            self._closed_looks += 1
+            has_lasted = now - self._closed_since > _CLOSED_SECONDS
+            self._keeps_closed = has_lasted and self._closed_looks >= _CLOSED_LOOKS
+        return found
 
     def _measure_proportional(self) -> int:
         total = 0

@@ -164,6 +164,12 @@ TABLE = (
     ),
     Taken(
         INTERNALS,
+        "tell the sizes of interpolations whose sizes are open",
+        _names("torch", "_decomp.decomposition_table _decomp.decompositions.upsample_compute_output_size")
+        + _names("torch._prims_common", "suggest_memory_format"),
+    ),
+    Taken(
+        INTERNALS,
         "make no tensors for states of generators that nobody has set",
         _names("torch._decomp.decompositions_for_rng.PhiloxState", "reset"),
     ),

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.torch_version import TorchVersion
 
-from compiler.compile import GraphCompilation
+from compiler.compile import GraphCompilation, observed_compilations
 from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopNode
 from compiler.options import Options
@@ -298,3 +298,24 @@ def test_strides_that_are_the_larger_of_two_formulas_are_those_of_eager() -> Non
         mine, wanted = compiled(x), program(x)
         torch.testing.assert_close(mine, wanted)
         assert mine.stride() == wanted.stride()
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+def test_gradients_of_interpolation_are_one_kernel_for_every_size(mode: str) -> None:
+    def larger(x: Tensor) -> Tensor:
+        return F.interpolate(x, scale_factor=2, mode=mode)
+
+    seen: list[GraphCompilation] = []
+    torch._dynamo.reset()
+    compiled = torch.compile(larger, backend="fusionscope", dynamic=True)
+    with observed_compilations(seen.append):
+        for size in (5, 8):
+            x = rnd(2, 3, size, size + 2).contiguous(memory_format=torch.channels_last).requires_grad_()
+            mine, wanted = compiled(x), larger(x)
+            assert mine.stride() == wanted.stride()
+            gradient = torch.randn_like(wanted)
+            found, expected = (torch.autograd.grad(y, x, gradient)[0] for y in (mine, wanted))
+            assert found.stride() == expected.stride()
+            torch.testing.assert_close((mine, found), (wanted, expected))
+    forward, backward = (len(one.groups) for one in seen)
+    assert forward == 1 and backward <= 2

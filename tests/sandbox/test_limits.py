@@ -143,6 +143,33 @@ def test_memory_of_every_kind_and_of_all_processes(box: Box, attack) -> None:
     assert found.peak is not None and found.peak["memory_bytes"] > 192 * MIB
 
 
+def take_memfd_in_a_program_that_nobody_may_read(megabytes, **rest):
+    # The kernel closes the entries in /proc of such a process to all but root.
+    import sys
+
+    program = os.open("program", os.O_CREAT | os.O_WRONLY, 0o111)
+    with open(os.path.realpath(sys.executable), "rb") as original:
+        os.write(program, original.read())
+    os.close(program)
+    code = (
+        "import os, time\n"
+        "held = []\n"
+        f"for _ in range({megabytes} // 10):\n"
+        "    held.append(os.memfd_create('x'))\n"
+        "    for _ in range(10): os.write(held[-1], b'x' * (1 << 20))\n"
+        "    time.sleep(0.02)\n"
+        "os.write(1, b'whole')\n"
+        "time.sleep(60)\n"
+    )
+    os.execve("program", ["program", "-S", "-c", code], {"PYTHONHOME": sys.base_prefix})
+
+
+def test_memory_that_cannot_be_counted_ends_the_job(box: Box) -> None:
+    limits = LIMITS.model_copy(update={"memory_bytes": 192 * MIB, "open_files": 256})
+    found = box.run(take_memfd_in_a_program_that_nobody_may_read, limits, megabytes=TOO_MUCH)
+    assert found.ending == "memory_limit", found.output
+
+
 def share_pages(**rest):
     import time
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -212,11 +212,9 @@ def _called_straight(implementation: Implementation) -> Callable[..., Any]:
 
 
 def _gradients_of_interpolation(example_inputs: Sequence[Any]) -> AbstractContextManager[None]:
-    """Have them be one operator each. ATen cannot tell the results' sizes of most where sizes are symbols."""
+    """Have them be one operator each."""
     sizes = (size for x in example_inputs for size in (x.shape if isinstance(x, torch.Tensor) else (x,)))
-    if any(isinstance(size, torch.SymInt) for size in sizes):
-        return nullcontext()
-    return differentiated_whole(_INTERPOLATIONS)
+    return differentiated_whole(_INTERPOLATIONS, any(isinstance(size, torch.SymInt) for size in sizes))
 
 
 def attach_lines(graph: torch.fx.GraphModule) -> None:

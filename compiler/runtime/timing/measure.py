@@ -47,7 +47,7 @@ FEWEST_ROUNDS = FEWEST_SAMPLES
 #: By how much calls whose time on a GPU has the host's in it differ from run to run, as a share of the longer: 18 pairs
 #: of runs of three snippets beside an H100. The first run of a process was up to three times as long as later ones.
 HOST_SHARE = 0.7
-#: On a CPU that others use: how much longer calls may take than waiting for a core explains.
+#: On a CPU that others use: how much longer calls may take than waiting for a core explains. Assumed.
 WAITS_OF_OTHERS = 3.0
 Name = TypeVar("Name", bound=str)
 

@@ -8,8 +8,16 @@ import { exampleGraph } from "./example";
 const OPERATIONS = 1500;
 const PER_KERNEL = 8;
 const DECISIONS = 4000;
-/** An idle machine takes a tenth of this: the limit is there to catch work that grows with the square. */
+/** Ten times what it takes a processor: the limit is there to catch work that grows with the square. */
 const PATIENCE_MS = 3000;
+
+declare const process: { cpuUsage(): { user: number; system: number } };
+
+/** What this process has had of a processor: on a busy machine far less than has passed. */
+function processorMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
 
 function largeGraph(): Graph {
   const [decision] = exampleGraph.decisions;
@@ -44,9 +52,9 @@ function largeGraph(): Graph {
 
 it("relates and maps a graph of 1,500 operations without a pause that a person minds", () => {
   const graph = largeGraph();
-  const start = performance.now();
+  const start = processorMs();
   const map = mapOf(graph, { level: "aten", showViews: false, opened: new Set(["r0:all"]) }, linksOf([graph]));
-  expect(performance.now() - start).toBeLessThan(PATIENCE_MS);
+  expect(processorMs() - start).toBeLessThan(PATIENCE_MS);
   expect(map.nodes.length).toBe(Math.ceil(OPERATIONS / PER_KERNEL));
   expect(map.edges.every((edge) => edge.ref !== undefined)).toBe(true);
   expect(costliestRefusals([graph])).toHaveLength(COSTLIEST);
