@@ -46,6 +46,19 @@ def count_ours(program: Program, device: Device | None = None, **knobs: Any) -> 
 
 def schedules_of(program: Program, device: Device | None = None, **knobs: Any) -> list[GraphCompilation]:
     """The scheduled graphs of a program: one, or forward and backward."""
+    return scheduled(
+        program.function, lambda: [one.empty(LARGE, "cpu") for one in program.inputs], run, device, **knobs
+    )
+
+
+def scheduled(
+    function: Callable[..., Any],
+    make_inputs: Callable[[], list[torch.Tensor]],
+    call: Callable[[Callable[..., Any], list[torch.Tensor]], Any],
+    device: Device | None = None,
+    **knobs: Any,
+) -> list[GraphCompilation]:
+    """The scheduled graphs of what `call` does with the compiled function and its inputs, which have no values."""
     done: list[GraphCompilation] = []
 
     def keep(graph: torch.fx.GraphModule, _phase: Any) -> Callable[..., Any]:
@@ -57,8 +70,7 @@ def schedules_of(program: Program, device: Device | None = None, **knobs: Any) -
 
     torch._dynamo.reset()
     with FakeTensorMode(allow_non_fake_inputs=True):
-        inputs = [one.empty(LARGE, "cpu") for one in program.inputs]
-        run(torch.compile(program.function, backend=lambda g, x: compile_through_aot(g, x, keep)), inputs)
+        call(torch.compile(function, backend=lambda g, x: compile_through_aot(g, x, keep)), make_inputs())
     return done
 
 

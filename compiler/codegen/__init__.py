@@ -1,7 +1,7 @@
 """From fused groups to text, by two printers of one kernel program.
 
-loops, building, naming    a group becomes a program (`schedule/program/`): statements by level, each with a name
-rest, narrow               rows a little longer than a tile; whole numbers in 32 bits
+building, naming           a group becomes a program (`schedule/program/`): statements by level, each with a name
+rest                       rows a little longer than a tile
 lane_parts                 short rows in parts of a few lanes
 triton/, cpp/              the tile or the loops that a device wants, and the text of the kernel (`rendered`)
 functions, operators       what both printers share

@@ -9,6 +9,7 @@ import torch
 from compiler.codegen.naming import named
 from compiler.ir.size import SizeAtom, atoms_of, known
 from compiler.schedule.group import Group, Space
+from compiler.schedule.program.fast_math import fast_statements
 from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.program.statements import (
     inlined,
@@ -38,6 +39,25 @@ def statements_of(
     """The statements of the program of `group`, in order; see `build_program`."""
     statements = without_known_conditions(inlined(group, storage))
     return named(statements if rewrite is None else rewrite(statements), group)
+
+
+def fast_program(
+    group: Group,
+    storage: dict[str, torch.dtype],
+    is_persistent: bool = False,
+    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
+) -> Program:
+    """The program of `group` with fast-math approximations; see `build_program`."""
+    return program_of(group, fast_statements_of(group, storage, rewrite), storage, is_persistent)
+
+
+def fast_statements_of(
+    group: Group,
+    storage: dict[str, torch.dtype],
+    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
+) -> list[Statement]:
+    """The statements of that program."""
+    return named(fast_statements(group, storage, rewrite), group)
 
 
 def program_of(

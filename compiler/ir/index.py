@@ -189,7 +189,11 @@ class Index:
 
     def coefficient(self, dim: Dim) -> Integer:
         """The factor of `dim` where it stands alone; 0 where it does not occur (see `is_affine`)."""
-        return next((factor for atom, factor in self.terms if atom == dim), 0)
+        # A loop, as a generator takes several times as long, and every access of every fusion is asked.
+        for atom, factor in self.terms:
+            if atom == dim:
+                return factor
+        return 0
 
     def stride(self, dim: Dim) -> Integer | None:
         """How far the offset moves when `dim` grows by one: 0 if not at all, None if that is not one number."""

@@ -6,6 +6,7 @@ Read `scheduler.py` first: what is done, in order. The rest, by the question tha
     what is asked       search (which pair next), rules/ (each kind of fusion), directives and forced (by the user)
     is it legal         legality, inline, concatenation (written part by part)
     does it pay         cost/
+    by which tile       tiles/
     how is it run       reduction_strategies, recompute, unroll (extremes), windows (together), interleaved, first_seed
     what memory sees    neighbours, vectors
     what a kernel does  program/: the statements of a group, by level and in passes

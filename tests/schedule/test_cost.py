@@ -15,11 +15,11 @@ from compiler.compile import GraphCompilation
 from compiler.devices import GPUS, H200, cpu_device
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
-from compiler.schedule.cost.kernel import cost_parts, group_cost, sequence_us
-from compiler.schedule.cost.shape import Shape, shape_of
+from compiler.schedule.cost.kernel import cost_parts, group_cost, sequence_us, work_and_shape
+from compiler.schedule.cost.shape import Shape
 from compiler.schedule.cost.single_pass import relative_members
-from compiler.schedule.cost.touches import touches_of, traffic_of
-from compiler.schedule.cost.work import Work, work_of
+from compiler.schedule.cost.touches import touches_of
+from compiler.schedule.cost.work import Work
 from compiler.schedule.group import Group
 from tests.compile_program import compile_program, kernel_count
 
@@ -30,9 +30,7 @@ def layouts_of(compilation: GraphCompilation) -> dict[str, Layout]:
 
 
 def predicted(group: Group, layouts: dict[str, Layout]) -> tuple[Work, Shape]:
-    traffic = traffic_of(group, layouts)
-    shape = shape_of(group, traffic, layouts, H200)
-    return work_of(group, traffic, layouts, shape.passes, shape.across), shape
+    return work_and_shape(group, layouts, H200)
 
 
 def only_group(function: Callable[..., Any], *inputs: Tensor) -> tuple[Group, dict[str, Layout]]:
@@ -61,6 +59,10 @@ SHAPES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "columns, several passes": (lambda x: torch.softmax(x, 0), (torch.empty(1024, 512),)),
     "layer norm": (lambda x: torch.nn.functional.layer_norm(x, (4096,)), (torch.empty(512, 4096),)),
     "running sums": (lambda x: x.cumsum(-1), (torch.empty(64, 1024),)),
+    "a transpose": (lambda x: x.t() * 2, (torch.empty(512, 4096),)),
+    "short columns, written out": (lambda x: x.sum(0), (torch.empty(4, 1 << 18),)),
+    "windows, written out": (lambda x: x.unfold(0, 5, 1).amax(-1), (torch.empty(1 << 18),)),
+    "windows, in a loop": (lambda x, w: (x.unfold(0, 40, 1) * w).sum(-1), (torch.empty(1 << 18), torch.empty(40))),
 }
 
 

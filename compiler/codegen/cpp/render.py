@@ -16,17 +16,17 @@ from compiler.codegen.cpp.ops import HEADERS, columns_text, storage_type, value_
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, UNROLLED, Plan, make_plan
 from compiler.codegen.cpp.statements import between, over, over_blocks, within
 from compiler.codegen.cpp.transposed import Tile
-from compiler.codegen.loops import simplify_loops
 from compiler.codegen.naming import identifier
-from compiler.codegen.narrow import in_32_bits
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.functions import with_calls
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
 from compiler.ir.size import hint, is_multiple, known, text_of
 from compiler.schedule.group import Group, parts_of
+from compiler.schedule.program.narrow import in_32_bits
 from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.program.single_pass import in_single_pass
+from compiler.schedule.tiles.loops import simplify_loops
 from compiler.schedule.windows import over_windows
 
 #: Elements of a window that are written out: compiling more takes longer than they are worth.

@@ -17,10 +17,10 @@ from dataclasses import replace
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.module import module_head
-from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.ir.size import known
+from compiler.schedule.tiles.plan import Plan
 
 
 def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:

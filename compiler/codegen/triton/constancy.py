@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.codegen.triton.plan import Axis
 from compiler.codegen.triton.random import GENERATORS
 from compiler.ir.index import Dim
 from compiler.schedule.program.program import Program, closure
+from compiler.schedule.tiles.plan import Axis
 
 #: What is told by more than the point of the loops.
 _FROM_ELSEWHERE = frozenset(("load", *GENERATORS, "reduce", "scan", "across", "field"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from compiler.codegen.triton.plan import Plan
 from compiler.ir.index import Index
 from compiler.ir.size import hint
 from compiler.schedule.cost.columns import LINE
 from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.tiles.plan import Plan
 
 #: Warps of a program from which on loads with evict-first gain: with 8 they do by 2 %.
 _WARPS_EVICTING_FIRST = 8

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from compiler.codegen.triton.across import Gathering
-from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.reducing import Reductions
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer
 from compiler.schedule.program.program import Section
+from compiler.schedule.tiles.plan import Axis, Plan
 
 
 class KernelFrame(Protocol):

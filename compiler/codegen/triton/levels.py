@@ -17,7 +17,6 @@ from math import prod
 import torch
 
 from compiler import report
-from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.tile import plan_part, plan_tile
 from compiler.devices import Device
@@ -30,6 +29,7 @@ from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import programs_of
 from compiler.schedule.program.program import Level, Statement
+from compiler.schedule.tiles.plan import Axis, Plan
 
 
 def describe_levels(

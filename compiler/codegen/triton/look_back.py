@@ -24,7 +24,6 @@ from functools import cached_property
 import torch
 
 from compiler.codegen.triton.ops import DTYPES
-from compiler.codegen.triton.plan import Plan, next_power_of_two
 from compiler.codegen.triton.scanning import Scans
 from compiler.codegen.triton.shared_rows import WORD
 from compiler.codegen.triton.statements import StatementPrinter
@@ -32,6 +31,7 @@ from compiler.codegen.triton.writer import Writer
 from compiler.devices import WARP
 from compiler.ir.size import known
 from compiler.schedule.program.program import Statement
+from compiler.schedule.tiles.plan import Plan, next_power_of_two
 
 HELPERS: dict[str, str] = {
     "send_wide": '''@triton.jit

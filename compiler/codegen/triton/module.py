@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
-from compiler.codegen.triton.fast_math import HELPERS as FAST_MATH
+from compiler.codegen.triton.fast_functions import HELPERS as FAST_FUNCTIONS
 from compiler.codegen.triton.float8 import CAPABILITY, FLOAT8_HELPERS
 from compiler.codegen.triton.functions import function_texts
 from compiler.codegen.triton.helpers import HELPERS
-from compiler.codegen.triton.logarithms import HELPERS as LOGARITHMS
 from compiler.codegen.triton.look_back import HELPERS as LOOK_BACK
 from compiler.codegen.triton.random import HELPERS as RANDOM_HELPERS
 from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
@@ -31,7 +30,7 @@ def module_head(printers: Sequence[StatementPrinter]) -> str:
     texts = function_texts(functions, helpers)
     known_helpers = {
         **HELPERS, **STATE_HELPERS, **SHARED_ROW_HELPERS, **LOOK_BACK, **CLUSTER_HELPERS, **SCAN_HELPERS,
-        **FLOAT8_HELPERS, **RANDOM_HELPERS, **FAST_MATH, **LOGARITHMS,
+        **FLOAT8_HELPERS, **RANDOM_HELPERS, **FAST_FUNCTIONS,
     }  # fmt: skip
     texts = [*(known_helpers[name] for name in known_helpers if name in helpers), *texts]
     imports = _IMPORTS if helpers.isdisjoint(form.name for form in FLOAT8.values()) else _IMPORTS + CAPABILITY

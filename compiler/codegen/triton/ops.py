@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import torch
 
 from compiler.codegen.operators import ARITHMETIC, COMPARISONS
-from compiler.codegen.triton.fast_math import HELPERS as FAST_MATH
-from compiler.codegen.triton.logarithms import HELPERS as LOGARITHMS
-from compiler.codegen.triton.random import REACHES
+from compiler.codegen.triton.fast_functions import HELPERS as FAST_FUNCTIONS
 from compiler.ir.ops import NAMED, compute_dtype
+from compiler.schedule.program.fast_math import REACHES
 
 #: Names of dtypes in Triton.
 DTYPES: dict[torch.dtype, str] = {
@@ -136,7 +135,7 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
     dtype = first.dtype
     if op in NAMED:
         return f"{function_name(op, dtype)}({', '.join(operand.tensor for operand in operands)})"
-    if op in FAST_MATH or op in LOGARITHMS:
+    if op in FAST_FUNCTIONS:
         return _call(op, operands, helpers)
     if op in REACHES.values():
         helpers.add(op)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.codegen.triton.plan import Axis
 from compiler.schedule.program.program import Section, Statement
+from compiler.schedule.tiles.plan import Axis
 
 #: Values of one tensor that a program may hold while it waits for others: those of some channels, not of a row.
 _FEW = 4

@@ -15,7 +15,6 @@ from compiler.codegen.triton.interleaved import interleaved_stores, store_of_row
 from compiler.codegen.triton.look_back import LookBack
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.order import loads_first
-from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.random import SUFFIXES
 from compiler.codegen.triton.reducing import Reductions
 from compiler.codegen.triton.scanning import Scans
@@ -27,6 +26,7 @@ from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstri
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, known, text_of
 from compiler.schedule.program.program import Program, Section
+from compiler.schedule.tiles.plan import Axis, Plan
 
 
 class KernelPrinter:

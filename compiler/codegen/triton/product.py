@@ -24,12 +24,11 @@ from collections.abc import Sequence
 
 import torch
 
+from compiler.codegen.building import fast_program
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel, TileDescriptor
-from compiler.codegen.triton.fast_math import fast_program
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.ops import DTYPES
-from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.devices import Device
@@ -40,6 +39,7 @@ from compiler.schedule.products.descriptors import line_stride
 from compiler.schedule.products.loops import Matrices, Product
 from compiler.schedule.products.tiles import Tile, programs_of, tiles_of
 from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.tiles.plan import Axis, Plan
 
 #: Rows of tiles that are gone through together, column by column: programs that run at one time then load few rows and
 #: few columns, which the cache keeps for all of them.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from compiler.codegen.triton.lengths import is_hidden_by_memory, length_along_rows
-from compiler.codegen.triton.plan import next_power_of_two
-from compiler.codegen.triton.vectors import VECTOR_BYTES, moves_of
-from compiler.codegen.triton.walk import accesses_of
 from compiler.devices import WARP, Device
 from compiler.ir.index import Index
 from compiler.ir.size import hint, known
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.program.program import Program, closure
+from compiler.schedule.tiles.lengths import is_hidden_by_memory, length_along_rows
+from compiler.schedule.tiles.plan import next_power_of_two
+from compiler.schedule.tiles.vectors import VECTOR_BYTES, moves_of
+from compiler.schedule.tiles.walk import accesses_of
 
 #: Neighbouring points of x that a reduction takes together where x is contiguous: whole sectors of memory.
 COALESCED_POINTS = 32

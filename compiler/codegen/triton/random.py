@@ -20,9 +20,9 @@ others of ten: see `compiler.ir.interpret.ROUNDS`.
 
 from __future__ import annotations
 
-from compiler.codegen.triton.plan import Axis
 from compiler.ir.index import Dim, Index
 from compiler.ir.size import is_multiple
+from compiler.schedule.tiles.plan import Axis
 
 #: What draws each kind of random number, one lane at a time.
 GENERATORS = {
@@ -32,10 +32,6 @@ GENERATORS = {
     "rand_compared_word": "shared_word",
     "randn": "tl.randn",
 }
-#: The words of which numbers are made.
-WORDS = {"rand": "rand_word", "rand_compared": "rand_compared_word"}
-#: What compares each kind of word.
-REACHES = {"rand": "reaches", "rand_compared": "reaches_shared"}
 #: For how many lanes in a row one draw can be made, the most first, and how their generator's name ends.
 TOGETHER = {"rand": (4,), "rand_word": (4,), "rand_compared": (8, 4), "rand_compared_word": (8, 4)}
 SUFFIXES = {4: "_by_fours", 8: "_by_eights"}

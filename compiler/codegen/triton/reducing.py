@@ -14,10 +14,10 @@ import torch
 
 from compiler.codegen.triton.extremes import position_dtype, runs_from_the_first, taken_along
 from compiler.codegen.triton.ops import DTYPES, Reduction, reduction_of
-from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.tiles.plan import Plan
 
 
 class Reductions:

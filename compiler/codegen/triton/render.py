@@ -8,7 +8,6 @@ import torch
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.batch import render_batch
-from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.product import render_product, render_tiles
 from compiler.codegen.triton.tile import plan_part, plan_tile
@@ -16,6 +15,7 @@ from compiler.devices import Device
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import Tile
+from compiler.schedule.tiles.plan import Plan
 
 
 def render_triton(

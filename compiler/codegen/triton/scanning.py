@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.scans import Scan
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.schedule.program.program import Statement
+from compiler.schedule.tiles.plan import Plan
 
 
 class Scans:

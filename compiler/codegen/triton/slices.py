@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from compiler.codegen.triton.frame import KernelFrame
 from compiler.codegen.triton.ops import DTYPES
-from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
 from compiler.ir.size import known
 from compiler.schedule.program.program import Section, Statement
+from compiler.schedule.tiles.plan import Axis, Plan, next_power_of_two
 
 #: Reductions of a row whose parts are values of the same kind.
 JOINED = ("sum", "prod", "min", "max")

@@ -13,13 +13,13 @@ from compiler.codegen.triton.eviction import EvictFirst
 from compiler.codegen.triton.float8 import loaded
 from compiler.codegen.triton.float8 import stored as to_byte
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, expression
-from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.random import CALLS, GENERATORS, SUFFIXES, drawn_together
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Integer, known, text_of
 from compiler.schedule.program.program import Statement
+from compiler.schedule.tiles.plan import Axis, Plan
 from compiler.schedule.vectors import VECTOR_BYTES
 
 #: Updates of floats by the larger or the smaller one, and the helpers that make them.

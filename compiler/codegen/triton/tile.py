@@ -1,6 +1,8 @@
 """Which plan a group gets on a device.
 
-`plan_tile` is a pure function of a group and a device; what `plan.py` lists is what it chooses among."""
+`plan_tile` is a pure function of a group and a device. Where programs know nothing of each other it gives the kernel
+the tile that the scheduler priced (`schedule/tiles/`); of other reductions, what `schedule/tiles/plan.py` lists is what
+it chooses among."""
 
 from __future__ import annotations
 
@@ -8,31 +10,23 @@ from dataclasses import replace
 
 import torch
 
-from compiler.codegen.loops import simplify_loops
-from compiler.codegen.triton.plan import Plan
-from compiler.codegen.triton.tile_pointwise import plan_pointwise
-from compiler.codegen.triton.tile_reduction import is_outer, plan_reduction
-from compiler.codegen.triton.tile_windows import plan_windows
+from compiler.codegen.building import fast_program
+from compiler.codegen.triton.tile_reduction import plan_reduction
 from compiler.devices import Device
 from compiler.schedule.group import Group
-from compiler.schedule.unroll import is_short, written_out
-from compiler.schedule.windows import over_windows
+from compiler.schedule.tiles.lanes import run_by_lanes
+from compiler.schedule.tiles.loops import simplify_loops
+from compiler.schedule.tiles.plan import Plan
 
 
 def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
     """The plan for `group` on `device`."""
-    windows = over_windows(group)
-    simple = simplify_loops(windows or group)
-    if windows is not None and simple.space.r:
-        return plan_windows(simple, storage)
-    if simple.space.r and is_short(simple) and is_outer(simple, storage):
-        # A tile would have lanes for the few rows, each of which goes far in memory. On an H200 the largest of four
-        # rows and which they are, with gradients, take 114 us so, 637 as tiles; the gradients of five rows that are
-        # looked up 93 and 202.
-        simple = written_out(simple, with_points=True) or simple
-    if not simple.space.r:
-        return plan_pointwise(simple, storage, device)
-    return plan_reduction(simple, storage, device)
+    found = run_by_lanes(group, storage, device)
+    if found is None:
+        return plan_reduction(simplify_loops(group), storage, device)
+    run, tile = found
+    program = replace(fast_program(run, storage), space=tile.space)
+    return Plan("looped" if tile.space.r else "pointwise", program, tile.axes, tile.num_warps)
 
 
 def plan_part(part: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:

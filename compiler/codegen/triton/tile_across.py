@@ -7,7 +7,6 @@ from math import isqrt
 
 import torch
 
-from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
 from compiler.codegen.triton.slices import JOINED
 from compiler.codegen.triton.tile_registers import (
     ASYNCHRONOUS_COPIES,
@@ -19,10 +18,11 @@ from compiler.codegen.triton.tile_registers import (
     r_sections,
     registers_of_sums,
 )
-from compiler.codegen.triton.walk import Walk
 from compiler.devices import Device
 from compiler.ir.size import known
 from compiler.schedule.program.program import Program
+from compiler.schedule.tiles.plan import Axis, Plan, next_power_of_two
+from compiler.schedule.tiles.walk import Walk
 
 #: Elements of a row from which on its sums are a burden to those who join them.
 _LONG_ROW = 4096

@@ -9,13 +9,13 @@ from typing import Literal
 
 import torch
 
-from compiler.codegen.triton.plan import Axis, Plan
 from compiler.devices import Device
 from compiler.ir.size import Integer, hint, known
 from compiler.schedule.cost.columns import Columns, Walked, most_parts, shares_of, streamed_columns
 from compiler.schedule.cost.shape import columns_of, computes_much, is_heavy, passes_over_r, walked_of
 from compiler.schedule.group import Group
 from compiler.schedule.program.program import Program
+from compiler.schedule.tiles.plan import Axis, Plan
 
 
 def walked_by(group: Group, storage: dict[str, torch.dtype]) -> Walked:

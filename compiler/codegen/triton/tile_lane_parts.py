@@ -21,16 +21,16 @@ from math import gcd
 
 import torch
 
+from compiler.codegen.building import fast_program
 from compiler.codegen.lane_parts import lane_parts
-from compiler.codegen.triton.fast_math import fast_program
-from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
 from compiler.codegen.triton.tile_registers import live_registers
-from compiler.codegen.triton.walk import Access, accesses_of
 from compiler.devices import WARP, Device
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, known
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.program import Program
+from compiler.schedule.tiles.plan import Axis, Plan, next_power_of_two
+from compiler.schedule.tiles.walk import Access, accesses_of
 from compiler.schedule.vectors import VECTOR_BYTES
 
 #: The shortest and the longest row; the lanes of one, and of a longer one than so many elements.

@@ -6,11 +6,8 @@ from dataclasses import replace
 
 import torch
 
-from compiler.codegen.building import program_of
+from compiler.codegen.building import fast_program, fast_statements_of, program_of
 from compiler.codegen.rest import rest_apart
-from compiler.codegen.triton.fast_math import fast_program, fast_statements
-from compiler.codegen.triton.lengths import LONG_ROW, length_of
-from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.programs import (
     COALESCED_POINTS,
     block_of_scan,
@@ -35,8 +32,6 @@ from compiler.codegen.triton.tile_registers import (
     r_sections,
 )
 from compiler.codegen.triton.tile_shared import evicts_first, shared_rows
-from compiler.codegen.triton.vectors import VECTOR_BYTES
-from compiler.codegen.triton.walk import Walk, accesses_of, fastest, loads_along_r, unit_bytes, with_last
 from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.size import hint, is_multiple, known
 from compiler.schedule.cost.columns import Walked
@@ -46,6 +41,10 @@ from compiler.schedule.cost.shape import ROWS_OF_LINES, SHORT, exchanges_floats,
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.program import Program
 from compiler.schedule.program.single_pass import in_single_pass
+from compiler.schedule.tiles.lengths import LONG_ROW, length_of
+from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
+from compiler.schedule.tiles.vectors import VECTOR_BYTES
+from compiler.schedule.tiles.walk import Walk, accesses_of, fastest, loads_along_r, unit_bytes, with_last
 
 #: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
 _LONGEST_PERSISTENT = 32768
@@ -70,7 +69,7 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
 
 
 def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
-    statements = fast_statements(group, storage)
+    statements = fast_statements_of(group, storage)
     persistent = program_of(group, statements, storage, is_persistent=True)
     looped = program_of(group, statements, storage)
     passes = len(r_sections(looped))
@@ -147,16 +146,6 @@ def _plan_of_shares(program: Program, group: Group, walk: Walk, walked: Walked, 
     if walk.is_outer and not walk.is_mixed:
         return streamed_plan(program, group, walked, True, carries(program), device)
     return shared_rows(_plan_looped(program, walk, True, device), device)
-
-
-def is_outer(group: Group, storage: dict[str, torch.dtype]) -> bool:
-    """Whether neighbours in the memory that is read or written for each point of a reduction are different points of
-    x; rows that are looked up, one for each point, are among it, and tensors that are stacked. So they are where
-    nothing is read or written for each point."""
-    program = fast_program(group, storage)
-    accesses = accesses_of(replace(program, statements=tuple(s for s in program.statements if s.level == "r")))
-    x_unit, r_unit = unit_bytes(accesses, group.space.x), unit_bytes(accesses, group.space.r)
-    return not accesses or max(x_unit.values(), default=0) > max(r_unit.values(), default=0)
 
 
 def _plan_cooperative(program: Program, walk: Walk, held: int, floats: bool, device: Device) -> Plan | None:
@@ -337,7 +326,7 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
         # Two norms and a largest one of 64 MB take 58 us by 16, and 48 by 32. With a store for each element it is the
         # other way around: 33,554,432 float16 as float32, and whether all are finite, 67 us by 32, 61 by eight.
         per_thread = 16 if counts and accumulators > 2 else 32
-    is_long = length_of(program) >= LONG_ROW and not stores_elements(program)
+    is_long = length_of(program.statements) >= LONG_ROW and not stores_elements(program)
     if is_long and is_shared and rows < device.multiprocessors and x_block == 1 and not (is_carrying or is_apart):
         # On an H200 the sum of squares of differences of log1p of 16,777,216 takes 60 us by eight elements a thread
         # (40 registers), and TorchInductor's, of four elements, 38.

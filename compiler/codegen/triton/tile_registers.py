@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.codegen.triton.plan import Plan
 from compiler.devices import Device
 from compiler.schedule.program.program import Program, Section
 from compiler.schedule.program.single_pass import FIELDS
+from compiler.schedule.tiles.plan import Plan
 
 #: Threads of a multiprocessor share its registers; so many of them are for addresses and temporaries.
 REGISTERS_FOR_ADDRESSES = 24

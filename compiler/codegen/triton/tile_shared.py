@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.codegen.triton.lengths import LONG_ROW, length_along_rows
-from compiler.codegen.triton.plan import Plan, next_power_of_two
 from compiler.codegen.triton.programs import COALESCED_POINTS, stores_elements
 from compiler.codegen.triton.tile_columns import shared_plan
 from compiler.codegen.triton.tile_registers import carries, r_sections
-from compiler.codegen.triton.walk import accesses_of
 from compiler.devices import SECTOR, Device
 from compiler.ir.size import hint, known
+from compiler.schedule.tiles.lengths import LONG_ROW, length_along_rows
+from compiler.schedule.tiles.plan import Plan, next_power_of_two
+from compiler.schedule.tiles.walk import accesses_of
 
 #: Values of all parts of a row that a thread of the last program holds as it joins them; with more, registers spill. On
 #: an H200 a batch norm of 256 columns of 100,352 rows took 517 us with 896 parts (45,428 spills); its bytes take 25.

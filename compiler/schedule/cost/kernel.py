@@ -22,7 +22,7 @@ differ from call to call count as what they were in the first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.cost.moved import moved_by_call, moved_by_group, moved_by_touches
 from compiler.schedule.cost.shape import Shape, shape_of
+from compiler.schedule.cost.single_pass import storage_of
 from compiler.schedule.cost.slots import unit_slots
 from compiler.schedule.cost.touches import Touch, iterations, touches_of, traffic_by
 from compiler.schedule.cost.work import Work, stores_half_types, work_of
@@ -37,6 +38,7 @@ from compiler.schedule.group import Group, parts_of
 from compiler.schedule.products.best_tile import library_us, template_us, tile_of
 from compiler.schedule.products.loops import Matrices, Product
 from compiler.schedule.products.tiles import programs_of
+from compiler.schedule.tiles.lanes import run_by_lanes
 from compiler.schedule.windows import over_windows
 
 #: The power of the norm that joins what overlaps in part.
@@ -123,7 +125,7 @@ def resident_programs(shape: Shape, device: Device) -> int:
 
 def lost_from_cache(group: Group, layouts: dict[str, Layout], device: Device) -> int:
     """Of the bytes that later passes read again, those that the cache is expected not to hold any more."""
-    found = (_predicted(part, touches_of(part, layouts), layouts, device) for part in parts_of(group))
+    found = (work_and_shape(part, layouts, device) for part in parts_of(group))
     return round(sum(_lost(work, shape, device) for work, shape in found))
 
 
@@ -137,15 +139,19 @@ def _cache_share(footprint: float, device: Device) -> float:
     return max(0.0, min(1.0, 2.0 - footprint / device.l2_bytes))
 
 
-def _predicted(
-    group: Group, touches: Sequence[Touch], layouts: dict[str, Layout], device: Device
+def work_and_shape(
+    group: Group, layouts: Mapping[str, Layout], device: Device, touches: Sequence[Touch] | None = None
 ) -> tuple[Work, Shape]:
-    windows = over_windows(group) if device.kind == "cuda" else None
-    if windows is not None:
-        group, touches = windows, touches_of(windows, layouts)
-    traffic = traffic_by(group, touches)
-    shape = shape_of(group, traffic, layouts, device)
-    is_gpu = device.kind == "cuda"
+    """What one kernel asks for, and how it runs: by its tile, where its programs know nothing of each other. `touches`
+    are those of the group, if they are known."""
+    is_gpu, tile = device.kind == "cuda", None
+    found = run_by_lanes(group, storage_of(group, layouts), device) if is_gpu else None
+    if found is not None:
+        run, tile = found
+        if group.space.r:
+            group, touches = over_windows(group) or run, None
+    traffic = traffic_by(group, touches_of(group, layouts) if touches is None else touches)
+    shape = shape_of(group, traffic, layouts, device, tile)
     return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries, is_gpu, shape.times), shape
 
 
@@ -166,7 +172,7 @@ def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Co
         time = template_us(group, moved, slots_besides(group, layouts, device), device)
         return Cost(moved, operations(group), time)
     touches = touches_of(group, layouts)
-    work, shape = _predicted(group, touches, layouts, device)
+    work, shape = work_and_shape(group, layouts, device, touches)
     time = terms_of(work, shape, device).total(device)
     return Cost(moved_by_touches(touches, layouts).bytes, work.operations, time, len(shape.passes))
 
@@ -194,7 +200,7 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
     operations by the unit that does them."""
     if isinstance(group, Product):
         return _parts_of_product(group, layouts, device)
-    found = [_predicted(part, touches_of(part, layouts), layouts, device) for part in parts_of(group)]
+    found = [work_and_shape(part, layouts, device) for part in parts_of(group)]
     terms = [asdict(terms_of(work, shape, device)) for work, shape in found]
     moved: Counter[str] = Counter()
     slots: Counter[str] = Counter()

@@ -1,7 +1,8 @@
 """How a group will run, as far as its cost depends on it: programs, threads, passes over the reduction loops.
 
-This foresees what the tile plans of `codegen/triton/tile.py` decide, from the group alone and without building the
-kernel: a scheduler asks for the cost of every fusion that it weighs.
+A group whose programs know nothing of each other runs by its tile (`schedule/tiles/`). Of other reductions this
+foresees what `codegen/triton/tile_reduction.py` decides, from the group alone and without building the kernel: a
+scheduler asks for the cost of every fusion that it weighs.
 
     softmax of 512 rows of 131,072   ->   512 programs of 512 threads; 3 passes, each of which reads x
     the same of 16,384 rows of 4,096 ->   16,384 programs; x stays in registers, so it is read once
@@ -26,12 +27,7 @@ from compiler.schedule.cost.look_back import bytes_of_scans, chunks_of, may_look
 from compiler.schedule.cost.single_pass import passes_in_blocks
 from compiler.schedule.cost.touches import Traffic
 from compiler.schedule.group import Group, Member
-
-#: Threads of a program, one for each multiprocessor, that take one element each.
-ALONE = 128
-
-#: Programs of each multiprocessor, up to which threads take few elements, so that more of them wait at a time.
-SMALL = 3
+from compiler.schedule.tiles.plan import LoopTile
 
 #: Rows for each multiprocessor from which on tiles of whole lines both ways, which have 32 of them, keep it busy
 #: without sharing rows. On an H200 two cross entropies of 4,096 x 4,096 scores, along both, and their gradient take
@@ -89,14 +85,18 @@ class Shape:
     times: Mapping[str, int] = field(default_factory=dict)
 
 
-def shape_of(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], device: Device) -> Shape:
-    """The shape that `group`, which touches memory by `traffic`, is expected to have on `device`."""
+def shape_of(
+    group: Group, traffic: Traffic, layouts: Mapping[str, Layout], device: Device, tile: LoopTile | None = None
+) -> Shape:
+    """The shape that `group`, which touches memory by `traffic`, has on `device` by its `tile`, or is expected to
+    have."""
     if device.kind == "cpu":
         rows = max(hint(group.space.numel), device.multiprocessors)
         passes = passes_in_blocks(group, layouts) if group.single_pass else passes_over_r(group)
         shape = Shape(rows, WARP, 1, passes if group.space.r else (), carries=bool(group.single_pass))
-    elif not group.space.r:
-        return _pointwise(group, traffic, layouts, device)
+    elif tile is not None:
+        # A lane that goes over a window by itself finds the lines that its loads leave in the nearest cache.
+        return Shape(hint(tile.programs), WARP * tile.num_warps, 1, passes_over_r(group) if group.space.r else ())
     else:
         shape = _reduction(group, traffic, layouts, device)
     if len(shape.passes) > 1:
@@ -117,27 +117,6 @@ def _taking_several_blocks(shape: Shape, device: Device) -> Shape:
 
 def _power_of_two(value: int) -> int:
     return 1 << max(value - 1, 0).bit_length()
-
-
-def _pointwise(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], device: Device) -> Shape:
-    points = hint(group.space.numel)
-    if points <= ALONE * device.multiprocessors:
-        block = min(ALONE, _power_of_two(max(points, 1)))
-        return Shape(-(-points // block), max(WARP, block), 1, ())
-    sizes = [layouts[touch.access.buffer].dtype.itemsize for touch in traffic.touches]
-    itemsize = min(sizes, default=4)
-    per_thread = min(max(32 // itemsize, 4), 16, max(16 // itemsize, 64 // max(len(sizes), 1), 2))
-    per_thread = 1 << (per_thread.bit_length() - 1)
-    threads = 128
-    while per_thread > 2 and points < per_thread * threads * device.multiprocessors * SMALL:
-        per_thread //= 2
-    while threads > WARP and points < per_thread * threads * device.multiprocessors:
-        threads //= 2
-    block = per_thread * threads
-    while block > 64 and points < block * device.multiprocessors:
-        block //= 2
-    block = min(block, _power_of_two(max(points, 1)))
-    return Shape(-(-points // block), max(WARP, min(threads, block)), 1, ())
 
 
 def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], device: Device) -> Shape:

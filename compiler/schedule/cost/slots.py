@@ -43,7 +43,7 @@ SLOTS: Mapping[str, int] = {
     "randn": 130,
 }
 #: Of functions in kernels that store half types alone, which take fast-math approximations
-#: (`codegen/triton/fast_math.py`).
+#: (`schedule/program/fast_math.py`).
 FAST_SLOTS: Mapping[str, int] = {"erf": 12, "tanh": 5, "exp": 2, "sigmoid": 5}
 #: A division of 64-bit integers is a function of its own (measured: floor division and remainder of 8 Mi elements).
 _LONG_DIVISION, _SHORT_DIVISION = 150, 30

@@ -115,7 +115,7 @@ class Program:
     tail: tuple[Statement, ...]
     reads: tuple[str, ...]
     writes: tuple[str, ...]
-    storage: dict[str, torch.dtype] = field(hash=False)
+    storage: Mapping[str, torch.dtype] = field(hash=False)
     is_persistent: bool = False
     sizes: tuple[SizeAtom, ...] = ()
     with_gaps: frozenset[str] = frozenset()

@@ -97,6 +97,7 @@ class _Inliner:
         # A scatter happens once for each of its sources, whether or not its place and value depend on all loops.
         inside = [m for m in group.members if m.node.is_scatter and m.node.numel != group.space.numel]
         self.runs_inside = {member.name for member in inside} if self.r_dims else set()
+        self.is_flat = not self.r_dims and not group.across
         self.statements: list[Statement] = []
         self.known: dict[Hashable, int] = {}
         self.stored_value: dict[str, int] = {}
@@ -129,6 +130,8 @@ class _Inliner:
         return number
 
     def level(self, instruction: Instruction) -> Level:
+        if self.is_flat:
+            return "x"
         operands = [self.statements[number] for number in operands_of(instruction)]
         if any(operand.op == "across" or operand.level == "tail" for operand in operands):
             return "tail"
@@ -155,7 +158,7 @@ def _zero(dtype: torch.dtype) -> bool | int | float:
     return 0.0 if dtype.is_floating_point else False if dtype == torch.bool else 0
 
 
-def inlined(group: Group, storage: dict[str, torch.dtype]) -> list[Statement]:
+def inlined(group: Group, storage: Mapping[str, torch.dtype]) -> list[Statement]:
     """The bodies of all members as one list, each value once, without names."""
     inliner = _Inliner(group)
     for member in group.members:
@@ -185,7 +188,7 @@ def inlined(group: Group, storage: dict[str, torch.dtype]) -> list[Statement]:
     return inliner.statements
 
 
-def _as_stored(inliner: _Inliner, store: Instruction, node: str, storage: dict[str, torch.dtype]) -> int:
+def _as_stored(inliner: _Inliner, store: Instruction, node: str, storage: Mapping[str, torch.dtype]) -> int:
     """The value that a reader of the buffer gets: converted as a store and a load would, except that half types keep
     the float32 value (rounding twice would only lose accuracy)."""
     assert store.buffer is not None

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compiler.codegen.triton.fast_math import HELPERS, LARGEST_ERROR, least_bits
-from compiler.codegen.triton.random import REACHES
+from compiler.codegen.triton.fast_functions import HELPERS
 from compiler.ir import interpret
 from compiler.runtime.interpreter.interpreter import interpret as run_interpreted
+from compiler.schedule.program.fast_math import LARGEST_ERROR, REACHES, least_bits
 from tests.compile_program import call_interpreted, compile_program
 
 HALF = torch.bfloat16

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.codegen.triton import tile_pointwise
 from compiler.runtime.checking.verify import relative_error
+from compiler.schedule.tiles import pointwise
 from tests.compile_program import call_interpreted, compile_program
 
 
@@ -49,7 +49,7 @@ def test_other_kernels_go_through_all_rows_by_one_axis(columns: int, is_long: bo
 def test_pieces_of_rows_are_computed_right(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a rest at the end of each row."""
     for name, value in {"_OF_A_ROW": 64, "_LONG_ROW": 64, "_PROGRAMS_OF_ROWS": 0}.items():
-        monkeypatch.setattr(tile_pointwise, name, value)
+        monkeypatch.setattr(pointwise, name, value)
     given = inputs(37, 136, 4)
     compilation = compile_program(gradient_of_logits, *given)
     (kernel,) = compilation.triton.values()

@@ -6,11 +6,11 @@ import torch
 
 from bench.fusion.count import schedules_of
 from bench.fusion.program import Program, index, tensor
-from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.tile import plan_tile
 from compiler.devices import device_for
 from compiler.schedule.group import Group
 from compiler.schedule.interleaved import side_by_side
+from compiler.schedule.tiles.plan import Plan
 
 Tensor = torch.Tensor
 H200 = device_for("sm_90")

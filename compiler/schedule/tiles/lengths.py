@@ -7,12 +7,18 @@ every warp. So what is long for one element is better taken by more threads.
 
 from __future__ import annotations
 
-from compiler.codegen.triton.walk import accesses_of
+from collections.abc import Iterable
+from functools import cache
+
 from compiler.devices import Device
+from compiler.ir.index_formulas import Step
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo
 from compiler.ir.size import hint
-from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.program.program import Program
+from compiler.schedule.tiles.walk import accesses_of
 
+#: Of a load or a store.
+OF_ACCESS = 2
 #: Instructions for sm_90, of float32; of a function with a branch those of both ways, but of sine, cosine and tangent
 #: the usual way: a kernel has the other one once (see `runtime/triton/device_functions.py`). Ops that are not named
 #: take `OpInfo.cost`.
@@ -21,7 +27,8 @@ _LENGTHS = {
     "asinh": 67, "acosh": 64, "atanh": 40, "exp": 8, "exp2": 1, "expm1": 24, "log": 25, "log2": 27, "log10": 26,
     "log1p": 28, "erf": 28, "erfc": 47, "lgamma": 199, "sqrt": 1, "rsqrt": 1, "pow": 113, "atan2": 94, "hypot": 16,
     "fmod": 61, "truediv": 8, "reciprocal": 7, "sigmoid": 12, "quick_exp": 2, "quick_sigmoid": 4, "one_plus_tanh": 4,
-    "one_plus_erf": 12, "load": 2, "store": 2, "rand": 16, "rand_word": 15, "rand_compared": 8, "rand_compared_word": 7,
+    "one_plus_erf": 12, "load": OF_ACCESS, "store": OF_ACCESS,
+    "rand": 16, "rand_word": 15, "rand_compared": 8, "rand_compared_word": 7,
     "log_of_normal": 17,
 }  # fmt: skip
 #: Those for an element of a row that programs share, from which on they are many: a thread needs more registers than
@@ -30,14 +37,14 @@ LONG_ROW = 40
 _NO_TEXT = frozenset(("constant", "index_value"))
 
 
-def length_of(program: Program) -> int:
+def length_of(steps: Iterable[Step]) -> int:
     """Instructions for one element of a kernel without a reduction."""
-    return sum(_length(statement) for statement in program.statements)
+    return sum(_length(step.op) for step in steps)
 
 
 def length_along_rows(program: Program) -> int:
     """The same of a reduction, for one element of a row."""
-    return sum(_length(statement) for statement in program.statements if statement.level == "r")
+    return length_of(statement for statement in program.statements if statement.level == "r")
 
 
 def is_hidden_by_memory(program: Program, device: Device) -> bool:
@@ -46,8 +53,8 @@ def is_hidden_by_memory(program: Program, device: Device) -> bool:
     return slots / (device.flops / 2) <= sum(access.bytes for access in accesses_of(program)) / device.bandwidth
 
 
-def _length(statement: Statement) -> int:
-    op = statement.op
+@cache
+def _length(op: str) -> int:
     if op in _NO_TEXT:
         return 0
     return _LENGTHS.get(op) or (POINTWISE.get(op) or NAMED.get(op) or OpInfo(op, 1)).cost

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from math import prod
 
 import torch
 
-from compiler.codegen.triton.fast_math import fast_program
-from compiler.codegen.triton.lengths import length_of
-from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
-from compiler.codegen.triton.vectors import Moves, moves_of
-from compiler.codegen.triton.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.size import hint, is_multiple
-from compiler.schedule.cost.shape import ALONE, SMALL
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.program import Program
+from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, LoopTile, next_power_of_two, warps_for
+from compiler.schedule.tiles.text import PlainTouches, Text, plain_program, plain_touches, whole_program
+from compiler.schedule.tiles.vectors import Moves, moves_of
+from compiler.schedule.tiles.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last
 from compiler.schedule.vectors import VECTOR_BYTES, is_walk
+
+#: Threads of a program, one for each multiprocessor, that take one element each.
+_ALONE = 128
+
+#: Programs of each multiprocessor, up to which threads take few elements, so that more of them wait at a time.
+_SMALL = 3
 
 #: Elements that a thread takes at the most: of half types and bytes, beside elements of 32 bits, and where accesses
 #: have gaps; and accesses of which so few are no windows.
@@ -74,39 +79,67 @@ _PROGRAMS_OF_ROWS = 16
 _PROGRAMS_OF_LOOKED_UP = 8
 
 
-def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
-    program = fast_program(group, storage)
-    accesses = accesses_of(program)
-    dims = group.space.x
+#: A tile by how long the text is, which is looked at only where that tells.
+ByText = Callable[[Text], LoopTile]
+
+
+def pointwise_tile(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> LoopTile:
+    """The tile of a group without reduction loops, whose loops are simple; `storage` gives the dtype of every buffer
+    that it touches."""
+    touches = plain_touches(group, storage)
+    decided = (
+        _by_touches(whole_program(group, storage), device)
+        if touches is None
+        else _by_plain_touches(group.space, touches, device)
+    )
+    return decided(Text(group, storage))
+
+
+@lru_cache(maxsize=1 << 12)
+def _by_plain_touches(space: Space, touches: PlainTouches, device: Device) -> ByText:
+    """A scheduler weighs many groups that touch as much memory in the same ways."""
+    return _by_touches(plain_program(space, touches), device)
+
+
+def _by_touches(program: Program, device: Device) -> ByText:
+    accesses, dims = accesses_of(program), program.space.x
     if not dims:
-        return Plan("pointwise", program, (Axis("x", (), 1, is_scalar=True),), 1)
+        return partial(_same, LoopTile((Axis("x", (), 1, is_scalar=True),), 1))
     dims = with_last(dims, fastest(dims, near_bytes(accesses, dims)))
     other = _transposed_dim(accesses, dims)
     if other is not None:
-        return _plan_transposed(program, with_last(dims[:-1], other), dims[-1:], accesses, device)
+        return partial(_transposed, with_last(dims[:-1], other), dims[-1:], len(accesses), device)
     other = _interleaved_dim(accesses, dims)
     if other is not None:
-        return _plan_interleaved(program, with_last(dims[:-1], other), dims[-1:])
+        return partial(_same, _interleaved(with_last(dims[:-1], other), dims[-1:]))
     other = _transposed_run(accesses, dims)
     if other is not None:
         at = dims.index(other) + 1
-        return _plan_transposed(program, dims[:at], dims[at:], accesses, device)
-    program = replace(program, space=Space(dims))
+        return partial(_transposed, dims[:at], dims[at:], len(accesses), device)
     moves = moves_of(program, dims)
     if 2 * moves.alone > moves.all and _is_read_for_each_row(accesses, dims):
-        return _plan_rows(program, dims)
-    if not moves.alone and _finds_much_by_row(program, accesses, dims, device):
-        return _plan_row_by_row(program, dims)
-    length = length_of(program)
-    at_once, warps = _within_code_size(*_at_once(accesses, moves, dims), length)
-    points = prod(hint(dim.size) for dim in dims)
-    block, warps = _pointwise_block(points, accesses, at_once, warps, device)
-    if (
-        _looks_up_rows(program, accesses, dims)
-        and points >= 2 * block * _PROGRAMS_OF_LOOKED_UP * device.multiprocessors
-    ):
-        block *= 2
-    return Plan("pointwise", program, (Axis("x", dims, block, is_scalar=block == 1),), warps)
+        # Several rows at once, so that what is read along a row serves all of them.
+        axes = (Axis("y", dims[:-1], _ROWS_AT_ONCE), Axis("x", dims[-1:], _ALONG_ROWS))
+        return partial(_same, LoopTile(axes, _WARPS))
+    if not moves.alone and _finds_much_by_row(accesses, dims, device):
+        # A piece of one row for each program.
+        axes = (Axis("y", dims[:-1], 1, is_scalar=True), Axis("x", dims[-1:], _OF_A_ROW))
+        return partial(_same, LoopTile(axes, _WARPS))
+    looks_up_rows = _looks_up_rows(program, accesses, dims)
+    at_once, points = _at_once(accesses, moves, dims), prod(hint(dim.size) for dim in dims)
+
+    def by_one_axis(text: Text) -> LoopTile:
+        block, warps = _pointwise_block(points, accesses, *_within_code_size(*at_once, text), device)
+        if looks_up_rows and points >= 2 * block * _PROGRAMS_OF_LOOKED_UP * device.multiprocessors:
+            block *= 2
+        return LoopTile((Axis("x", dims, block, is_scalar=block == 1),), warps)
+
+    return by_one_axis
+
+
+def _same(tile: LoopTile, text: Text) -> LoopTile:
+    """Of a tile that goes by memory alone."""
+    return tile
 
 
 def _transposed_dim(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None:
@@ -154,34 +187,32 @@ def _longest(unit: dict[Dim, int]) -> Dim | None:
     return best if best is not None and unit[best] and hint(best.size) >= _SHORTEST_SIDE else None
 
 
-def _plan_transposed(
-    program: Program, y_dims: tuple[Dim, ...], x_dims: tuple[Dim, ...], accesses: list[Access], device: Device
-) -> Plan:
+def _transposed(
+    y_dims: tuple[Dim, ...], x_dims: tuple[Dim, ...], accesses: int, device: Device, text: Text
+) -> LoopTile:
     """Tiles of up to 64 x 64, so that a row of the tile is whole sectors of memory in both directions; half as large
     where there is much to compute, as the registers of 16 elements leave room for fewer threads. On an H200 eight steps
     of z^2 + c on 2,048 x 2,048 float32 take 18.7 us by 16 elements a thread (59 registers), 16.6 by eight (32). The
     last loop keeps its side: boxes of 85 values for each place of a grid take 64 us so, 85 where it does not."""
     x_size, y_size = (prod(hint(dim.size) for dim in dims) for dims in (x_dims, y_dims))
-    side = 64 if len(accesses) <= 4 else 32
+    side = 64 if accesses <= 4 else 32
     if (x_size // side) * (y_size // side) < device.multiprocessors * 2:
         side = 32
     x_block, y_block = min(side, next_power_of_two(x_size)), min(side, next_power_of_two(y_size))
     if hint(y_dims[-1].size) < side:
         y_block = min(y_block, max(next_power_of_two(hint(y_dims[-1].size)), 4))
     per_thread = 16 if side == 64 else 8
-    if side == 64 and length_of(program) > _MEMORY_HIDES:
+    if side == 64 and text.is_longer_than(_MEMORY_HIDES):
         y_block, per_thread = min(y_block, side // 2), 8
     axes = (Axis("y", y_dims, y_block), Axis("x", x_dims, x_block))
-    warps = warps_for(x_block * y_block, per_thread)
-    return Plan("pointwise", replace(program, space=Space((*y_dims, *x_dims))), axes, warps)
+    return LoopTile(axes, warps_for(x_block * y_block, per_thread))
 
 
-def _plan_interleaved(program: Program, y_dims: tuple[Dim, ...], x_dims: tuple[Dim, ...]) -> Plan:
+def _interleaved(y_dims: tuple[Dim, ...], x_dims: tuple[Dim, ...]) -> LoopTile:
     """Tiles of several rows of both points of a pair, whose last loop is `y_dims[-1]`."""
     x_block = min(_ALONG_PAIRS, next_power_of_two(hint(x_dims[0].size)))
     y_block = min(_OF_PAIRS // x_block, next_power_of_two(prod(hint(dim.size) for dim in y_dims)))
-    axes = (Axis("y", y_dims, y_block), Axis("x", x_dims, x_block))
-    return Plan("pointwise", replace(program, space=Space((*y_dims, *x_dims))), axes, _WARPS)
+    return LoopTile((Axis("y", y_dims, y_block), Axis("x", x_dims, x_block)), _WARPS)
 
 
 def _is_read_for_each_row(accesses: list[Access], dims: tuple[Dim, ...]) -> bool:
@@ -190,12 +221,6 @@ def _is_read_for_each_row(accesses: list[Access], dims: tuple[Dim, ...]) -> bool
         return False
     apart = [a for a in accesses if a.index.stride(dims[-1]) not in (0, 1, -1)]
     return bool(apart) and all(a.index.dims == {dims[-1]} and not a.index.indirections for a in apart)
-
-
-def _plan_rows(program: Program, dims: tuple[Dim, ...]) -> Plan:
-    """Several rows at once, so that what is read along a row serves all of them."""
-    axes = (Axis("y", dims[:-1], _ROWS_AT_ONCE), Axis("x", dims[-1:], _ALONG_ROWS))
-    return Plan("pointwise", replace(program, space=Space(dims)), axes, _WARPS)
 
 
 def _looks_up_rows(program: Program, accesses: list[Access], dims: tuple[Dim, ...]) -> bool:
@@ -208,7 +233,7 @@ def _looks_up_rows(program: Program, accesses: list[Access], dims: tuple[Dim, ..
     return finds_rows and len(along) == 2 and all(a.index.stride(dims[-1]) == 1 for a in along)
 
 
-def _finds_much_by_row(program: Program, accesses: list[Access], dims: tuple[Dim, ...], device: Device) -> bool:
+def _finds_much_by_row(accesses: list[Access], dims: tuple[Dim, ...], device: Device) -> bool:
     """Whether many values are loaded that are the same for a long row, beside half types that lie along it."""
     is_fixed = len(dims) > 1 and all(isinstance(dim.size, int) for dim in dims)
     if not is_fixed or hint(dims[-1].size) < _LONG_ROW or not is_multiple(dims[-1].size, VECTOR_BYTES // 2):
@@ -218,12 +243,6 @@ def _finds_much_by_row(program: Program, accesses: list[Access], dims: tuple[Dim
     is_known = len(along) + len(by_row) == sum(bool(a.index.dims) or bool(a.index.indirections) for a in accesses)
     fills = prod(hint(dim.size) for dim in dims) >= _OF_A_ROW * device.multiprocessors * _PROGRAMS_OF_ROWS
     return len(by_row) >= _BY_ROW and is_known and fills and all(a.itemsize == 2 for a in along)
-
-
-def _plan_row_by_row(program: Program, dims: tuple[Dim, ...]) -> Plan:
-    """A piece of one row for each program."""
-    axes = (Axis("y", dims[:-1], 1, is_scalar=True), Axis("x", dims[-1:], _OF_A_ROW))
-    return Plan("pointwise", program, axes, _WARPS)
 
 
 def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tuple[int, int]:
@@ -285,15 +304,15 @@ def _is_near(access: Access) -> bool:
     return hint(high - low) * access.itemsize <= NEAR_CACHE // 2
 
 
-def _within_code_size(at_once: int, warps: int, length: int) -> tuple[int, int]:
-    """As many elements as keep the code size of a thread, `length` for each, within the instruction cache; many warps
+def _within_code_size(at_once: int, warps: int, text: Text) -> tuple[int, int]:
+    """As many elements as keep the code size of a thread within the instruction cache; many warps
     that go through it in step where elements are few, or of half types. On an H200 ten sines and ninety sums and
     products of 16,777,216 bfloat16 take 283 us by sixteen elements, 218 by four, 209 by four in programs of eight
     warps; but the gradients of a loss of many labels in float32 53.3 by four warps and 56.4 by eight, twelve costly
     steps of 4,194,304 52.2 and 53.2, a pendulum's six sines of 2,097,152 15.7 and 15.9, and by eight elements 17.5;
     three powers for each of 8,388,608 89 us by eight elements, 84 by four."""
     few = at_once
-    while few > _FEW_AT_ONCE and few * length > _LARGEST_CODE:
+    while few > _FEW_AT_ONCE and text.is_longer_than(_LARGEST_CODE // few):
         few //= 2
     in_step = few <= _FEW_AT_ONCE or (few < at_once and at_once > _MOST_OF_WIDE)
     return few, max(warps, _MANY_WARPS) if in_step else warps
@@ -314,8 +333,8 @@ def _pointwise_block(numel: int, accesses: list[Access], at_once: int, warps: in
     """Elements of a program and its warps: each thread moves 32 bytes of the narrowest tensor if that leaves enough
     registers, but no more than `at_once` elements, and no more programs wait than keep all multiprocessors busy. Where
     one element a thread does not fill the device, that is all there is to wait for, and the least text to fetch."""
-    if numel <= ALONE * device.multiprocessors:
-        block = min(ALONE, next_power_of_two(max(numel, 1)))
+    if numel <= _ALONE * device.multiprocessors:
+        block = min(_ALONE, next_power_of_two(max(numel, 1)))
         return block, max(1, block // 32)
     itemsize = min((a.itemsize for a in accesses), default=4)
     per_thread = max(BYTES_PER_THREAD // itemsize, 4)
@@ -325,7 +344,7 @@ def _pointwise_block(numel: int, accesses: list[Access], at_once: int, warps: in
     # thread, 6.4 by eight in programs of one warp.
     # 256 looked-up rows of 768 bfloat16 and their tanh take 6.8 us by eight, 6.6 by four, 6.3 by two; sums of seventeen
     # tensors of 150,528 10.2 by eight and 7.4 by two.
-    while per_thread > _FEW_AT_ONCE and numel < per_thread * warps * 32 * device.multiprocessors * SMALL:
+    while per_thread > _FEW_AT_ONCE and numel < per_thread * warps * 32 * device.multiprocessors * _SMALL:
         per_thread //= 2
     while warps > 1 and numel < per_thread * warps * 32 * device.multiprocessors:
         warps //= 2

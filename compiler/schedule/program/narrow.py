@@ -17,7 +17,6 @@ from dataclasses import replace
 
 import torch
 
-from compiler.codegen.operators import COMPARISONS
 from compiler.ir.ranges import Range, ranges_of
 from compiler.ir.size import Integer
 from compiler.schedule.program.program import Statement
@@ -26,6 +25,7 @@ _LIMITS = torch.iinfo(torch.int32)
 
 #: Ops of whole numbers whose result is narrow where all their operands are, and it fits.
 _ARITHMETIC = frozenset("add sub mul neg abs square minimum maximum where floordiv remainder truncdiv fmod".split())
+_COMPARISONS = frozenset("eq ne lt le gt ge".split())
 #: What makes a whole number of something else.
 _SOURCES = frozenset(("index_value", "constant", "to_dtype"))
 
@@ -109,7 +109,7 @@ def _worth_it(statements: Sequence[Statement], narrow: set[int]) -> set[int]:
 def _taken(s: Statement, narrow: set[int]) -> set[int]:
     """The narrow values that a statement takes as they are."""
     places = s.needs - set(s.operands)
-    if s.number in narrow or s.op in ("to_dtype", "load") or (s.op in COMPARISONS and narrow.issuperset(s.operands)):
+    if s.number in narrow or s.op in ("to_dtype", "load") or (s.op in _COMPARISONS and narrow.issuperset(s.operands)):
         return narrow & s.needs
     # The position beside a value.
     position = s.operands[1:] if s.op == "reduce" and str(s.value).startswith("arg") else ()

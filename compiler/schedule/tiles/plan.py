@@ -1,6 +1,6 @@
 """The tile of a kernel: which loops it spans, how large its blocks are, how many warps run it.
 
-The kinds of plan, of which `tile.py` chooses one for a group and a device:
+The kinds of plan, of which `codegen/triton/tile.py` chooses one for a group and a device:
 
     pointwise            x: blocks along all loops together; reductions over windows too, written out (`over_windows`)
     pointwise, 2-D       y, x: where one side walks memory along another loop than the other side (a transpose)
@@ -11,8 +11,8 @@ The kinds of plan, of which `tile.py` chooses one for a group and a device:
     look_back            a chunk of r in registers; each program of a scan waits for what those before it come to
 
 What is reduced across x as well makes a program of a persistent or looped plan take several blocks of x; the last
-program to finish joins what they gathered (see `across.py`). Of a split plan, the last program of each row leaves what
-the last of all joins.
+program to finish joins what they gathered (see `codegen/triton/across.py`). Of a split plan, the last program of each
+row leaves what the last of all joins.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Literal
 
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, ceiling_quotient, is_multiple, known, product
+from compiler.schedule.group import Space
 from compiler.schedule.program.program import Program
 
 Kind = Literal["pointwise", "persistent", "looped", "split", "team", "look_back", "product"]
@@ -58,6 +59,24 @@ class Axis:
     @property
     def block_name(self) -> str:
         return f"{self.name.upper()}BLOCK"
+
+
+@dataclass(frozen=True)
+class LoopTile:
+    """The tile of a kernel whose programs know nothing of each other: `axes`, slowest first, through all its loops."""
+
+    axes: tuple[Axis, ...]
+    num_warps: int
+
+    @property
+    def space(self) -> Space:
+        """The loops in the order in which programs and lanes go through them."""
+        x, r = ([axis for axis in self.axes if (axis.name == "r") == is_r] for is_r in (False, True))
+        return Space(*(tuple(dim for axis in axes for dim in axis.dims) for axes in (x, r)))
+
+    @property
+    def programs(self) -> Integer:
+        return product(axis.blocks for axis in self.axes if axis.name != "r")
 
 
 @dataclass(frozen=True)

@@ -25,48 +25,20 @@ from functools import cache
 
 import torch
 
-from compiler.codegen.building import program_of, statements_of
-from compiler.codegen.narrow import in_32_bits
-from compiler.codegen.triton.logarithms import with_fast_logarithms
-from compiler.codegen.triton.narrow_indices import with_narrow_indices
-from compiler.codegen.triton.random import REACHES, WORDS
 from compiler.schedule.group import Group
-from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.program.logarithms import with_fast_logarithms
+from compiler.schedule.program.narrow import in_32_bits
+from compiler.schedule.program.narrow_indices import with_narrow_indices
+from compiler.schedule.program.program import Statement
+from compiler.schedule.program.statements import inlined, without_known_conditions
 
 #: The largest error of an approximation, relative to its value.
 LARGEST_ERROR = 1e-5
 
-HELPERS: dict[str, str] = {
-    "one_plus_erf": '''@triton.jit
-def one_plus_erf(x):
-    """1 + erf(x), for results in half types. For x < 0 it is erfc(-x) = 2^p(-x), with a p that is fitted so that the
-    relative error is at most 6e-6 down to -4.4; the rest is smaller than 1e-9."""
-    t = tl.abs(x)
-    p = t * -2.0317941e-05 + 4.8609523e-04
-    p = p * t - 5.2236542e-03
-    p = p * t + 3.3910349e-02
-    p = p * t - 1.5242983e-01
-    p = p * t - 9.1708159e-01
-    p = p * t - 1.6280632
-    tail = libdevice.exp2(p * t)
-    return tl.where(x < 0, tail, 2.0 - tail)
-''',
-    "one_plus_tanh": '''@triton.jit
-def one_plus_tanh(x):
-    """1 + tanh(x) = 2 / (1 + exp(-2 x)), for results in half types."""
-    return libdevice.fast_dividef(2.0, 1.0 + libdevice.exp2(x * -2.8853901))
-''',
-    "quick_exp": '''@triton.jit
-def quick_exp(x):
-    """exp(x), for results in half types."""
-    return libdevice.exp2(x * 1.442695)
-''',
-    "quick_sigmoid": '''@triton.jit
-def quick_sigmoid(x):
-    """1 / (1 + exp(-x)), for results in half types."""
-    return libdevice.fast_dividef(1.0, 1.0 + libdevice.exp2(x * -1.442695))
-''',
-}
+#: The words of which numbers are made.
+WORDS = {"rand": "rand_word", "rand_compared": "rand_compared_word"}
+#: What compares each kind of word.
+REACHES = {"rand": "reaches", "rand_compared": "reaches_shared"}
 
 #: What becomes of a function, and of one plus it.
 _FAST = {"exp": "quick_exp", "sigmoid": "quick_sigmoid"}
@@ -77,29 +49,17 @@ _KEEPS_DIGITS = frozenset("mul truediv neg abs relu square sqrt rsqrt reciprocal
 _HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
 
 
-def fast_program(
-    group: Group,
-    storage: dict[str, torch.dtype],
-    is_persistent: bool = False,
-    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
-) -> Program:
-    """The program of `group` with fast-math approximations; see `build_program`."""
-    return program_of(group, fast_statements(group, storage, rewrite), storage, is_persistent)
-
-
 def fast_statements(
     group: Group,
-    storage: dict[str, torch.dtype],
+    storage: Mapping[str, torch.dtype],
     rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
 ) -> list[Statement]:
-    """The statements of that program."""
-
-    def approximate(statements: list[Statement]) -> list[Statement]:
-        rewritten = statements if rewrite is None else rewrite(statements)
-        narrow = in_32_bits(rewritten, group.space.reduction_numel)
-        return with_fast_math(with_narrow_indices(narrow), storage)
-
-    return statements_of(group, storage, approximate)
+    """The statements of `group`, or what `rewrite` puts in their place, with fast-math approximations and without
+    names."""
+    statements = without_known_conditions(inlined(group, storage))
+    rewritten = statements if rewrite is None else rewrite(statements)
+    narrow = in_32_bits(rewritten, group.space.reduction_numel)
+    return with_fast_math(with_narrow_indices(narrow), storage)
 
 
 def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
@@ -111,6 +71,8 @@ def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtyp
 
 
 def _for_half_results(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
+    if not any(s.op in _FAST or s.op in _FAST_PLUS_ONE for s in statements):
+        return statements
     by_number, readers = {s.number: s for s in statements}, _readers(statements)
     needs_few_digits = _needing_few_digits(statements, storage)
     chosen = [_fast(s, by_number, readers) if needs_few_digits[s.number] else s for s in statements]
@@ -224,6 +186,8 @@ _TURNED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}
 
 def _compared_as_bits(statements: list[Statement]) -> list[Statement]:
     """Uniform numbers that are only compared with constants stay the words that they are made of."""
+    if not any(s.op in WORDS for s in statements):
+        return statements
     by_number = {s.number: s for s in statements}
     readers = _readers(statements)
     new = _Numbers(statements)

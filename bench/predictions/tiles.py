@@ -1,0 +1,57 @@
+"""Kernels that are made with other programs or threads than they were priced with, by kind of plan, for an H200:
+`python -m bench.predictions.tiles`. It schedules the fusion table and the wide suite from fake inputs, without a GPU.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import torch
+
+from bench.fusion.count import scheduled, schedules_of
+from bench.fusion.table import PROGRAMS
+from bench.patterns import Input
+from bench.wide import WIDE
+from compiler.codegen.triton.tile import plan_part, plan_tile
+from compiler.compile import GraphCompilation
+from compiler.ir.size import hint
+from compiler.schedule.cost.kernel import work_and_shape
+from compiler.schedule.group import Batch, parts_of
+from compiler.schedule.products.loops import Product
+
+
+def kinds_of(compilation: GraphCompilation) -> Iterator[tuple[str, bool]]:
+    """The kind of plan of each kernel of loops, and whether it is made as it was priced."""
+    assert compilation.schedule is not None
+    graph, device = compilation.schedule.graph, compilation.model
+    for group in compilation.groups:
+        for part in parts_of(group) if not isinstance(group, Product) else ():
+            plan = (plan_part if isinstance(group, Batch) else plan_tile)(part, graph.dtypes, device)
+            _, shape = work_and_shape(part, graph.buffers, device)
+            kind = f"{plan.kind}, across" if part.across else plan.kind
+            yield kind, (shape.programs, shape.threads) == (hint(plan.grid), 32 * plan.num_warps)
+
+
+def main() -> None:
+    found = Counter[tuple[str, bool]]()
+    for program in PROGRAMS.values():
+        for compilation in schedules_of(program):
+            found.update(kinds_of(compilation))
+    for case in WIDE.values():
+        for compilation in scheduled(
+            case.function, lambda c=case: [_empty(one) for one in c.full], lambda f, x, c=case: c.call(f)(*x)
+        ):
+            found.update(kinds_of(compilation))
+    for kind in sorted({kind for kind, _ in found}):
+        print(f"{kind:20} {found[kind, False]:5} of {found[kind, False] + found[kind, True]:5} differ")
+    print(f"{'all':20} {sum(n for (_, same), n in found.items() if not same):5} of {found.total():5} differ")
+
+
+def _empty(one: Input) -> torch.Tensor:
+    is_index = one.kind == "index" and one.dtype.is_floating_point
+    return torch.empty(one.shape, dtype=torch.bool if one.kind == "mask" else torch.int64 if is_index else one.dtype)
+
+
+if __name__ == "__main__":
+    main()
