@@ -138,7 +138,7 @@ def _add_descriptors(process: int, found: Nameless) -> None:
     try:
         names = os.listdir(folder)
     except OSError as refusal:
-        found.closed += isinstance(refusal, PermissionError)
+        found.closed += isinstance(refusal, PermissionError) and not _has_ended(process)
         return
     found.seen += 1
     for name in names:
@@ -148,6 +148,16 @@ def _add_descriptors(process: int, found: Nameless) -> None:
             continue
         if status.st_nlink == 0 and stat.S_ISREG(status.st_mode):
             found.sizes[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
+
+
+def _has_ended(process: int) -> bool:
+    """Whether a process holds nothing any more, and only waits for its parent to ask how it ended."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_bytes()
+    except OSError:
+        return True
+    # The name before the state is in parentheses, and may have some of its own.
+    return text.rpartition(b") ")[2][:1] in (b"Z", b"X")
 
 
 def _add_mappings(process: int, sizes: dict[Identity, int], mapped: dict[Identity, int]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensorMode
 from torch.nn import functional as F
 
 from compiler.compile import GraphCompilation
@@ -207,7 +208,9 @@ def test_filters_and_sums_of_all_convolutions_are_computed_in_one_launch() -> No
             x = normalised(F.conv2d(x, weight, padding=1), v).relu()
         return F.conv2d(x, b)
 
-    compilation = compile_program(net, *inputs_of())
+    shapes = ((32, 256, 14, 14), (256, 256, 3, 3), (256, 256, 3, 3), (256,))
+    with FakeTensorMode():
+        compilation = compile_program(net, *[torch.empty(shape, dtype=torch.float16) for shape in shapes])
     assert fused_calls(compilation) == 3
     assert compilation.schedule is not None
     kernels = [place for place, unit in enumerate(compilation.schedule.units) if not hasattr(unit, "target")]

@@ -97,11 +97,11 @@ def test_equal_layers_draw_from_their_seeds_in_one_code() -> None:
 
 
 def test_rows_that_share_a_bias_are_dropped_out_as_in_cpp() -> None:
-    """Kernels for GPUs take two rows at once, and a draw serves eight elements of a row."""
+    """Kernels for GPUs draw one word for eight elements."""
     x, bias = torch.randn(900, 1024).bfloat16(), torch.randn(1024).bfloat16()
     compilation = compile_program(lambda x, b: F.dropout(F.gelu(x + b), 0.1, True), x, bias)
     (kernel,) = compilation.triton.values()
-    assert kernel.config["YBLOCK"] == 2 and " shared_word_by_eights(seeds" in kernel.source
+    assert " shared_word_by_eights(seeds" in kernel.source
     torch.manual_seed(7)
     expected = compilation.build().call([x, bias])[0]
     torch.manual_seed(7)
