@@ -19,9 +19,7 @@ from compiler.schedule.unroll import is_short, written_out
 from compiler.schedule.windows import over_windows
 
 
-def run_by_lanes(
-    group: Group, storage: Mapping[str, torch.dtype], device: Device
-) -> tuple[Group, LoopTile] | None:  # fmt: skip
+def run_by_lanes(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> tuple[Group, LoopTile] | None:
     """The group over simple loops, without the reductions that each lane does by itself, and its tile; `storage` gives
     the dtype of every buffer that it touches. None for a reduction that several lanes do together."""
     windows = over_windows(group)
