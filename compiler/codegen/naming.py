@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from compiler.ir.ops import NAMED
 from compiler.schedule.group import Group
-from compiler.schedule.program.program import EFFECTS, Statement
+from compiler.schedule.program.program import EFFECTS, Program, Section, Statement
 
 #: Names that a variable in a kernel must not take: those of the generated code itself.
 RESERVED = frozenset(
@@ -27,7 +29,19 @@ RESERVED = frozenset(
 )
 
 
-def named(statements: list[Statement], group: Group) -> list[Statement]:
+def named_program(program: Program, group: Group) -> Program:
+    """The program of `group` with names for its values."""
+    statements = named(program.statements, group)
+    by_number = {s.number: s for s in statements}
+
+    def with_names(old: Sequence[Statement]) -> tuple[Statement, ...]:
+        return tuple(by_number[s.number] for s in old)
+
+    sections = tuple(Section(section.level, with_names(section.statements)) for section in program.sections)
+    return replace(program, statements=tuple(statements), sections=sections, tail=with_names(program.tail))
+
+
+def named(statements: Sequence[Statement], group: Group) -> list[Statement]:
     """Give values names that a reader of the model knows: a load is called after its buffer, the value that a node
     stores after that node, anything else after its op."""
     buffer_of_value: dict[int, str] = {}

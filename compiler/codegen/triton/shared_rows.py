@@ -30,9 +30,8 @@ from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.order import loads_before_waiting
 from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer
-from compiler.ir.size import known, text_of
+from compiler.ir.size import known, next_power_of_two, text_of
 from compiler.schedule.program.program import Section, Statement
-from compiler.schedule.tiles.plan import next_power_of_two
 
 #: Counters of two teams are so many apart: each in a sector of memory of its own.
 COUNTERS_APART = 8
