@@ -14,13 +14,13 @@ from compiler.codegen.triton.levels import describe_levels
 from compiler.codegen.wrapper import call_text
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode, LoopGraph, Removed
-from compiler.layout.describe import describe_folding, describe_layout
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
 from compiler.lowering.user_kernels import user_kernel
-from compiler.padding.choice import describe_padding
+from compiler.passes.layout.describe import describe_folding, describe_layout
+from compiler.passes.padding.choice import describe_padding
+from compiler.passes.rewrite.joint import rewrites_of
 from compiler.replay.describe import describe_replay
-from compiler.rewrite.joint import rewrites_of
 from compiler.runtime.traffic import EagerCall, eager_traffic
 from compiler.schedule.cost.flops import flops_of_call, flops_of_group
 from compiler.schedule.cost.kernel import group_cost, sequence_us

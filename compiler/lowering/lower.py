@@ -36,7 +36,6 @@ from compiler.lowering import (  # noqa: F401
     embeddings,
     foreach,
     grid_sampling,
-    histograms,
     index_put,
     indexing,
     late_sizes,

@@ -116,7 +116,7 @@ TABLE = (
         ),
     ),
     Taken(
-        ("compiler/rewrite/rewriting.py", "compiler/folding/writing.py"),
+        ("compiler/passes/rewrite/rewriting.py", "compiler/passes/folding/writing.py"),
         "make a copy of a graph as Dynamo makes its own, without a text of Python where nobody reads it",
         ("torch.fx._lazy_graph_module._make_graph_module",),
     ),
@@ -268,7 +268,7 @@ TABLE = (
         "read formulas of sizes",
         _names("torch.utils._sympy.functions", "CleanDiv FloorDiv Max Min Mod PythonMod ToFloat TruncToInt"),
     ),
-    Taken(("compiler/rewrite/calls.py",), "tell builtin functions of torch apart", ("torch._C._nn",)),
+    Taken(("compiler/passes/rewrite/calls.py",), "tell builtin functions of torch apart", ("torch._C._nn",)),
     # Launching and timing.
     Taken(
         ("compiler/runtime/host/quick_torch.py",),

@@ -24,11 +24,7 @@ ROOMS = (
     "lowering",
     "schedule",
     "codegen",
-    "folding",
-    "layout",
-    "rewrite",
-    "padding",
-    "complex_numbers",
+    "passes",
     # from the snippet to graphs, through what is above
     "capture",
     # kernels that run, are checked and timed
