@@ -69,7 +69,7 @@ METHOD = (
     "the profiler says all the same. Two runs of a contestant are within their spread if their medians differ by no "
     "more than the larger of the two stated spreads (`spread_ms`), and their ratios to eager's if they differ by no "
     "more than the larger of the two stated factors. `contradicted` counts the pairs of which one says that a "
-    "contestant is faster than eager and the other that it is slower, or that it cannot tell."
+    "contestant is faster than eager, or slower, and the other's ratio is not on that side of 1."
 )
 
 
@@ -297,9 +297,7 @@ def ratio_pairs(program: str, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
             found = [ratio_of(eager.samples_ms, other.samples_ms) for eager, other in both]
             apart = abs(math.log(found[0].value / found[1].value))
             stated = max(math.log(other.ratio_factor or 1.0) for _, other in both)
-            sides = [
-                math.copysign(one.differs_from_eager or 0, math.log(each.value)) for (_, one), each in zip(both, found)
-            ]
+            is_doubted = (found[0].value - 1) * (found[1].value - 1) <= 0
             yield {
                 "program": program,
                 "timed": name,
@@ -311,7 +309,7 @@ def ratio_pairs(program: str, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
                 "percent": round(100 * math.expm1(apart), 2),
                 "spread_percent": round(100 * math.expm1(min(stated, 20.0)), 2),
                 "is_within_spread": apart <= stated,
-                "is_contradicted": sides[0] != sides[1],
+                "is_contradicted": is_doubted and any(other.differs_from_eager for _, other in both),
             }
 
 
@@ -367,7 +365,7 @@ def summary(results: Mapping[str, Any]) -> str:
         f"within {GOAL_PERCENT} %; median {beside['median_percent']} %, largest {beside['largest_percent']} %.",
         f"Those shorter than {SHORT_US:.0f} us are {beside['longer_us']} us longer.",
         f"Between runs, fitted to every other pair: times {results['needed']}, ratios {results['needed_of_ratios']}; "
-        f"{results['ratios']['contradicted']} verdicts that the other run does not share.",
+        f"{results['ratios']['contradicted']} verdicts that the other run contradicts.",
     ]
     for what in ("calls", "kernels", "ratios"):
         found = results[what]

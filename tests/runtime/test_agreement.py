@@ -40,6 +40,6 @@ def run_of(compiled: float, factor: float) -> Run:
 @pytest.mark.parametrize(
     ("factor", "is_within", "is_contradicted"), [(1.02, False, True), (1.08, False, False), (1.2, True, False)]
 )
-def test_a_verdict_that_another_run_does_not_share_is_counted(factor, is_within, is_contradicted):
+def test_a_verdict_that_another_run_contradicts_is_counted(factor, is_within, is_contradicted):
     (pair,) = ratio_pairs("program", [run_of(0.95, factor), run_of(1.05, factor)])
     assert (pair["is_within_spread"], pair["is_contradicted"]) == (is_within, is_contradicted)
