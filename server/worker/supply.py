@@ -13,18 +13,18 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import structlog
 
 from server.sandbox import ControlGroups, JobLimits
 from server.wire.messages import DeviceFacts
-from server.worker import records
+from server.worker import records, zygote_start
 from server.worker.changes import Changes
 from server.worker.channel import ZygoteConfig
 from server.worker.forker import Process, Zygote, ZygoteLost
 from server.worker.lease import TimingLease
 from server.worker.records import Request, Warm
+from server.worker.zygote_start import Started
 
 log = structlog.get_logger(__name__)
 
@@ -45,30 +45,31 @@ class _Warming:
 
 
 class Supply:
-    """`changed` is called whenever `ready`, `problem`, `restarts` or `devices` may be others."""
+    """`changed` is called whenever `ready`, `problem`, `restarts` or `devices` may be others. `first` is a zygote that
+    was started beforehand."""
 
     def __init__(
         self,
         config: ZygoteConfig,
-        folder: Path,
         limits: JobLimits,
         spares: int,
         warms_beside_jobs: bool,
         lease: TimingLease,
         changed: Callable[[], None],
         groups: ControlGroups | None,
+        first: Started | None = None,
     ) -> None:
         self.problem: str | None = "it is starting"
         self.restarts = 0
         self.devices: tuple[DeviceFacts, ...] = ()
         self._config = config
-        self._folder = folder
         self._limits = limits
         self._wanted = spares
         self._warms_beside_jobs = warms_beside_jobs
         self._lease = lease
         self._changed = changed
         self._groups = groups
+        self._first = first
         self._zygote: Zygote | None = None
         self._warm: list[Process] = []
         self._warming: list[_Warming] = []
@@ -83,7 +84,8 @@ class Supply:
     async def keep_zygote(self) -> None:
         """Starts a zygote, and returns when one that was ready is gone. Raises `ZygoteLost` for one that never was."""
         try:
-            zygote = await Zygote.start(self._config, self._folder, self._moved.notify, self._groups)
+            started, self._first = self._first or zygote_start.start(), None
+            zygote = Zygote(started, self._config, self._moved.notify, self._groups)
         except OSError as failure:
             self._become(None, f"what runs snippets cannot be started: {failure.strerror}")
             raise
