@@ -1,7 +1,7 @@
 """The supply of processes: it keeps a zygote alive and spares warm, and hands out what a job runs in.
 
-A spare is made when it disturbs nobody: on a CPU one at a time while no job runs, since it would take a core from what
-is timed; and always under the timing lease there. On a GPU several warm up beside each other. A spare that is not warm
+A spare is made when it disturbs nobody: on a CPU one at a time while no job runs and none has ended just now, since it
+would take a core from what is timed, and the next job of several may be on its way; and always under the timing lease there. On a GPU several warm up beside each other. A spare that is not warm
 yet when a job comes is given that job: it stops warming up after the step that it is at. Where there is none, a process
 is forked that does its first steps within the job.
 """
@@ -32,6 +32,8 @@ IMPORT_SECONDS = 180.0
 """How long a zygote may import; a cold disk takes most of it."""
 WARM_SECONDS = 120.0
 """How long a spare may warm up."""
+QUIET_SECONDS = 0.5
+"""How long no job must have run on a CPU before a spare is made: several times what web needs to send the next one."""
 
 
 @dataclass(eq=False)
@@ -75,6 +77,7 @@ class Supply:
         self._warming: list[_Warming] = []
         self._being_made = 0
         self._in_use = 0
+        self._quiet_from = 0.0
         self._moved = Changes()
 
     @property
@@ -155,6 +158,9 @@ class Supply:
     def give_back(self) -> None:
         """A job is over."""
         self._in_use -= 1
+        loop = asyncio.get_running_loop()
+        self._quiet_from = loop.time() + QUIET_SECONDS
+        loop.call_at(self._quiet_from, self._moved.notify)
         self._moved.notify()
 
     def _become(self, zygote: Zygote | None, problem: str | None) -> None:
@@ -175,7 +181,8 @@ class Supply:
 
     def _wants_spare(self) -> bool:
         self._usable()
-        is_free = self._warms_beside_jobs or not self._in_use
+        is_quiet = not self._in_use and asyncio.get_running_loop().time() >= self._quiet_from
+        is_free = self._warms_beside_jobs or is_quiet
         is_settled = self._zygote is not None and self._zygote.settled.is_set()
         return is_settled and is_free and len(self._warm) + self._being_made < self._wanted
 
