@@ -92,7 +92,8 @@ class Job:
 
 
 class Sandbox:
-    """The sandbox of one zygote. `enter` comes first, in a process of one thread: what it has imported stays in its keeper's memory."""
+    """The sandbox of one zygote. `enter` comes first, in a process of one thread; what that has imported, its keeper
+    has too."""
 
     def __init__(self, config: SandboxConfig) -> None:
         """Raises `NoSandbox` where the tier plainly cannot work here."""

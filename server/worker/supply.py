@@ -1,9 +1,10 @@
 """The supply of processes: it keeps a zygote alive and spares warm, and hands out what a job runs in.
 
 A spare is made when it disturbs nobody: on a CPU one at a time while no job runs and none has ended just now, since it
-would take a core from what is timed, and the next job of several may be on its way; and always under the timing lease there. On a GPU several warm up beside each other. A spare that is not warm
-yet when a job comes is given that job: it stops warming up after the step that it is at. Where there is none, a process
-is forked that does its first steps within the job.
+would take a core from what is timed, and the next job of several may be on its way; and always under the timing lease
+there. On a GPU several warm up beside each other. A spare that is not warm yet when a job comes is given that job: it
+stops warming up after the step that it is at. Where there is none, a process is forked that does its first steps within
+the job.
 """
 
 from __future__ import annotations
