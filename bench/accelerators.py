@@ -5,13 +5,15 @@ a first call count, and its least wall seconds, as some accelerators have others
 call begins with empty caches. On a CPU kernels are compiled beforehand, as none of these changes what the C++ compiler
 does; a share is of what is left. Small programs are then called many times, and the host's least microseconds count.
 
-Programs are measured one after the other, as what they share is made by the first. Shares below a hundredth are noise
-on a machine that does anything else.
+Programs are measured one after the other, as what they share is made by the first. On a machine that does anything else
+seconds are noise: there, `--calls` counts the functions that a first call calls, of Python's and of C's, instead. Their
+number is the same each time, and they take about as long as each other on average.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
 import math
 import resource
 import time
@@ -26,7 +28,7 @@ from torch import Tensor, nn
 
 from bench.contest import fresh_caches, synchronise
 from bench.gradients import ForwardAndBackward
-from bench.patterns import CASES
+from bench.patterns import CASES, Size
 from compiler.accelerators import ACCELERATORS, without
 from compiler.backend import fusionscope
 
@@ -48,7 +50,7 @@ class Program:
 
 def programs(device: torch.device) -> list[Program]:
     """Seven patterns; programs of equal parts, of open sizes and of gradients; and some of a few microseconds."""
-    size = "full" if device.type == "cuda" else "small"
+    size: Size = "full" if device.type == "cuda" else "small"
     cases = {case.name: case for case in CASES}
     patterns = [
         Program(name, cases[name].call(cases[name].function), cases[name].inputs(size, device, 0)) for name in PATTERNS
@@ -98,23 +100,30 @@ class Samples:
         return min(getattr(self, kind), default=float("nan"))
 
 
-def measured(program: Program, device: torch.device, rounds: int, names: Sequence[str]) -> dict[str, Samples]:
+def measured(
+    program: Program, device: torch.device, rounds: int, names: Sequence[str], counts_calls: bool
+) -> dict[str, Samples]:
     """By the name of what is off; "" where nothing is."""
     found = {name: Samples() for name in ("", *names)}
     for _ in range(2):
-        _measure(program, device, Samples())
+        _measure(program, device, Samples(), counts_calls)
     for _ in range(rounds):
         for name, samples in found.items():
             with without(*filter(None, [name])):
-                _measure(program, device, samples)
+                _measure(program, device, samples, counts_calls)
     return found
 
 
-def _measure(program: Program, device: torch.device, samples: Samples) -> None:
+def _measure(program: Program, device: torch.device, samples: Samples, counts_calls: bool) -> None:
     torch._dynamo.reset()
     gradients = nullcontext() if isinstance(program.function, ForwardAndBackward) else torch.no_grad()
     with gradients, fresh_caches() if device.type == "cuda" else nullcontext():
         compiled = torch.compile(program.function, backend=fusionscope, dynamic=program.is_dynamic or None)
+        if counts_calls:
+            with cProfile.Profile() as profile:
+                compiled(*program.inputs)
+            samples.cpu.append(sum(entry.callcount for entry in profile.getstats()))
+            return
         cpu, wall = _processor_seconds(), time.perf_counter()
         compiled(*program.inputs)
         synchronise(device)
@@ -157,6 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.accelerators")
     parser.add_argument("device", nargs="?", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--calls", action="store_true", help="count calls instead of seconds")
     parser.add_argument("--only", default="", help="names of programs, separated by commas")
     parser.add_argument("--accelerators", default=",".join(ACCELERATORS))
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no program after these")
@@ -167,9 +177,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for program in programs(device):
         if (asked.only and program.name not in asked.only.split(",")) or time.monotonic() - started > asked.seconds:
             continue
-        results[program.name] = measured(program, device, asked.rounds, names)
+        results[program.name] = measured(program, device, asked.rounds, names, asked.calls)
         plain = results[program.name][""]
-        print(f"{program.name}: {plain.least('cpu'):.3f} s, {plain.least('call'):.1f} us", flush=True)
+        what = f"{plain.least('cpu'):.0f} calls" if asked.calls else f"{plain.least('cpu'):.3f} s"
+        print(f"{program.name}: {what}, a later call {plain.least('call'):.1f} us", flush=True)
     print(table(results, names))
 
 
