@@ -3,7 +3,6 @@
     tensors without values     each call is run with them, to learn the sizes of what it gives: once for equal inputs
     open sizes                 the formula of equal operands made once (`formulas_once.py`)
     results to be remembered   made again to be checked: once for each kind (`kinds_checked_once.py`)
-    texts of graphs            for a log: only where that is on
     names of functions         of each line, from the tokens of its file, for a log: only where that is on
     settings                   each found at once (`settings_at_hand.py`)
     maps over many devices     not imported to learn that a function is none, where none is asked for
@@ -65,20 +64,6 @@ def _names_as_asked() -> ExitStack:
     logs = output_graph.trace_call_log, symbolic_convert.trace_call_log, symbolic_convert.trace_source_log
     if not any(log.isEnabledFor(logging.DEBUG) for log in logs):
         stack.enter_context(mock.patch.object(symbolic_convert, "get_funcname", lambda *_: None))
-    return stack
-
-
-def _graphs_as_asked() -> ExitStack:
-    from torch._functorch._aot_autograd import graph_compile
-    from torch._logging._internal import trace_log
-
-    stack = ExitStack()
-    logs = graph_compile.aot_joint_log, graph_compile.aot_graphs_log
-    if trace_log.handlers or any(log.isEnabledFor(logging.INFO) for log in logs):
-        return stack
-    for name, nothing in (("_log_joint_graph", None), ("_log_fw_bw_graphs", (None, None))):
-        if hasattr(graph_compile, name):  # since release 2.13
-            stack.enter_context(mock.patch.object(graph_compile, name, lambda *_, nothing=nothing: nothing))
     return stack
 
 
@@ -154,6 +139,5 @@ _WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "kinds_checked_once": kinds_checked_once,
     "values_known": _values_known,
     "names_as_asked": _names_as_asked,
-    "graphs_as_asked": _graphs_as_asked,
     "wrapped_as_asked": _wrapped_as_asked,
 }
