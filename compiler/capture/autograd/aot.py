@@ -44,13 +44,13 @@ from compiler.capture.torch_internals import (
 )
 from compiler.fx.fake_values import outside_fake_mode
 from compiler.fx.lines import lines_of_text
-from compiler.layout.passed import note_passed
-from compiler.rewrite.gradient_layout import lay_gradients_out
-from compiler.rewrite.one_hot import sum_one_hots
-from compiler.rewrite.picked_numbers import add_along_rows
+from compiler.passes.layout.passed import note_passed
+from compiler.passes.rewrite.gradient_layout import lay_gradients_out
+from compiler.passes.rewrite.one_hot import sum_one_hots
+from compiler.passes.rewrite.picked_numbers import add_along_rows
 
 if TYPE_CHECKING:
-    from compiler.rewrite.rewriting import Rewriting
+    from compiler.passes.rewrite.rewriting import Rewriting
 
 #: Makes something that runs a graph. AOTAutograd calls it with one list if it has `_boxed_call`.
 GraphCompiler = Callable[[torch.fx.GraphModule, Phase], Implementation]
@@ -88,7 +88,7 @@ def compile_through_aot(
     """
     # Imported here: lowering and rewriting read captured graphs, so capture must not need them to be imported.
     from compiler.lowering.decompositions import decompositions
-    from compiler.rewrite.rewriting import rewrite
+    from compiler.passes.rewrite.rewriting import rewrite
 
     names = input_names(graph)
     straight: list[Implementation] = []
