@@ -2,7 +2,7 @@
 
 printer, frame, statements, ops         the text: lines, expressions; functions: special ones
 helpers, module, writer                 what stands above it, and how lines are kept
-reducing, states, extremes, kept        reductions of one value, of several values, with positions
+reducing, states, kept                  reductions of one value, of several values, with positions
 scans, scanning, look_back              running ones: their kinds, of a block or a loop, of chunks that programs have
 across, slices, shared_rows, clusters,  programs that join results, share rows, or share a launch (batch);
 batch, product                          the kernel of a matrix product

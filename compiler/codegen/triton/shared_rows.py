@@ -23,11 +23,11 @@ from functools import cached_property
 import torch
 
 from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
-from compiler.codegen.triton.extremes import position_dtype
 from compiler.codegen.triton.frame import KernelFrame
 from compiler.codegen.triton.kept import Kept, kept_exponentials
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.order import loads_before_waiting
+from compiler.codegen.triton.reducing import position_dtype
 from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer
 from compiler.ir.size import known, next_power_of_two, text_of
