@@ -5,4 +5,6 @@ complex_numbers  complex numbers as pairs of real ones
 padding          products whose sizes eight does not divide, made a little larger
 folding          what follows a convolution, in its filter and its call
 layout           which convolutions work channels-last, or are no call of the library at all
+
+`price` is what all of them predict of a call of the library.
 """

@@ -39,16 +39,6 @@ from compiler.passes.layout.depthwise import with_depthwise_loops
 from compiler.passes.layout.passed import BACKWARD, FORWARD, Passed
 from compiler.passes.layout.patches import KNOB as PATCHES
 from compiler.passes.layout.patches import with_products
-from compiler.passes.layout.price import (
-    Convolution,
-    Price,
-    precision_of,
-    price_of,
-    price_of_gradients,
-    price_of_rounding,
-    takes_windows,
-    windows_us,
-)
 from compiler.passes.layout.rounding import Rounding, rounding_of
 from compiler.passes.layout.training import (
     convolution_of,
@@ -56,6 +46,18 @@ from compiler.passes.layout.training import (
     moved_by_forward,
     price_of_backward,
     strides_of_saved,
+)
+from compiler.passes.price import (
+    Convolution,
+    Price,
+    copy_us,
+    precision_of,
+    price_of,
+    price_of_gradients,
+    price_of_rounding,
+    start_us,
+    takes_windows,
+    windows_us,
 )
 from compiler.schedule.cost.kernel import group_cost
 from compiler.schedule.rules.batch import MOST_EARLY
@@ -255,7 +257,7 @@ def _spared(node: Node, device: Device) -> float:
         return 0.0
     if len(node.users) != 1 or any(user.op == "output" or user.target in CALLS for user in node.users):
         return 0.0
-    return device.launch_us + device.latency_us + 1e6 * 2 * result.numel() * result.dtype.itemsize / device.bandwidth
+    return copy_us(2 * result.numel() * result.dtype.itemsize, device)
 
 
 def _takes_windows(node: Node, device: Device, options: Options) -> bool:
@@ -350,8 +352,7 @@ class _Conversions:
         cost = group_cost(single(self._nodes[conversion.name]), self.loops.buffers, self.device)
         is_small = self.loops.buffers[conversion.name].bytes <= MOST_EARLY
         shares = self.batches and conversion.what == "filter" and is_small
-        spared = self.device.launch_us + self.device.latency_us if shares else 0.0
-        return cost.microseconds - self.device.alone_us - spared
+        return cost.microseconds - self.device.alone_us - (start_us(self.device) if shares else 0.0)
 
 
 def _record(reason: str, nodes: Sequence[Node], numbers: dict[str, Any]) -> LayoutChoice:

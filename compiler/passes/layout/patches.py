@@ -26,7 +26,7 @@ from compiler.lowering.one_pixel import VECTOR
 from compiler.options import Options
 from compiler.passes.folding.writing import call_like, call_of, copied
 from compiler.passes.layout.choice import PRODUCT, LayoutChoice
-from compiler.passes.layout.price import Convolution, price_of
+from compiler.passes.price import Convolution, copy_us, price_of
 
 aten = torch.ops.aten
 
@@ -111,7 +111,7 @@ def _copy_us(image: Node, device: Device) -> float:
     if image.op == "call_function" and image.target not in CALLS and len(image.users) == 1:
         return 0.0
     value = image.meta["val"]
-    return device.launch_us + device.latency_us + 1e6 * 2 * value.numel() * value.dtype.itemsize / device.bandwidth
+    return copy_us(2 * value.numel() * value.dtype.itemsize, device)
 
 
 class _Writer:

@@ -19,8 +19,8 @@ from compiler.options import Options
 from compiler.passes.folding.writing import copied
 from compiler.passes.layout.passed import BACKWARD, FORWARD
 from compiler.passes.padding.choice import APART, CHOICE, PADDED, PaddingChoice
-from compiler.passes.padding.price import LINE, WORTH, alignment, apart_us, copy_us, counting, padded, product_us
 from compiler.passes.padding.write import PLACES, PRODUCTS, Product, Writer, copied_for, copy_of, may_be_apart
+from compiler.passes.price import LINE, WORTH, alignment, apart_us, copy_us, counting, padded, product_us
 
 #: The name of this pass in the knob `disable`.
 KNOB = "padding"
