@@ -46,7 +46,6 @@ from compiler.lowering import (  # noqa: F401
     padding,
     pointwise,
     pooling,
-    pooling_adaptive,
     powers,
     quantised,
     random,
