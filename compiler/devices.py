@@ -252,6 +252,7 @@ T4 = Device(
     flops=8.1e12,  # V
     launch_us=3.0,  # assumed
     latency_us=1.5,  # assumed
+    half_product_flops=65e12,  # V: dense
     registers_per_multiprocessor=65536,
     registers_per_thread=255,
     shared_per_multiprocessor=64 * KIB,
