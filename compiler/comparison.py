@@ -174,7 +174,7 @@ def _measured(before: Report, after: Report, is_same_source: bool) -> list[Figur
         ("eager, unchanged" if is_same_source else "eager", "eager"),
     ]
     for label, name in contestants:
-        one, two = _contestant(before, name), _contestant(after, name)
+        one, two = (report.timing.of(name) if report.timing else None for report in (before, after))
         figure = _figure(
             label, "measured", unit="ms", device=device,
             before=one.median_ms if one else None, after=two.median_ms if two else None,
@@ -192,11 +192,6 @@ def _measured(before: Report, after: Report, is_same_source: bool) -> list[Figur
 
 def _either(one: str, two: str) -> str:
     return one if one == two else f"{one}, then {two}"
-
-
-def _contestant(report: Report, name: str) -> Contestant | None:
-    contestants = report.timing.contestants if report.timing else []
-    return next((contestant for contestant in contestants if contestant.name == name), None)
 
 
 def _differ(one: Contestant, two: Contestant) -> bool:

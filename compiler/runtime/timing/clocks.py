@@ -80,20 +80,9 @@ class GpuClocks:
         """In words, whatever slowed the GPU at any look."""
         return [word for word in SLOWED_BY.values() if word in self._slowed]
 
-    def state(self) -> dict[str, Any]:
-        """Driver, clocks in MHz, temperature in °C and power in watts right now; null of what it does not tell."""
-        library = self._library
-        self.look()
-        power = self._asked(library.nvmlDeviceGetPowerUsage)
-        return {
-            "driver": library.nvmlSystemGetDriverVersion(),
-            "sm_mhz": self._clocks[-1] if self._clocks else None,
-            "sm_max_mhz": self._asked(library.nvmlDeviceGetMaxClockInfo, library.NVML_CLOCK_SM),
-            "memory_mhz": self._asked(library.nvmlDeviceGetClockInfo, library.NVML_CLOCK_MEM),
-            "temperature_c": self._asked(library.nvmlDeviceGetTemperature, library.NVML_TEMPERATURE_GPU),
-            "power_w": None if power is None else power / 1000,
-            "throttle": self.slowed_by,
-        }
+    @property
+    def driver(self) -> str:
+        return str(self._library.nvmlSystemGetDriverVersion())
 
     def _asked(self, question: Callable[..., Any], *details: Any) -> Any:
         """None where this GPU has no answer to it."""

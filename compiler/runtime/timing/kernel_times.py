@@ -78,10 +78,10 @@ def measure_kernels(
 def beside_calls(measured: Mapping[str, KernelTimes], timing: rep.TimingResult | None, device_type: str) -> str | None:
     """Why the kernels' times are no parts of the time that the compiled calls took when they were raced; None where
     they may be. `measured` has the graphs that those calls run, by name."""
-    raced = timing.contestants if timing is not None else []
-    compiled = next((Samples(tuple(one.samples_ms)) for one in raced if one.name == "compiled"), None)
-    if compiled is None:
+    raced = timing.of("compiled") if timing is not None else None
+    if raced is None:
         return None
+    compiled = Samples(tuple(raced.samples_ms))
     kernels = [samples for times in measured.values() for samples in times.kernels.values()]
     calls = [times.call for times in measured.values()]
     # The calls do more than to launch these kernels, so only kernels that take longer contradict them.
