@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 
 from compiler.matched_kernels import KernelChange, matched, total
 from compiler.report import Contestant, Graph, Kernel, Report, ReportModel, WhatIf
-from compiler.runtime.timing.noise import UNSEEN, stated_spread
+from compiler.runtime.timing.noise import BetweenRuns, stated_spread
 from compiler.wording import byte_count, counted
 
 
@@ -197,7 +197,8 @@ def _either(one: str, two: str) -> str:
 def _differ(one: Contestant, two: Contestant) -> bool:
     """Whether they are further apart than two runs of the same are. Reports of older versions state no spread."""
     stated = (
-        stated_spread(each.samples_ms, UNSEEN) if each.spread_ms is None else each.spread_ms for each in (one, two)
+        stated_spread(each.samples_ms, BetweenRuns()) if each.spread_ms is None else each.spread_ms
+        for each in (one, two)
     )
     return abs(one.median_ms - two.median_ms) > max(stated)
 

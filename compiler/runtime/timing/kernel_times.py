@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -40,25 +41,23 @@ def measure_kernels(
     Times that do not add up to the call's are taken again; if they still do not, `disturbed` says so. Kernels for which
     there was no time are not in it. None where nothing was measured."""
     executable, inputs = compilation.executable, graph.inputs
-    if inputs is None or executable is None or not executable.kernels or not budget.fits(graph.least_seconds):
+    if inputs is None or executable is None or not budget.fits(graph.least_seconds):
         return None
     assert compilation.schedule is not None
-    arguments = record_arguments(compilation, inputs)
-    launch = executable.kernels
-
-    def call_of(name: str) -> Callable[[], None]:
-        given = arguments[name]
-        return lambda: launch[name](*given)
-
+    arguments = record_arguments(compilation, inputs) if executable.kernels else {}
     copies = copy_values(inputs)
 
     def whole() -> object:
         with torch.no_grad():
             return executable.call(list(copies))
 
-    calls = {name: call_of(name) for name in arguments}
+    calls: dict[str, Callable[[], None]] = {
+        name: partial(executable.kernels[name], *given) for name, given in arguments.items()
+    }
     if compilation.runs_on.type == "cuda":
         calls |= users_launches(compilation, inputs)
+    if not calls:
+        return None
     half = timing.model_copy(update={"max_seconds": timing.max_seconds / 2})
     found = None
     for left in range(TRIES_AGAIN, -1, -1):
