@@ -80,11 +80,12 @@ class Device:
     #: starts, and from its last. Measured on two H100s, ten kernels of 10 to 50 us beside torch's profiler.
     gap_us: float = 1.1
     #: By how much medians of two runs differ, 95 times in 100, beyond what samples of one run show: microseconds of any
-    #: time, and a share of it. Chosen after 462 pairs of runs on an H100, of which they cover 98 %; assumed of others.
-    between_runs_us: float = 0.3
-    between_runs_share: float = 0.015
+    #: time, and a share of it. They cover 447 of 462 pairs of runs in fresh processes on an H200, after which they were
+    #: chosen; assumed of others.
+    between_runs_us: float = 0.4
+    between_runs_share: float = 0.02
     #: The same share of the ratio of two calls that were interleaved, beside what the microseconds make of either: they
-    #: cover 263 of 264 pairs of ratios on two H100s.
+    #: cover 130 of 132 pairs of ratios there.
     between_runs_ratio: float = 0.015
     #: Bytes per second of one multiprocessor by itself.
     multiprocessor_bandwidth: float = 100e9
@@ -144,6 +145,7 @@ H200 = Device(
     flops=66.9e12,  # V: 132 SMs x 128 lanes x 2 x 1.98 GHz
     launch_us=1.5,  # measured: 1,000 one-thread kernels in one stream, 1.49 us each
     latency_us=0.9,  # measured: a kernel of 4 KiB alone takes 3.5 us, and two in a row 1.1 us less than twice that
+    gap_us=1.3,  # measured: eight kernels of 10 to 50 us beside torch's profiler
     half_product_flops=989e12,  # V: dense
     tf32_product_flops=494e12,  # V: dense
     shared_per_multiprocessor=228 * KIB,
@@ -155,6 +157,7 @@ H200 = Device(
 H100 = replace(
     H200,
     name="NVIDIA H100 SXM",
+    gap_us=1.1,
     bandwidth=3.35e12 * COPY_SHARE,  # V: 3.35 TB/s
     l2_bytes=50 * MIB,  # V
     memory_bytes=80 * 10**9,  # V
@@ -276,8 +279,10 @@ def cpu_device(cores: int | None = None) -> Device:
         alone_us=0.0,
         gap_us=0.0,
         between_runs_us=0.0,
-        between_runs_share=0.05,  # assumed, of a machine that nobody else uses
-        between_runs_ratio=0.05,
+        # Measured on 16 cores of a virtual machine without neighbours, in five fresh processes: they cover 332 of 340
+        # pairs of times, and 107 of 110 of ratios. What others take is added (`runtime/timing/measure.py`).
+        between_runs_share=0.3,
+        between_runs_ratio=0.25,
         sector_rate=0.2e9 * cores,  # assumed: an atomic operation on a line that another core holds
         dirty_bytes=0.0,
         warp_size=8,

@@ -42,7 +42,7 @@ def test_a_process_that_waits_for_a_core_says_that_its_times_are_unsteady() -> N
     busy = clocks.share_waited((100, 50), (400, 350))
     assert busy == 0.5
     cpu = torch.device("cpu")
-    assert between_runs(cpu, busy).share > 1 > 10 * between_runs(cpu).share - 1
+    assert between_runs(cpu, busy).share > 1 > between_runs(cpu).share
     assert clocks.share_waited((1, 1), (1, 1)) == 0.0
     assert clocks.core_time() >= (0, 0)
 
