@@ -116,7 +116,7 @@ TABLE = (
         ),
     ),
     Taken(
-        ("compiler/rewrite/rewriting.py", "compiler/folding/writing.py"),
+        ("compiler/passes/rewrite/rewriting.py", "compiler/passes/folding/writing.py"),
         "make a copy of a graph as Dynamo makes its own, without a text of Python where nobody reads it",
         ("torch.fx._lazy_graph_module._make_graph_module",),
     ),
@@ -236,8 +236,11 @@ TABLE = (
     ),
     Taken(
         ("compiler/lowering/user_kernels.py",),
-        "find the Triton kernels that a snippet launches",
-        ("torch._higher_order_ops.triton_kernel_wrap.kernel_side_table",),
+        "find the Triton kernels that a snippet launches, and launch them alone",
+        (
+            *_names("torch._higher_order_ops.triton_kernel_wrap", "kernel_side_table triton_kernel_wrapper_mutation"),
+            "torch._prims_common.clone_preserve_strides",
+        ),
     ),
     Taken(
         ("compiler/lowering/printed_formulas.py",),
@@ -265,7 +268,7 @@ TABLE = (
         "read formulas of sizes",
         _names("torch.utils._sympy.functions", "CleanDiv FloorDiv Max Min Mod PythonMod ToFloat TruncToInt"),
     ),
-    Taken(("compiler/rewrite/calls.py",), "tell builtin functions of torch apart", ("torch._C._nn",)),
+    Taken(("compiler/passes/rewrite/calls.py",), "tell builtin functions of torch apart", ("torch._C._nn",)),
     # Launching and timing.
     Taken(
         ("compiler/runtime/host/quick_torch.py",),

@@ -23,7 +23,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from compiler.fx.fake_values import fake_mode_of
-from compiler.rewrite.joint import note_rewrite
+from compiler.passes.rewrite.joint import note_rewrite
 
 aten = torch.ops.aten
 
