@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 
 from compiler.matched_kernels import KernelChange, matched, total
 from compiler.report import Contestant, Graph, Kernel, Report, ReportModel, WhatIf
-from compiler.runtime.timing.noise import Spread, are_apart
+from compiler.runtime.timing.noise import UNSEEN, stated_spread
 from compiler.wording import byte_count, counted
 
 
@@ -200,13 +200,11 @@ def _contestant(report: Report, name: str) -> Contestant | None:
 
 
 def _differ(one: Contestant, two: Contestant) -> bool:
-    """Whether two runs do: by what samples show, and by what runs differ by that do the same."""
-    stated = max(one.spread_ms or 0.0, two.spread_ms or 0.0)
-    return abs(one.median_ms - two.median_ms) > stated and are_apart(_spread(one), _spread(two))
-
-
-def _spread(contestant: Contestant) -> Spread:
-    return Spread(len(contestant.samples_ms), contestant.low_ms, contestant.median_ms, contestant.high_ms)
+    """Whether they are further apart than two runs of the same are. Reports of older versions state no spread."""
+    stated = (
+        stated_spread(each.samples_ms, UNSEEN) if each.spread_ms is None else each.spread_ms for each in (one, two)
+    )
+    return abs(one.median_ms - two.median_ms) > max(stated)
 
 
 def _kernels_us(report: Report) -> float | None:

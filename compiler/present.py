@@ -161,14 +161,15 @@ def predicted_us(compilation: GraphCompilation) -> float | None:
     assert compilation.schedule is not None
     device, layouts = compilation.decides_for, compilation.schedule.graph.buffers
     costs = [group_cost(group, layouts, device) for group in compilation.groups]
-    return round(sequence_us(costs, device) - device.alone_us, 3) if costs else None
+    return round(sequence_us(costs, device) - device.alone_us - device.gap_us, 3) if costs else None
 
 
 def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
     assert compilation.schedule is not None
     layouts = compilation.schedule.graph.buffers
     rendered = compilation.primary[group.name]
-    cost = group_cost(group, layouts, compilation.decides_for)
+    device = compilation.decides_for
+    cost = group_cost(group, layouts, device)
     storage = {name: layout.dtype for name, layout in layouts.items()}
     model = compilation.model
     first = compilation.first_of_code[group.name]
@@ -194,7 +195,7 @@ def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
             rep.TileDescriptor(buffer=one.parameter, shape=one.shape, strides=one.strides, tile=one.tile)
             for one in rendered.descriptors
         ],
-        predicted_us=round(cost.microseconds - compilation.decides_for.alone_us, 3),
+        predicted_us=round(cost.microseconds - device.alone_us - device.gap_us, 3),
         same_as=first if first != group.name else None,
         levels=describe_levels(group, storage, layouts, model) if model.kind == "cuda" else None,
     )

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from compiler.capture.captured import Capture
 from compiler.report import Contestant, Graph, Report, Summary, WrongResult
 from compiler.runtime.checking.wrong_results import Checked, finite, largest
-from compiler.runtime.timing.measure import is_measurable_difference
-from compiler.wording import counted
+from compiler.wording import beside_eager, counted
 
 
 def summarise(report: Report, checked: Sequence[Checked], captured: Capture) -> Summary:
@@ -91,13 +90,9 @@ def _said_of_fusion(report: Report, summary: Summary, eager: Contestant | None, 
         before = "The snippet" if summary.eager_kernels is None else counted(summary.eager_kernels, "eager kernel")
         parts.append(f"{before} became {counted(summary.kernels, 'kernel')}")
     if eager and compiled:
-        if not is_measurable_difference(eager, compiled):
-            parts.append("no measurable difference in time")
-        else:
-            ratio = eager.median_ms / compiled.median_ms
-            parts.append(
-                f"{ratio:.2f} times as fast as eager" if ratio >= 1 else f"{1 / ratio:.2f} times slower than eager"
-            )
+        parts.append(
+            beside_eager(eager.median_ms, compiled.median_ms, compiled.ratio_factor, compiled.differs_from_eager)
+        )
     if report.error is not None:
         parts.append(f"then the snippet failed: {report.error.message.splitlines()[0].rstrip('.')}")
     if not parts and report.graphs:

@@ -29,6 +29,16 @@ class OwnFolder:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.path = made.rename(within / made.name[1:])
 
+    def restore(self) -> None:
+        """Makes it anew where somebody deleted it. Raises `OSError`, also where the place is taken meanwhile."""
+        if self.path.exists():
+            return
+        self.path.mkdir(mode=0o700)
+        lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.close(self._lock)
+        self._lock = lock
+
     def remove(self) -> None:
         """Deletes the folder and all in it. Does nothing where that is done."""
         if self._lock >= 0:

@@ -236,8 +236,11 @@ TABLE = (
     ),
     Taken(
         ("compiler/lowering/user_kernels.py",),
-        "find the Triton kernels that a snippet launches",
-        ("torch._higher_order_ops.triton_kernel_wrap.kernel_side_table",),
+        "find the Triton kernels that a snippet launches, and launch them alone",
+        (
+            *_names("torch._higher_order_ops.triton_kernel_wrap", "kernel_side_table triton_kernel_wrapper_mutation"),
+            "torch._prims_common.clone_preserve_strides",
+        ),
     ),
     Taken(
         ("compiler/lowering/printed_formulas.py",),

@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: From the ground up: folders of the compiler, and its single files, those of a line in any order.
 ROOMS = (
     # what everybody knows: words, options, devices, the report
-    "wording report options devices",
-    "annotations budget compile_phases defects environment garbage lease observers snippet_changes",
+    "accelerators wording report options devices",
+    "annotations budget compile_phases defects environment garbage lease observers pages snippet_changes",
     "fx",
     # from graphs to kernels
     "ir",

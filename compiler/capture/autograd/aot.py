@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from compiler.accelerators import is_on
 from compiler.capture.autograd.draws import restore_values
 from compiler.capture.autograd.naming import input_names, name_inputs
 from compiler.capture.autograd.regions import write_out_regions
@@ -120,7 +121,7 @@ def compile_through_aot(
         fw_compiler=partial(compile_phase, phase="forward"),
         bw_compiler=partial(compile_phase, phase="backward"),
         inference_compiler=partial(compile_phase, phase="inference"),
-        decompositions=decomposed_once(decompositions()),
+        decompositions=decomposed_once(decompositions()) if is_on("decomposed_once") else decompositions(),
         partition_fn=partial(_split, change_joint),
     )
     rewriting = rewrite(graph)
@@ -134,9 +135,14 @@ def compile_through_aot(
         compiled = _traced_once(backend, rewriting.graph, example_inputs)
     if is_thin:
         without_marks()
-        if phases == {"inference"}:
+        if phases == {"inference"} and is_on("without_hook_guard"):
             without_guard_on_saved_tensors()
-    if may_be_straight and len(straight) == 1 and getattr(straight[0], "_boxed_call", False):
+    if (
+        is_on("straight_calls")
+        and may_be_straight
+        and len(straight) == 1
+        and getattr(straight[0], "_boxed_call", False)
+    ):
         compiled = _called_straight(straight[0])
     if any(checked) and not written:
         compiled = eager_where_unmet(compiled, graph)
@@ -147,7 +153,7 @@ def _traced_once(
     backend: Callable[..., Callable[..., Any]], graph: torch.fx.GraphModule, example_inputs: Sequence[Any]
 ) -> Callable[..., Any]:
     learns = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs)
-    if not learns and may_be_traced_once(graph):
+    if is_on("traced_once") and not learns and may_be_traced_once(graph):
         with contextlib.suppress(Unlike), traced_once():
             return backend(graph, example_inputs)
     return backend(graph, example_inputs)
@@ -195,7 +201,7 @@ def _called_straight(implementation: Implementation) -> Callable[..., Any]:
 
     Kernels know no gradients, and library calls must not record any."""
     direct: Callable[..., Any] | None = getattr(implementation, "direct", None)
-    if direct is not None:
+    if direct is not None and is_on("without_wrapper"):
         return without_wrapper(direct, getattr(implementation, "direct_for", None))
     is_grad_enabled = torch.is_grad_enabled
 

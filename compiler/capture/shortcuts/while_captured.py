@@ -28,6 +28,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from compiler.accelerators import is_on
 from compiler.capture.shortcuts.formulas_once import formulas_once
 from compiler.capture.shortcuts.kinds_checked_once import kinds_checked_once
 from compiler.capture.shortcuts.settings_at_hand import settings_at_hand
@@ -48,8 +49,10 @@ def shorten_captures_for(backend: Callable[..., Any]) -> None:
         if not any(getattr(arg, "compiler_fn", arg) is backend for arg in args if callable(arg)):
             return by_torch(*args, **kwargs)
         with ExitStack() as stack:
-            for shorten in _WAYS:
-                stack.enter_context(shorten())
+            stack.enter_context(guards_see_changed_tensors())
+            for name, shorten in _WAYS.items():
+                if is_on(name):
+                    stack.enter_context(shorten())
             return by_torch(*args, **kwargs | {"skip": kwargs.get("skip", 0) + 1})  # this frame is none of the user's
 
     convert_frame._compile = compile_frame
@@ -143,8 +146,14 @@ def _may_be_known(values: Sequence[Any], inputs: Sequence[Any]) -> bool:
     )
 
 
-#: Each gives a context within which a capture is made in less time; within `guards_see_changed_tensors` it is right.
-_WAYS: tuple[Callable[[], AbstractContextManager[Any]], ...] = (
-    garbage_kept, guards_see_changed_tensors, settings_at_hand, formulas_once, kinds_checked_once, _values_known,
-    _names_as_asked, _graphs_as_asked, _wrapped_as_asked,
-)  # fmt: skip
+#: Each gives a context within which a capture is made in less time.
+_WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "garbage_kept": garbage_kept,
+    "settings_at_hand": settings_at_hand,
+    "formulas_once": formulas_once,
+    "kinds_checked_once": kinds_checked_once,
+    "values_known": _values_known,
+    "names_as_asked": _names_as_asked,
+    "graphs_as_asked": _graphs_as_asked,
+    "wrapped_as_asked": _wrapped_as_asked,
+}

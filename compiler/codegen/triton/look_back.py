@@ -29,9 +29,9 @@ from compiler.codegen.triton.shared_rows import WORD
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.devices import WARP
-from compiler.ir.size import known
+from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Statement
-from compiler.schedule.tiles.plan import Plan, next_power_of_two
+from compiler.schedule.tiles.plan import Plan
 
 HELPERS: dict[str, str] = {
     "send_wide": '''@triton.jit

@@ -23,16 +23,14 @@ from functools import cached_property
 import torch
 
 from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
-from compiler.codegen.triton.extremes import position_dtype
 from compiler.codegen.triton.frame import KernelFrame
 from compiler.codegen.triton.kept import Kept, kept_exponentials
 from compiler.codegen.triton.ops import DTYPES
-from compiler.codegen.triton.order import loads_before_waiting
+from compiler.codegen.triton.reducing import position_dtype
 from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer
-from compiler.ir.size import known, text_of
+from compiler.ir.size import known, next_power_of_two, text_of
 from compiler.schedule.program.program import Section, Statement
-from compiler.schedule.tiles.plan import next_power_of_two
 
 #: Counters of two teams are so many apart: each in a sector of memory of its own.
 COUNTERS_APART = 8
@@ -271,16 +269,13 @@ class SharedRows:
         if not self.sends_words and not self.plan.is_cluster:
             self.writer.line(f"counter = counters_ptr + {COUNTERS_APART} * (1 + x_block)")
         self.printer.unread = self.kept.unread
-        first = self.plan.program.sections.index(self._exchanging[0])
-        share = self.plan.chunk or self.plan.axes[-1].block
-        early = loads_before_waiting(self.plan.program.sections[first + 1 :], self.plan.axes[-1], share)
-        for place, section in enumerate(self.plan.program.sections):
+        for section in self.plan.program.sections:
             if section.level == "r":
                 passes += 1
                 self.kernel.comment_pass(section, passes)
             reductions = {s.number for s in section.reductions}
-            plain = tuple(s for s in section.statements if s.number not in reductions and s not in early)
-            self.kernel.print_statements(Section(section.level, (*plain, *early) if place == first else plain), 0)
+            plain = tuple(s for s in section.statements if s.number not in reductions)
+            self.kernel.print_statements(Section(section.level, plain), 0)
             if reductions:
                 exchanges += 1
                 self._exchange(section, exchanges)

@@ -7,22 +7,20 @@ each graph's report has those of its own nodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any
 
 from torch.fx import Graph, GraphModule, Node
 
-from compiler.passes.rewrite.reasons import REASONS
-from compiler.report import Rewrite
+from compiler.passes.rewrite.reasons import rewrite_record
+from compiler.report import Rewrite, Subject
 
 #: Where a node keeps what it came of.
 REWRITTEN = "rewritten"
 
-What = Literal["one-hot sum", "picked numbers", "pooling places"]
 
-
-def note_rewrite(node: Node, what: What, reason: str) -> None:
+def note_rewrite(node: Node, what: Subject, reason: str) -> None:
     """Remember at `node`, which came of it, what was replaced."""
-    node.meta[REWRITTEN] = (what, REASONS[reason])
+    node.meta[REWRITTEN] = (what, reason)
 
 
 def replace_each(joint: GraphModule, target: Any, replace: Callable[[Node], bool]) -> GraphModule:
@@ -39,11 +37,4 @@ def rewrites_of(graph: Graph) -> Iterable[Rewrite]:
     for node in graph.nodes:
         if node.op == "call_function" and REWRITTEN in node.meta:
             what, reason = node.meta[REWRITTEN]
-            yield Rewrite(
-                what=what,
-                verdict="replaced",
-                reason=reason.id,
-                message=reason.sentence,
-                detail=f"{node.name} came of it",
-                lines=list(node.meta.get("lines", ())),
-            )
+            yield rewrite_record(what, reason, f"{node.name} came of it", node.meta.get("lines", ()), is_replaced=True)

@@ -16,7 +16,7 @@ from compiler.passes.rewrite.attention import looks_like_attention, match_attent
 from compiler.passes.rewrite.called import is_masked_call, simplify_mask
 from compiler.passes.rewrite.calls import Called, is_in_place, operation, tensor_of
 from compiler.passes.rewrite.heads import read_heads_where_they_are, repeats_heads
-from compiler.passes.rewrite.reasons import REASONS, NotLegalError
+from compiler.passes.rewrite.reasons import NotLegalError, rewrite_record
 from compiler.passes.rewrite.replacement import replace_attention
 from compiler.report import Rewrite, Subject
 
@@ -85,8 +85,8 @@ def _rewrite_call(node: torch.fx.Node, what: Subject, replace: Callable[[torch.f
     try:
         found = replace(node)
     except NotLegalError as refusal:
-        return _record("kept", refusal.reason, refusal.detail, lines, what)
-    record = _record("replaced", found.reason, f"{found.detail}.", lines, what)
+        return rewrite_record(what, refusal.reason, refusal.detail, lines, is_replaced=False)
+    record = rewrite_record(what, found.reason, f"{found.detail}.", lines, is_replaced=True)
     record.nodes = [name]
     return record
 
@@ -113,24 +113,11 @@ def _rewrite_attention(softmax: torch.fx.Node) -> Rewrite:
         lines = tuple(sorted({line for n in found.calls for line in lines_of_text(n.meta.get("stack_trace"))}))
         plan = replace_attention(found)
     except NotLegalError as refusal:
-        return _record("kept", refusal.reason, refusal.detail, lines)
+        return rewrite_record("attention", refusal.reason, refusal.detail, lines, is_replaced=False)
     removed = [node.name for node in reversed(found.calls)]
     for node in sorted(found.calls, key=list(softmax.graph.nodes).index, reverse=True):
         if not node.users:
             softmax.graph.erase_node(node)
-    record = _record("replaced", "attention.replaced", plan.describe(), lines)
+    record = rewrite_record("attention", "attention.replaced", plan.describe(), lines, is_replaced=True)
     record.nodes = removed
     return record
-
-
-def _record(verdict: str, reason: str, detail: str, lines: tuple[int, ...], what: Subject = "attention") -> Rewrite:
-    known = REASONS[reason]
-    return Rewrite(
-        what=what,
-        verdict="replaced" if verdict == "replaced" else "kept",
-        reason=reason,
-        message=known.sentence,
-        detail=detail,
-        remedy=known.remedy,
-        lines=list(lines),
-    )

@@ -14,7 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 from compiler.devices import WARP, Device
+from compiler.ir.size import last_power_of_two, next_power_of_two
+from compiler.schedule.group import Group
 from compiler.schedule.vectors import VECTOR_BYTES
 
 #: Values of 32 bits that a thread holds of its part of the row, and the elements that it has of one tensor.
@@ -53,6 +57,8 @@ class CooperativeReduction:
     r_block: int
     warps: int
     at_once: int
+    #: Bytes of the narrowest element that is loaded for each point of r.
+    itemsize: int
     is_cluster: bool = False
     #: Points of r that each has, where that is less than `r_block`.
     even: int = 0
@@ -68,12 +74,12 @@ class CooperativeReduction:
         programs = -(-rows // self.x_block) * self.size
         return -(-programs // (device.multiprocessors * self.at_once))
 
-    def wait_of_columns(self, itemsize: int, rows: int, device: Device) -> int:
+    def wait_of_columns(self, rows: int, device: Device) -> int:
         """How many times as long as rows along memory a wave of columns waits, whose programs meet in shared memory
         first: longer with more elements of fewer bytes, and where no other program has work meanwhile. Fitted to a
         softmax along columns of float32 and of bfloat16 (57 and 95 us) and a batch norm by teams of 128 (109 us)."""
         lonely = -(-3 // self.at_once) if self.at_once < 3 and self.waves(rows, device) > 1 else 1
-        return max(4 // itemsize, 1) * lonely
+        return max(4 // self.itemsize, 1) * lonely
 
 
 def cooperative_reduction(
@@ -90,10 +96,10 @@ def cooperative_reduction(
         if cluster is not None:
             return cluster
     words = (held + 2) * max(itemsize // 4, 1)
-    x_block = min(COLUMNS_BYTES // itemsize, _power_above(rows)) if is_outer else 1
+    x_block = min(COLUMNS_BYTES // itemsize, next_power_of_two(rows)) if is_outer else 1
     for threads in (THREADS, 2 * THREADS, MOST_THREADS):
         registers = min(HELD_WORDS, device.registers_per_multiprocessor * 3 // 4 // threads)
-        elements = min(MOST_ELEMENTS, _power_below(registers // words))
+        elements = min(MOST_ELEMENTS, last_power_of_two(registers // words))
         if elements < LEAST_ELEMENTS:
             return None
         r_block = max(elements * threads // x_block, 1)
@@ -111,10 +117,10 @@ def cooperative_reduction(
 
 def _cluster_for(rows: int, length: int, held: int, itemsize: int, device: Device) -> CooperativeReduction | None:
     """Programs that are started together, if they hold a row and those of all rows fill the device."""
-    most = (_power_below((MOST_REGISTERS - BESIDES) // (held * max(itemsize // 4, 1)))) if held else MOST_ELEMENTS
+    most = (last_power_of_two((MOST_REGISTERS - BESIDES) // (held * max(itemsize // 4, 1)))) if held else MOST_ELEMENTS
     for threads, elements in CLUSTER_SHAPES:
         size, share = _shares(length, threads, min(elements, most), itemsize, device.programs_of_cluster)
-        held_by_each = _power_above(share) // threads
+        held_by_each = next_power_of_two(share) // threads
         if 1 < size <= device.programs_of_cluster and held_by_each >= LEAST_ELEMENTS:
             even = share if share != held_by_each * threads else 0
             team = _reduction(size, 1, held_by_each, threads, held, itemsize, device, is_cluster=True, even=even)
@@ -132,7 +138,7 @@ def _shares(length: int, threads: int, elements: int, itemsize: int, most: int) 
     if length % block == 0:
         return length // block, block
     is_aligned = length * itemsize % VECTOR_BYTES == 0
-    size = _power_above(-(-length // block))
+    size = next_power_of_two(-(-length // block))
     while not is_aligned and 2 * size <= most and length >= 2 * size * threads * FEW_ELEMENTS:
         size *= 2
     step = VECTOR_BYTES // itemsize if is_aligned else threads
@@ -148,13 +154,17 @@ def _reduction(
     held_by_one = elements * held * max(itemsize // 4, 1)
     at_once = max(1, device.registers_per_multiprocessor // (threads * (held_by_one + BESIDES)))
     registers = min(held_by_one + BESIDES_IN_CLUSTERS, MOST_REGISTERS)
-    team = CooperativeReduction(size, x_block, r_block, threads // WARP, at_once, is_cluster, even, registers)
+    team = CooperativeReduction(size, x_block, r_block, threads // WARP, at_once, itemsize, is_cluster, even, registers)
     return team if size > 1 else None
 
 
-def _power_below(value: int) -> int:
-    return 1 << max(value, 1).bit_length() - 1
+def may_cooperate(group: Group) -> bool:
+    """Whether a team of programs may hold a row of the group: nothing of it must happen in order or just once."""
+    is_known = all(isinstance(dim.size, int) for dim in (*group.space.x, *group.space.r))
+    return group.is_cooperative and is_known and not (group.has_scan or group.across or group.updated)
 
 
-def _power_above(value: int) -> int:
-    return 1 << max(value - 1, 0).bit_length()
+def exchanges_floats(group: Group) -> bool:
+    """Whether all that is reduced for a row is float32."""
+    reductions = [member.body.reduction for member in group.members if member.body.reduction is not None]
+    return all(i.dtype == torch.float32 and not str(i.value).startswith("arg") for i in reductions)

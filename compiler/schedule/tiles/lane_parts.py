@@ -16,20 +16,21 @@ elements are looked up for each point (a softmax of 49 with a bias from a table 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import gcd
 
 import torch
 
-from compiler.codegen.building import fast_program
-from compiler.codegen.lane_parts import lane_parts
-from compiler.codegen.triton.tile_registers import live_registers
 from compiler.devices import WARP, Device
 from compiler.ir.index import Dim
-from compiler.ir.size import hint, known
+from compiler.ir.size import hint, known, last_power_of_two, next_power_of_two
 from compiler.schedule.group import Group, Space
+from compiler.schedule.program.build import fast_program
+from compiler.schedule.program.lane_parts import lane_parts
 from compiler.schedule.program.program import Program
-from compiler.schedule.tiles.plan import Axis, Plan, next_power_of_two
+from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.registers import live_registers
 from compiler.schedule.tiles.walk import Access, accesses_of
 from compiler.schedule.vectors import VECTOR_BYTES
 
@@ -44,7 +45,7 @@ _PROGRAMS, _FULL = 16, 80
 _WORD = 4
 
 
-def plan_in_parts(group: Group, storage: dict[str, torch.dtype], program: Program, device: Device) -> Plan | None:
+def plan_in_parts(group: Group, storage: Mapping[str, torch.dtype], program: Program, device: Device) -> Plan | None:
     """The plan of `program`, all of whose rows are held, in parts of a row; None where nothing is gained: rows begin
     where vectors do, are long, or are few."""
     length = known(program.space.reduction_numel)
@@ -56,16 +57,12 @@ def plan_in_parts(group: Group, storage: dict[str, torch.dtype], program: Progra
     if parts is None:
         return None
     held = (live_registers(program) + sum(s.level == "r" for s in program.across)) * -(-length // lanes) * lanes // WARP
-    rows = _WARPS * min(_power_below(_REGISTERS // held), _ROWS_OF_A_WARP)
+    rows = _WARPS * min(last_power_of_two(_REGISTERS // held), _ROWS_OF_A_WARP)
     if hint(program.space.numel) < rows * _PROGRAMS * device.multiprocessors:
         return None
     main = fast_program(group, storage, is_persistent=True, rewrite=parts.rewrite)
     main = replace(main, space=Space(program.space.x, (parts.lanes,)))
     return Plan("persistent", main, (Axis("x", program.space.x, rows), Axis("r", (parts.lanes,), lanes)), _WARPS)
-
-
-def _power_below(value: int) -> int:
-    return 1 << max(value, 1).bit_length() - 1
 
 
 def _begin_anywhere(program: Program) -> bool:

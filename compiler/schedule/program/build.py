@@ -1,67 +1,32 @@
-"""From a fused group to its kernel program: its statements, named and put together."""
+"""From a fused group to its kernel program: its statements put together in sections. Printers name them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from compiler.codegen.naming import named
 from compiler.ir.size import SizeAtom, atoms_of, known
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.fast_math import fast_statements
 from compiler.schedule.program.program import Program, Statement
-from compiler.schedule.program.statements import (
-    inlined,
-    passes_before,
-    sections_of,
-    tail_of,
-    without_known_conditions,
-)
-
-
-def build_program(
-    group: Group,
-    storage: dict[str, torch.dtype],
-    is_persistent: bool = False,
-    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
-) -> Program:
-    """The program of `group`; `storage` gives the dtype of every buffer that it touches. `rewrite` may put other
-    statements, in an order in which each follows its operands, in the place of the group's own."""
-    return program_of(group, statements_of(group, storage, rewrite), storage, is_persistent)
-
-
-def statements_of(
-    group: Group,
-    storage: dict[str, torch.dtype],
-    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
-) -> list[Statement]:
-    """The statements of the program of `group`, in order; see `build_program`."""
-    statements = without_known_conditions(inlined(group, storage))
-    return named(statements if rewrite is None else rewrite(statements), group)
+from compiler.schedule.program.statements import passes_before, sections_of, tail_of
 
 
 def fast_program(
     group: Group,
-    storage: dict[str, torch.dtype],
+    storage: Mapping[str, torch.dtype],
     is_persistent: bool = False,
     rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
 ) -> Program:
-    """The program of `group` with fast-math approximations; see `build_program`."""
-    return program_of(group, fast_statements_of(group, storage, rewrite), storage, is_persistent)
-
-
-def fast_statements_of(
-    group: Group,
-    storage: dict[str, torch.dtype],
-    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
-) -> list[Statement]:
-    """The statements of that program."""
-    return named(fast_statements(group, storage, rewrite), group)
+    """The program of `group` with fast-math approximations; `storage` gives the dtype of every buffer that it touches.
+    `rewrite` may put other statements, in an order in which each follows its operands, in the place of the group's
+    own."""
+    return program_of(group, fast_statements(group, storage, rewrite), storage, is_persistent)
 
 
 def program_of(
-    group: Group, statements: Sequence[Statement], storage: dict[str, torch.dtype], is_persistent: bool = False
+    group: Group, statements: Sequence[Statement], storage: Mapping[str, torch.dtype], is_persistent: bool = False
 ) -> Program:
     """The program of `group` that has these statements."""
     statements = list(statements)

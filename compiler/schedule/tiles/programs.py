@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from compiler.devices import WARP, Device
 from compiler.ir.index import Index
-from compiler.ir.size import hint, known
+from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.program.program import Program, closure
 from compiler.schedule.tiles.lengths import is_hidden_by_memory, length_along_rows
-from compiler.schedule.tiles.plan import next_power_of_two
 from compiler.schedule.tiles.vectors import VECTOR_BYTES, moves_of
 from compiler.schedule.tiles.walk import accesses_of
 

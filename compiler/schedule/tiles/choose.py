@@ -1,4 +1,4 @@
-"""A group as the lanes of a GPU run it, and the tile that it has so, if its programs know nothing of each other."""
+"""Choose the tile of a group on a GPU, once: the scheduler prices it, and the printer obeys it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,29 @@ import torch
 from compiler.devices import Device
 from compiler.schedule.group import Group
 from compiler.schedule.tiles.loops import simplify_loops
-from compiler.schedule.tiles.plan import LoopTile
+from compiler.schedule.tiles.plan import LoopTile, Plan
 from compiler.schedule.tiles.pointwise import pointwise_tile
+from compiler.schedule.tiles.reductions import plan_reduction
 from compiler.schedule.tiles.text import touching_program
 from compiler.schedule.tiles.walk import accesses_of, unit_bytes
 from compiler.schedule.tiles.windows import window_tile
 from compiler.schedule.unroll import is_short, written_out
 from compiler.schedule.windows import over_windows
+
+
+def choose_tile(
+    group: Group, storage: Mapping[str, torch.dtype], device: Device, shares_launch: bool = False
+) -> tuple[Group, LoopTile | Plan]:
+    """The group as it is run, over simple loops, and its tile; `storage` gives the dtype of every buffer that it
+    touches. A group that shares a launch with others has no scratch memory to share its rows by."""
+    by_lanes = run_by_lanes(group, storage, device)
+    if by_lanes is not None:
+        return by_lanes
+    run = simplify_loops(group)
+    plan = plan_reduction(run, storage, device)
+    if shares_launch and plan.kind == "split":
+        plan = replace(plan, kind="looped", splits=1, chunk=0)
+    return run, plan
 
 
 def run_by_lanes(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> tuple[Group, LoopTile] | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.codegen.triton.programs import COALESCED_POINTS, stores_elements
-from compiler.codegen.triton.tile_columns import shared_plan
-from compiler.codegen.triton.tile_registers import carries, r_sections
 from compiler.devices import SECTOR, Device
-from compiler.ir.size import hint, known
+from compiler.ir.size import hint, known, next_power_of_two
+from compiler.schedule.tiles.columns import shared_plan
 from compiler.schedule.tiles.lengths import LONG_ROW, length_along_rows
-from compiler.schedule.tiles.plan import Plan, next_power_of_two
+from compiler.schedule.tiles.plan import Plan
+from compiler.schedule.tiles.programs import COALESCED_POINTS, stores_elements
+from compiler.schedule.tiles.registers import carries, r_sections
 from compiler.schedule.tiles.walk import accesses_of
 
 #: Values of all parts of a row that a thread of the last program holds as it joins them; with more, registers spill. On

@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
 
-from compiler.codegen.building import fast_program, fast_statements_of, program_of
-from compiler.codegen.rest import rest_apart
-from compiler.codegen.triton.programs import (
+from compiler.devices import SECTOR, WARP, Device
+from compiler.ir.lazy import lazy
+from compiler.ir.size import hint, is_multiple, known, next_power_of_two
+from compiler.schedule.group import Group, Space
+from compiler.schedule.program.build import fast_program, program_of
+from compiler.schedule.program.fast_math import fast_statements
+from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.program.rest import rest_apart
+from compiler.schedule.program.single_pass import in_single_pass
+from compiler.schedule.program.statements import passes_before, sections_of
+from compiler.schedule.tiles.across import joins_rows_last, plan_across
+from compiler.schedule.tiles.columns import (
+    SHORT,
+    Walked,
+    columns_of,
+    expected_length,
+    plan_of_columns,
+    streamed_plan,
+    walked_by,
+)
+from compiler.schedule.tiles.cooperative import (
+    cooperative_reduction,
+    exchanges_floats,
+    may_cooperate,
+)
+from compiler.schedule.tiles.lane_parts import plan_in_parts
+from compiler.schedule.tiles.lengths import LONG_ROW, length_of
+from compiler.schedule.tiles.look_back import Chunks, bytes_of_scans, chunks_of, may_look_back
+from compiler.schedule.tiles.passes import passes_over_r
+from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, Plan, warps_for
+from compiler.schedule.tiles.programs import (
     COALESCED_POINTS,
     block_of_scan,
     elements_of_long_work,
@@ -20,10 +49,7 @@ from compiler.codegen.triton.programs import (
     rows_of_a_warp,
     stores_elements,
 )
-from compiler.codegen.triton.tile_across import joins_rows_last, plan_across
-from compiler.codegen.triton.tile_columns import expected_length, held_plan, streamed_plan, walked_by
-from compiler.codegen.triton.tile_lane_parts import plan_in_parts
-from compiler.codegen.triton.tile_registers import (
+from compiler.schedule.tiles.registers import (
     REGISTERS_FOR_ADDRESSES,
     carries,
     leaving_room,
@@ -31,18 +57,7 @@ from compiler.codegen.triton.tile_registers import (
     loading_ahead,
     r_sections,
 )
-from compiler.codegen.triton.tile_shared import evicts_first, shared_rows
-from compiler.devices import SECTOR, WARP, Device
-from compiler.ir.size import hint, is_multiple, known
-from compiler.schedule.cost.columns import Walked
-from compiler.schedule.cost.cooperative import cooperative_reduction
-from compiler.schedule.cost.look_back import Chunks, bytes_of_scans, chunks_of, may_look_back
-from compiler.schedule.cost.shape import ROWS_OF_LINES, SHORT, exchanges_floats, may_cooperate
-from compiler.schedule.group import Group, Space
-from compiler.schedule.program.program import Program
-from compiler.schedule.program.single_pass import in_single_pass
-from compiler.schedule.tiles.lengths import LONG_ROW, length_of
-from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
+from compiler.schedule.tiles.shared import evicts_first, shared_rows
 from compiler.schedule.tiles.vectors import VECTOR_BYTES
 from compiler.schedule.tiles.walk import Walk, accesses_of, fastest, loads_along_r, unit_bytes, with_last
 
@@ -58,109 +73,219 @@ _LONGEST_OUTER = 128
 #: 512, and the other way 32, 31 and 28; of 128 channels of float32 33, 32 and 32.
 _BYTES_OF_BOTH_WAYS, _FEW_LIVE, _OF_BOTH_WAYS = 128, 4, 16
 
+#: Rows for each multiprocessor from which on tiles of whole lines both ways, which have 32 of them, keep it busy
+#: without sharing rows. On an H200 two cross entropies of 4,096 x 4,096 scores, along both, and their gradient take
+#: 125 us by 128 programs of such tiles, 98 in kernels of their own.
+_ROWS_OF_LINES = 64
+
 #: Rows for each multiprocessor from which on none of them is idle for long.
 _FILLING = 2
 
 
-def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
+class _Reduction:
+    """A group with reduction loops as rules of tiles ask about it. Each form of its program is made when a rule first
+    asks for it: a scheduler weighs many groups, most of which are too long to be held, or certainly fit."""
+
+    def __init__(self, group: Group, storage: Mapping[str, torch.dtype], device: Device) -> None:
+        self.group, self.storage, self.device = group, storage, device
+        r_dims, x_dims = frozenset(group.space.r), group.space.x
+        accesses = [a for a in accesses_of(self._looped) if not a.index.dims.isdisjoint(r_dims)]
+        x_unit, r_unit = unit_bytes(accesses, x_dims), unit_bytes(accesses, group.space.r)
+        x = with_last(x_dims, fastest(x_dims, x_unit)) if x_dims else ()
+        # A scan is one in the order of its loops.
+        r = group.space.r if group.has_scan else with_last(group.space.r, fastest(group.space.r, r_unit))
+        self.space = Space(x, r)
+        itemsize = min((a.itemsize for a in accesses), default=4)
+        self.walk = Walk(r_unit[r[-1]], x_unit[x[-1]] if x else 0, itemsize)
+
+    @lazy
+    def _statements(self) -> list[Statement]:
+        return fast_statements(self.group, self.storage)
+
+    @lazy
+    def _single_pass(self) -> Callable[[list[Statement]], list[Statement]] | None:
+        group = self.group
+        return in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
+
+    @lazy
+    def _looped(self) -> Program:
+        if self._single_pass is None:
+            return program_of(self.group, self._statements, self.storage)
+        return fast_program(self.group, self.storage, rewrite=self._single_pass)
+
+    @lazy
+    def looped(self) -> Program:
+        """Pass by pass, with its relative sums in the pass of what they are relative to."""
+        return replace(self._looped, space=self.space)
+
+    @lazy
+    def persistent(self) -> Program:
+        """With all of a row at hand, each value once."""
+        program = program_of(self.group, self._statements, self.storage, is_persistent=True)
+        return replace(program, space=self.space)
+
+    @lazy
+    def exchanged(self) -> Program:
+        """The same with relative sums, where a row is held by several programs that exchange what they reduce."""
+        if self._single_pass is None:
+            return self.persistent
+        program = fast_program(self.group, self.storage, is_persistent=True, rewrite=self._single_pass)
+        return replace(program, space=self.space)
+
+    @lazy
+    def passes(self) -> int:
+        """How many passes it takes with nothing at hand."""
+        return len(r_sections(self.looped))
+
+    @lazy
+    def fits_registers(self) -> bool:
+        """Whether all of r may be held in registers. For one pass nothing is gained beyond a block's worth of r."""
+        size, walk, passes = self.group.space.reduction_numel, self.walk, self._plain_passes
+        if not isinstance(size, int):
+            return False  # a later call may have more
+        if self.goes_across:
+            return size <= SHORT or (size <= _LONGEST_OUTER and passes > 1)
+        padded = next_power_of_two(size)
+        if (passes == 1 and size > 4096) or padded > _LONGEST_PERSISTENT:
+            return False
+        # Where x is contiguous in memory too, a block of it is held at once, so that both directions coalesce.
+        rows = next_power_of_two(max(hint(self.group.space.numel), 1))
+        points = min(COALESCED_POINTS, rows) if walk.is_mixed else 1
+        registers = self.device.registers_per_multiprocessor
+        budget = registers * 3 // 4 if registers else 49152
+        return padded * points <= budget and padded * live_registers(self.persistent) * points <= budget
+
+    @lazy
+    def _plain_passes(self) -> int:
+        if self._single_pass is None:
+            return self.passes
+        sections = sections_of(self._statements, passes_before(self._statements), is_persistent=False)
+        return sum(section.level == "r" for section in sections)
+
+    @property
+    def goes_across(self) -> bool:
+        """Whether neighbours in memory are different rows, and nothing much lies along r."""
+        return self.walk.is_outer and not self.walk.is_mixed
+
+    @property
+    def goes_along(self) -> bool:
+        """Whether neighbours in memory are elements of one row, and nothing much lies along x."""
+        return not (self.walk.is_outer or self.walk.is_mixed)
+
+    @lazy
+    def walked(self) -> Walked:
+        """What is read of columns."""
+        return walked_by(self.group, self.storage)
+
+    @lazy
+    def held_columns(self) -> Plan | None:
+        """Columns that programs hold, if that gains something."""
+        passes = passes_over_r(self.group) if self.goes_across else ()
+        columns = columns_of(self.group, passes, self.walked, self.device) if len(passes) > 1 else None
+        return None if columns is None else plan_of_columns("persistent", self.persistent, columns)
+
+
+def plan_reduction(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> Plan:
     """The plan for a group with reduction loops."""
-    plan = _plan_reduction(group, storage, device)
+    reduction = _Reduction(group, storage, device)
+    plan, walk = _plan_reduction(reduction), reduction.walk
+    is_both = walk.is_mixed and plan.axes[0].block * walk.itemsize >= SECTOR
+    plan = replace(plan, lanes="both" if is_both else "x" if walk.is_outer else "r")
     return replace(plan, evicts_first=True) if plan.evicts_first or evicts_first(plan, device) else plan
 
 
-def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
-    statements = fast_statements_of(group, storage)
-    persistent = program_of(group, statements, storage, is_persistent=True)
-    looped = program_of(group, statements, storage)
-    passes = len(r_sections(looped))
-    rewrite = in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
-    if rewrite is not None:
-        looped = fast_program(group, storage, rewrite=rewrite)
-    accesses = [a for a in accesses_of(looped) if not a.index.dims.isdisjoint(group.space.r)]
-    x_unit, r_unit = unit_bytes(accesses, group.space.x), unit_bytes(accesses, group.space.r)
-    x_dims = with_last(group.space.x, fastest(group.space.x, x_unit)) if group.space.x else ()
-    # A scan is one in the order of its loops.
-    r_dims = group.space.r if group.has_scan else with_last(group.space.r, fastest(group.space.r, r_unit))
-    space = Space(x_dims, r_dims)
-    persistent, looped = replace(persistent, space=space), replace(looped, space=space)
+def _plan_reduction(of: _Reduction) -> Plan:
+    group, device = of.group, of.device
     if may_look_back(group):
-        chunks = chunks_of(hint(space.numel), known(space.reduction_numel), bytes_of_scans(group), device)
+        chunks = chunks_of(hint(of.space.numel), known(of.space.reduction_numel), bytes_of_scans(group), device)
         if chunks is not None:
-            return _plan_look_back(persistent, chunks)
-    walk = Walk(r_unit[r_dims[-1]], x_unit[x_dims[-1]] if x_dims else 0, min((a.itemsize for a in accesses), default=4))
-    # What one program holds needs no team, unless rows are so few that multiprocessors would have none.
-    fills = hint(space.numel) >= _FILLING * device.multiprocessors
-    is_held = fills and not walk.is_outer and _fits_registers(persistent, walk, passes, device)
-    if may_cooperate(group) and not walk.is_mixed and not is_held and len(r_sections(looped)) > 1:
-        loads = [{s.number for s in section.statements if s.op == "load"} for section in r_sections(looped)]
-        again = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
-        held = fast_program(group, storage, is_persistent=True, rewrite=rewrite)
-        team = _plan_cooperative(replace(held, space=space), walk, again, exchanges_floats(group), device)
-        if team is not None:
-            return team
-    goes_across, walked = walk.is_outer and not walk.is_mixed, walked_by(group, storage)
-    whole = held_plan(persistent, group, walked, device) if goes_across else None
-    fits = whole is not None or _fits_registers(persistent, walk, passes, device)
+            return _plan_look_back(of.persistent, chunks)
+    team = _plan_cooperative(of) if may_cooperate(group) and not of.walk.is_mixed and of.passes > 1 else None
+    if team is not None:
+        return team
     if group.across:
-        # Nobody shares the rows of several passes, so those of columns are in narrow blocks, for enough programs.
-        is_one_pass, is_held = len(r_sections(looped)) == 1, fits or any(s.level == "r" for s in persistent.across)
-        if is_one_pass and not is_held and joins_rows_last(looped):
-            shared = _plan_of_shares(looped, group, walk, walked, device)
-            if shared.kind == "split":
-                return replace(shared, parts=known(shared.axes[0].blocks))
-        plan = (
-            _plan_persistent(persistent, walk, device) if is_held else _plan_looped(looped, walk, is_one_pass, device)
-        )
-        if is_held and whole is None and not (walk.is_outer or walk.is_mixed):
-            plan = plan_in_parts(group, storage, persistent, device) or plan
-        return plan_across(whole or plan, walk, whole is not None, device)
-    if fits:
-        if whole is not None:
-            return whole
-        goes_along = not (walk.is_outer or walk.is_mixed)
-        in_parts = plan_in_parts(group, storage, persistent, device) if goes_along else None
+        return _plan_both_ways(of)
+    if of.held_columns is not None:
+        return of.held_columns
+    if of.fits_registers:
+        return _plan_held(of)
+    # Not in several passes: the last program alone knows the result of the first.
+    if of.passes == 1 and not group.has_scan:
+        plan = _plan_of_shares(of)
+        return loading_ahead(plan, device) if plan.kind == "looped" and carries(of.looped) else plan
+    if of.goes_across and not group.has_scan:
+        return streamed_plan(of.looped, group, of.walked, False, carries(of.looped), device)
+    return _plan_looped(of.looped, of.walk, False, device)
+
+
+def _plan_both_ways(of: _Reduction) -> Plan:
+    """Of a group that is reduced across x too. Nobody shares the rows of several passes, so those of columns are in
+    narrow blocks, for enough programs."""
+    whole, device = of.held_columns, of.device
+    is_held = whole is not None or of.fits_registers or any(s.level == "r" for s in of.looped.across)
+    if of.passes == 1 and not is_held and joins_rows_last(of.looped):
+        shared = _plan_of_shares(of)
+        if shared.kind == "split":
+            return replace(shared, parts=known(shared.axes[0].blocks))
+    if whole is not None:
+        plan = whole
+    elif not is_held:
+        plan = _plan_looped(of.looped, of.walk, of.passes == 1, device)
+    else:
+        in_parts = plan_in_parts(of.group, of.storage, of.persistent, device) if of.goes_along else None
+        plan = in_parts or _plan_persistent(of.persistent, of.walk, device)
+    return plan_across(plan, of.walk, whole is not None, device)
+
+
+def _plan_held(of: _Reduction) -> Plan:
+    """Of rows that fit registers."""
+    program = of.persistent
+    if of.goes_along:
+        in_parts = plan_in_parts(of.group, of.storage, program, of.device)
         if in_parts is not None:
             return in_parts
-        apart = rest_apart(group) if goes_along else None
+        apart = rest_apart(of.group)
         if apart is not None:
-            main = fast_program(group, storage, is_persistent=True, rewrite=apart.rewrite)
-            persistent = replace(main, space=Space(x_dims, (apart.main,)))
-        return _plan_persistent(persistent, walk, device)
-    # Not in several passes: the last program alone knows the result of the first.
-    if len(r_sections(looped)) == 1 and not group.has_scan:
-        plan = _plan_of_shares(looped, group, walk, walked, device)
-        return loading_ahead(plan, device) if plan.kind == "looped" and carries(looped) else plan
-    if goes_across and not group.has_scan:
-        return streamed_plan(looped, group, walked, False, carries(looped), device)
-    return _plan_looped(looped, walk, False, device)
+            main = fast_program(of.group, of.storage, is_persistent=True, rewrite=apart.rewrite)
+            program = replace(main, space=Space(of.space.x, (apart.main,)))
+    return _plan_persistent(program, of.walk, of.device)
 
 
 def _plan_look_back(program: Program, chunks: Chunks) -> Plan:
     """Programs that have a chunk of a row each, and scan it after what those before them come to."""
     axes = (Axis("x", program.space.x, 1, is_scalar=True), Axis("r", program.space.r, chunks.length))
-    return Plan("look_back", program, axes, chunks.warps, splits=chunks.count, team_size=chunks.of_group)
+    return Plan("look_back", program, axes, chunks.warps, splits=chunks.count, team_size=chunks.of_group, chunks=chunks)
 
 
-def _plan_of_shares(program: Program, group: Group, walk: Walk, walked: Walked, device: Device) -> Plan:
+def _plan_of_shares(of: _Reduction) -> Plan:
     """A loop of one pass, by several programs to a row where rows alone do not fill the device."""
-    if walk.is_outer and not walk.is_mixed:
-        return streamed_plan(program, group, walked, True, carries(program), device)
-    return shared_rows(_plan_looped(program, walk, True, device), device)
+    if of.goes_across:
+        return streamed_plan(of.looped, of.group, of.walked, True, carries(of.looped), of.device)
+    return shared_rows(_plan_looped(of.looped, of.walk, True, of.device), of.device)
 
 
-def _plan_cooperative(program: Program, walk: Walk, held: int, floats: bool, device: Device) -> Plan | None:
+def _plan_cooperative(of: _Reduction) -> Plan | None:
     """A team of programs for each row, if its parts fit into registers and nothing is stored for a row as a whole
-    before its first reduction: that might overwrite what another program of the team still has to read."""
+    before its first reduction: that might overwrite what another program of the team still has to read. What one
+    program holds needs no team, unless rows are so few that multiprocessors would have none."""
+    rows, length = hint(of.space.numel), known(of.space.reduction_numel)
+    if rows >= _FILLING * of.device.multiprocessors and not of.walk.is_outer and of.fits_registers:
+        return None
+    loads = [{s.number for s in section.statements if s.op == "load"} for section in r_sections(of.looped)]
+    held = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
+    itemsize, floats = _loaded_itemsize(of.looped, of.walk), exchanges_floats(of.group)
+    team = cooperative_reduction(rows, length, held, itemsize, of.walk.is_outer, of.device, floats)
+    if team is None:
+        return None
+    program = of.exchanged
     first = next(place for place, section in enumerate(program.sections) if section.level == "r")
     early = [s for section in program.sections[: first + 1] for s in section.statements if s.op == "store"]
-    rows, length = hint(program.space.numel), known(program.space.reduction_numel)
-    team = cooperative_reduction(rows, length, held, _loaded_itemsize(program, walk), walk.is_outer, device, floats)
-    if team is None or any(s.level == "x" for s in early):
+    if any(s.level == "x" for s in early):
         return None
     x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)
     axes = (x_axis, Axis("r", program.space.r, team.r_block))
     return Plan(
-        "team", program, axes, team.warps, splits=team.size, chunk=team.share, is_cluster=team.is_cluster,
+        "team", program, axes, team.warps, splits=team.size, chunk=team.share, team=team,
         most_registers=team.registers if team.is_cluster else 0,
     )  # fmt: skip
 
@@ -169,23 +294,6 @@ def _loaded_itemsize(program: Program, walk: Walk) -> int:
     """The bytes of the narrowest element that is loaded for each point of r."""
     loads = (program.storage[s.buffer or ""].itemsize for s in program.statements if s.op == "load" and s.level == "r")
     return min(loads, default=walk.itemsize)
-
-
-def _fits_registers(program: Program, walk: Walk, passes: int, device: Device) -> bool:
-    """Whether all of r may be held in registers. For one pass nothing is gained beyond a block's worth of r."""
-    size = program.space.reduction_numel
-    if not isinstance(size, int):
-        return False  # a later call may have more
-    if walk.is_outer and not walk.is_mixed:
-        return size <= SHORT or (size <= _LONGEST_OUTER and passes > 1)
-    if passes == 1 and size > 4096:
-        return False
-    padded = next_power_of_two(size)
-    # Where x is contiguous in memory too, a block of it is held at once, so that both directions coalesce.
-    points = min(COALESCED_POINTS, next_power_of_two(max(hint(program.space.numel), 1))) if walk.is_mixed else 1
-    held = padded * live_registers(program) * points
-    budget = device.registers_per_multiprocessor * 3 // 4 if device.registers_per_multiprocessor else 49152
-    return padded <= _LONGEST_PERSISTENT and held <= budget
 
 
 def _elements_per_thread(r_block: int, itemsize: int) -> int:
@@ -271,7 +379,7 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
     """`is_shared` says that several programs may share a row where rows alone do not fill the device. Where a tensor is
     walked along x and another one along r, a tile has whole lines of both."""
     rows, size = hint(program.space.numel), expected_length(program.space.reduction_numel)
-    is_filled = (is_shared and not program.across) or rows >= ROWS_OF_LINES * device.multiprocessors
+    is_filled = (is_shared and not program.across) or rows >= _ROWS_OF_LINES * device.multiprocessors
     has_rows = walk.is_outer or (walk.is_mixed and not program.scans and is_filled)
     accumulators = sum(len(section.reductions) for section in program.sections)
     is_apart = takes_two = False

@@ -7,8 +7,11 @@ from math import isqrt
 
 import torch
 
-from compiler.codegen.triton.slices import JOINED
-from compiler.codegen.triton.tile_registers import (
+from compiler.devices import Device
+from compiler.ir.size import known, next_power_of_two
+from compiler.schedule.program.program import Program
+from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.registers import (
     ASYNCHRONOUS_COPIES,
     LOADED_AHEAD,
     REGISTERS_FOR_ADDRESSES,
@@ -18,10 +21,6 @@ from compiler.codegen.triton.tile_registers import (
     r_sections,
     registers_of_sums,
 )
-from compiler.devices import Device
-from compiler.ir.size import known
-from compiler.schedule.program.program import Program
-from compiler.schedule.tiles.plan import Axis, Plan, next_power_of_two
 from compiler.schedule.tiles.walk import Walk
 
 #: Elements of a row from which on its sums are a burden to those who join them.
@@ -87,6 +86,9 @@ def joins_rows_last(program: Program) -> bool:
     return all(s.level == "x" and s.number not in early for s in program.across)
 
 
+#: Reductions of a row whose parts are values of the same kind.
+_JOINED = ("sum", "prod", "min", "max")
+
 #: Elements of a row that a program takes, and of a block of rows; threads of the program.
 _SLICE, _BLOCK_OF_SLICES, _WARPS_OF_SLICES = 2048, 16384, 16
 
@@ -100,7 +102,7 @@ def _in_slices(program: Program, walk: Walk, device: Device) -> Plan | None:
         walk.is_outer
         or len(r_sections(program)) > 1
         or any(s.op != "constant" for other in before for s in other.statements)
-        or any(s.value not in JOINED or s.dtype == torch.bool for s in section.reductions)
+        or any(s.value not in _JOINED or s.dtype == torch.bool for s in section.reductions)
         or any(s.level == "x" for s in program.across)
         or program.has_check
         or program.scatters
