@@ -233,6 +233,7 @@ T4 = Device(
     flops=8.1e12,  # V
     launch_us=3.0,  # assumed
     latency_us=1.5,  # assumed
+    half_product_flops=65e12,  # V: dense
     shared_per_multiprocessor=64 * KIB,
     shared_per_block=64 * KIB,
     threads_per_multiprocessor=1024,
