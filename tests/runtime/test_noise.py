@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from bench.agreement import needed
+from compiler.options import Timing
 from compiler.runtime.timing import clocks
-from compiler.runtime.timing.measure import Samples, between_runs
+from compiler.runtime.timing.measure import Samples, between_runs, measure_each
 from compiler.runtime.timing.noise import BetweenRuns, ratio_of, stated_spread
+from compiler.runtime.timing.stopwatch import HostStopwatch
 
 
 @pytest.mark.parametrize("count", [6, 20, 50])
@@ -106,3 +108,9 @@ def test_another_run_of_the_same_ratio_is_within_its_factor(count: int) -> None:
 
 def test_what_the_stopwatch_shows_of_nothing_is_no_part_of_a_kernel() -> None:
     assert Samples((3.0, 4.0, 0.5)).less(1.0).samples_ms == (2.0, 3.0, 0.0)
+
+
+def test_what_took_no_longer_than_nothing_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HostStopwatch, "beside_ms", 1e6)
+    timing = Timing(max_seconds=0.01)
+    assert measure_each({"kernel": lambda: None}, torch.device("cpu"), timing) == {}
