@@ -198,7 +198,7 @@ class GraphCompilation:
         self.replayed = ReplayDecision("replay.cpu")
         if self.runs_on.type == "cuda":
             parts = self.schedule, self.memory, launchers, self.runs_on, self.model
-            graph = Compiled(*parts, rendered=self.primary, saved=self.saved)
+            graph = Compiled(*parts, saved=self.saved)
             self.replayed = replayed_or_not(made.quickest, graph, self.options.replays, phase)
         return made
 

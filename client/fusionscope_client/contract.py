@@ -1783,9 +1783,6 @@ class Replay:
     #: Library calls that were recorded.
     recorded_library_calls: Optional[int] = None
 
-    #: Kernels that are launched after each replay, so that their results need no copy.
-    launched_after: list[str] = field(default_factory=list)
-
     #: How each input of a recording is read.
     inputs: list[ReplayInput] = field(default_factory=list)
 

@@ -28,10 +28,8 @@ from compiler.ir.size import Quotient, Size, SizeAtom, Symbol, atoms_of, size, s
 from compiler.lowering.loop_builder import SEEDS
 from compiler.lowering.user_operators import UserCall
 from compiler.schedule.group import Group
-from compiler.schedule.memory.lifetimes import stored_by
 from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import Schedule
-from compiler.schedule.units import read_by
 
 CPU = torch.device("cpu")
 
@@ -85,40 +83,8 @@ def render_wrapper(
     return _text("call(inputs)", writer.lines)
 
 
-def render_parts(
-    schedule: Schedule, plan: MemoryPlan, kernels: Mapping[str, RenderedKernel], start: int, device: torch.device = CPU
-) -> str:
-    """The same in two functions: `head(inputs)` launches what stands before unit `start` and gives the tensors that the
-    others need; `tail(inputs, kept)` launches those and gives the outputs. No size may be told by a library call."""
-    writer = _Writer(schedule, plan, device)
-    writer.begin(kernels.values())
-    begun = len(writer.lines)
-    for position in range(start):
-        writer.step(schedule, position, kernels)
-    reached = len(writer.lines)
-    writer.seeds_given.clear()  # what was named in the head is no name in the tail
-    for position in range(start, len(schedule.units)):
-        writer.step(schedule, position, kernels)
-    writer.outputs()
-    kept = [variable(name) for name in _needed_from(schedule, plan, start)]
-    head = [*writer.lines[:reached], f"    return [{', '.join(kept)}]"]
-    taken = [f"    [{', '.join(kept)}] = kept"]
-    tail = [*writer.lines[:begun], *taken, *writer.lines[reached:]]
-    return _text("head(inputs)", head) + _text("tail(inputs, kept)", tail)
-
-
 def _text(signature: str, lines: Iterable[str]) -> str:
     return "\n".join([f"def {signature}:", *lines]) + "\n"
-
-
-def _needed_from(schedule: Schedule, plan: MemoryPlan, start: int) -> list[str]:
-    """The buffers made before unit `start` which that or a later one reads, or takes the memory of, or which are given
-    to the caller."""
-    later = schedule.units[start:]
-    needed = set(schedule.graph.output_buffers).union(*(read_by(unit) for unit in later))
-    needed |= {taken for unit in later for name in stored_by(unit) if (taken := plan.buffers[name].takes_over)}
-    made = {name for unit in schedule.units[:start] for name in stored_by(unit)}
-    return sorted((needed & made) - plan.slices.keys())
 
 
 class _Writer:

@@ -4,7 +4,7 @@ choose.py     what a compiled graph is called by; by_sizes.py where its sizes ar
 legality.py   what of a schedule may be recorded at all
 price.py      what a replay saves the host, and what it costs
 inputs.py     which inputs stay where they are, and which are copied
-outputs.py    what of a replay belongs to the caller; without copies by tail.py and held.py
+outputs.py    what of a replay belongs to the caller; without copies by held.py
 replayed.py   the call itself: watch, decide, record, replay
 recording.py  what that asks of a device
 recorder.py   the answer of CUDA; everything else is plain Python

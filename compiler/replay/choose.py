@@ -8,18 +8,13 @@ from dataclasses import dataclass
 import torch
 
 from compiler.capture.captured import Phase
-from compiler.codegen.rendered import RenderedKernel
-from compiler.codegen.wrapper import render_parts
 from compiler.devices import Device
 from compiler.replay.by_sizes import CallBySizes, positions_of_sizes
 from compiler.replay.decision import ReplayDecision
 from compiler.replay.held import users_of_memory
 from compiler.replay.legality import obstacle, written_inputs
-from compiler.replay.outputs import LaunchTail
 from compiler.replay.recording import Call
 from compiler.replay.replayed import Choice, Facts, ReplayedCall
-from compiler.replay.tail import tails_of
-from compiler.runtime.executable import build_parts
 from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 
@@ -40,7 +35,6 @@ class Compiled:
     kernels: Mapping[str, Callable[..., None]]
     device: torch.device
     model: Device
-    rendered: Mapping[str, RenderedKernel]
     #: Of a forward graph: places of the outputs that are saved for the backward graph, and nobody else's.
     saved: frozenset[int] = frozenset()
 
@@ -72,19 +66,12 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
 def facts_of(graph: Compiled, phase: Phase) -> Facts:
     """The facts on a compiled graph that are known before its first call."""
 
-    def split(start: int) -> tuple[Call, LaunchTail]:
-        text = render_parts(graph.schedule, graph.memory, graph.rendered, start, graph.device)
-        return build_parts(graph.schedule, text, graph.kernels, graph.device)
-
-    held = graph.saved if users_of_memory is not None else frozenset[int]()
     return Facts(
         len(graph.schedule.units),
         graph.model.bandwidth,
         phase,
         written_inputs(graph.schedule.graph, graph.memory.written_inputs()),
-        held,
-        tails_of(graph.schedule, graph.memory, held),
-        split,
+        graph.saved if users_of_memory is not None else frozenset(),
         MOST_HELD * graph.model.memory_bytes,
         graph.memory.peak_bytes,
     )

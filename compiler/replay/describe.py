@@ -7,7 +7,6 @@ from typing import Literal
 from compiler import report
 from compiler.ir.nodes import ExternNode
 from compiler.ir.size import hint
-from compiler.lowering.registry import operator_name
 from compiler.replay.by_sizes import CallBySizes
 from compiler.replay.decision import ReplayDecision
 from compiler.replay.price import Times
@@ -30,7 +29,7 @@ def describe_replay(
         node=decision.node,
         lines=list(decision.lines),
         launches=len(schedule.units),
-        library_calls=_library_calls(schedule, 0, len(schedule.units)),
+        library_calls=sum(isinstance(unit, ExternNode) for unit in schedule.units),
     )
     call = made.shown if isinstance(made, CallBySizes) else made
     if isinstance(call, ReplayedCall):
@@ -44,11 +43,7 @@ def describe_replay(
 
 
 def _describe_recording(schedule: Schedule, call: ReplayedCall, told: report.Replay) -> None:
-    end = len(schedule.units) if call.tail is None else call.tail.start
-    told.recorded_launches, told.recorded_library_calls = end, _library_calls(schedule, 0, end)
-    told.launched_after = [
-        operator_name(unit.target) if isinstance(unit, ExternNode) else unit.name for unit in schedule.units[end:]
-    ]
+    told.recorded_launches, told.recorded_library_calls = told.launches, told.library_calls
     for place, name in enumerate(schedule.graph.inputs):
         if name is not None:
             size = hint(storage_bytes(schedule.graph.buffers[name]))
@@ -62,10 +57,6 @@ def _way_of(place: int, call: ReplayedCall) -> Literal["in_place", "copied", "he
     if place in call.copied:
         return "copied"
     return "held" if place in call.held_inputs else "in_place"
-
-
-def _library_calls(schedule: Schedule, start: int, end: int) -> int:
-    return sum(isinstance(unit, ExternNode) for unit in schedule.units[start:end])
 
 
 def _times(times: Times | None) -> report.CallTimes | None:

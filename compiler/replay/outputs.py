@@ -1,8 +1,7 @@
 """The outputs of a replay: copies, since the next replay writes to the same memory.
 
 Views of one piece of memory stay views of one piece, and an output that lies in an input's memory is a view of the
-input that the caller gave. Two kinds of outputs are not copied: those that the launches after the replay make (see
-`tail.py`), and those that are held until nobody has them (see `held.py`).
+input that the caller gave. Outputs that are held until nobody has them are not copied (see `held.py`).
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ import torch
 from compiler.replay.held import Held, bare
 from compiler.replay.price import FEWEST_TOGETHER, Copies
 from compiler.runtime.host.quick_torch import alias, allocator
-
-LaunchTail = Callable[[list[Any], list[Any]], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -41,30 +38,23 @@ def made_by(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Made, ...]:
     return tuple(Made(group, outputs[min(group)].untyped_storage().nbytes()) for group in found)
 
 
-def copies_of(made: Sequence[Made], held: Collection[int] = (), fresh: Collection[int] = ()) -> Copies:
-    """What a replay copies of that, where the outputs at the places `held` are held, and those at `fresh` are made by
-    launches after it."""
-    held, fresh = frozenset(held), frozenset(fresh)
+def copies_of(made: Sequence[Made], held: Collection[int] = ()) -> Copies:
+    """What a replay copies of that, where the outputs at the places `held` are held."""
+    held = frozenset(held)
     kept = [piece for piece in made if piece.places <= held]
-    copied = [piece for piece in made if not piece.places <= held and not piece.places & fresh]
+    copied = [piece for piece in made if not piece.places <= held]
     return Copies(len(copied), sum(piece.bytes for piece in copied), held=sum(len(piece.places) for piece in kept))
 
 
 class PoolOutputs:
     """The outputs at `ours`, which lie in the memory of a recording: copied, or held at the places `held`."""
 
-    def __init__(
-        self,
-        outputs: Sequence[Any],
-        ours: Sequence[int],
-        held: Collection[int],
-        keepers: Sequence[torch.Tensor] | None = None,
-    ) -> None:
+    def __init__(self, outputs: Sequence[Any], ours: Sequence[int], held: Collection[int]) -> None:
         shared: dict[int, list[int]] = defaultdict(list)
         for n in ours:
             shared[_storage(outputs[n])].append(n)
         kept = {n: outputs[n] for group in shared.values() if set(group) <= set(held) for n in group}
-        self.held = Held(kept, [bare(value) for value in kept.values()] if keepers is None else keepers)
+        self.held = Held(kept, [bare(value) for value in kept.values()])
         groups = [group for group in shared.values() if group[0] not in kept]
         alone = [group[0] for group in groups if len(group) == 1 and _is_dense(outputs[group[0]])]
         self._together = [[(n, outputs[n]) for n in group] for group in groups if group[0] not in alone]
@@ -117,20 +107,8 @@ def _put_together(members: Sequence[tuple[int, torch.Tensor]], outputs: list[Any
 
 
 class Giver:
-    """Called with the inputs of a call whose replay was just launched; gives the outputs."""
-
-    held: Held | None = None
-
-    def are_free(self) -> bool:
-        """Whether the next replay may write to what this has given."""
-        return self.held is None or self.held.are_free()
-
-    def __call__(self, inputs: list[Any]) -> list[Any]:
-        raise NotImplementedError
-
-
-class WholeGiver(Giver):
-    """Of a recording of all launches: `recorded` are the outputs that it writes to, made from the inputs `inputs`."""
+    """Called with the inputs of a call whose replay was just launched; gives the outputs. `recorded` are those that the
+    recording writes to, made from the inputs `inputs`."""
 
     def __init__(self, inputs: Sequence[Any], recorded: Sequence[Any], held: Collection[int]) -> None:
         places = {_storage(value): n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor)}
@@ -151,27 +129,12 @@ class WholeGiver(Giver):
         self._empty: list[Any] = [None] * len(recorded)
         self.held = self._pool.held if held else None
 
+    def are_free(self) -> bool:
+        """Whether the next replay may write to what this has given."""
+        return self.held is None or self.held.are_free()
+
     def __call__(self, inputs: list[Any]) -> list[Any]:
         outputs = [make(inputs) for make in self._makers] if self._makers else self._empty.copy()
-        self._pool.put(outputs)
-        return outputs
-
-
-class GiverAfterTail(Giver):
-    """Of a recording of the first launches: `tail` launches the others, from `kept`, the recording's own tensors. What
-    it gives in their memory is known once it was called."""
-
-    def __init__(self, tail: LaunchTail, kept: list[Any], held: Collection[int]) -> None:
-        self._tail, self._kept, self._positions = tail, [bare(value) for value in kept], held
-        self._pool: PoolOutputs | None = None
-
-    def __call__(self, inputs: list[Any]) -> list[Any]:
-        outputs = self._tail(inputs, self._kept)
-        if self._pool is None:
-            own = {_storage(value) for value in self._kept}
-            ours = [n for n, value in enumerate(outputs) if isinstance(value, torch.Tensor) and _storage(value) in own]
-            self._pool = PoolOutputs(outputs, ours, self._positions, self._kept)
-            self.held = self._pool.held if self._positions else None
         self._pool.put(outputs)
         return outputs
 

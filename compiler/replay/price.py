@@ -17,8 +17,6 @@ REPLAY_US, REPLAYED_LAUNCH_US = 8.0, 0.3
 COPY_US = 5.0
 #: The same of each further tensor that is copied along with others, and of one that is held.
 COPY_TOGETHER_US, HELD_US = 2.0, 1.0
-#: Host time of a launch where none was measured.
-LAUNCH_US = 10.0
 #: What the device saves from one launch to the next, and what a copy takes it besides its bytes: measured on an H200
 #: (24 launches: 59.9 us one by one and 44.0 us replayed; 45.5 us with one more input to copy).
 GAP_US = 0.5
@@ -74,25 +72,14 @@ class Times:
         return max(self.host_us, self.elapsed_us)
 
 
-def gain_of_tail(copied: Copies, left: Copies, launches: int, launch_us: float, bandwidth: float) -> float:
-    """Microseconds that the device is spared, less what the host spends more, if `launches` are left out of a recording
-    so that of the outputs `copied` only those in `left` are copied. Each launch takes the host `launch_us`."""
-    spared = copied.device_us(bandwidth) - left.device_us(bandwidth) - GAP_US * launches
-    return spared - max(0.0, launch_us * launches - (copied.host_us - left.host_us))
-
-
-def weigh(
-    times: Times, launches: int, copies: Copies, bandwidth: float, tail: int = 0, is_of_step: bool = False
-) -> ReplayDecision:
-    """The decision; `bandwidth` is the device's, bytes read plus bytes written per second. Of the `launches` the last
-    `tail` are not recorded. A graph that `is_of_step` is one of several between which the host has much to do."""
-    recorded = launches - tail
+def weigh(times: Times, launches: int, copies: Copies, bandwidth: float, is_of_step: bool = False) -> ReplayDecision:
+    """The decision; `bandwidth` is the device's, bytes read plus bytes written per second. A graph that `is_of_step` is
+    one of several between which the host has much to do."""
     copied_us = copies.device_us(bandwidth)
-    replay_us = REPLAY_US + REPLAYED_LAUNCH_US * recorded + copies.host_us + tail * times.host_us / launches
-    added_us = copied_us - GAP_US * recorded
+    replay_us = REPLAY_US + REPLAYED_LAUNCH_US * launches + copies.host_us
+    added_us = copied_us - GAP_US * launches
     numbers: dict[str, Number] = {
         "launches": launches,
-        "recorded": recorded,
         "host_us": round(times.host_us, 1),
         "elapsed_us": round(times.elapsed_us, 1),
         "replay_us": round(replay_us, 1),

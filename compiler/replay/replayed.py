@@ -22,10 +22,9 @@ import torch
 from compiler.capture.captured import Phase
 from compiler.replay.decision import Number, ReplayDecision
 from compiler.replay.inputs import InputAddresses, addresses_of, has_place, place_for
-from compiler.replay.outputs import Giver, GiverAfterTail, LaunchTail, Made, WholeGiver, copies_of, made_by
-from compiler.replay.price import LAUNCH_US, NO_COPIES, Copies, Times, gain_of_tail, weigh
+from compiler.replay.outputs import Giver, Made, copies_of, made_by
+from compiler.replay.price import NO_COPIES, Copies, Times, weigh
 from compiler.replay.recording import Call, CannotRecord, Recorder, Recording
-from compiler.replay.tail import Tail
 
 #: Calls that are watched before it is decided.
 WATCHED_CALLS = 3
@@ -48,16 +47,14 @@ Choice = Literal["auto", "on", "off"]
 
 @dataclass(frozen=True)
 class Facts:
-    """What of a graph is known before its first call: places of the inputs that it writes to and of the outputs that
-    may be held, which tails may be left out of a recording, and the functions of both sides of such a cut."""
+    """What of a graph is known before its first call, with places of the inputs that it writes to and of the outputs
+    that may be held."""
 
     launches: int
     bandwidth: float
     phase: Phase = "inference"
     written: frozenset[int] = frozenset()
     held: frozenset[int] = frozenset()
-    tails: tuple[Tail, ...] = ()
-    split: Callable[[int], tuple[Call, LaunchTail]] | None = None
     #: What all recordings of the device may hold, unless they are asked for.
     most_held_bytes: float = math.inf
     #: The most that a call has alive at one time, its inputs not counted.
@@ -66,10 +63,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a graph is to be called: the decision, and of a recording which tail is left out of it."""
+    """How a graph is to be called: the decision, and what each replay of a recording copies."""
 
     decision: ReplayDecision
-    tail: Tail | None = None
     copied_in: Copies = NO_COPIES
     copied_out: Copies = NO_COPIES
 
@@ -86,7 +82,6 @@ class ReplayedCall:
         self.copied: tuple[int, ...] = ()
         self.held_inputs: tuple[int, ...] = ()
         self.copied_in = self.copied_out = NO_COPIES
-        self.tail: Tail | None = None
         self.given: Giver | None = None
         self.phase = facts.phase
         self._call, self._facts, self._recorder, self._choice = call, facts, recorder, choice
@@ -169,21 +164,20 @@ class ReplayedCall:
         return bool(self._moving(inputs)) and not self._held_now(inputs)
 
     def _weighed(self, inputs: list[Any], times: Times | None) -> Plan:
-        facts, tail = self._facts, self._best_tail(times)
+        facts = self._facts
         moved = [inputs[n] for n in self._moving(inputs)]
         copied_in = Copies(len(moved), sum(value.numel() * value.itemsize for value in moved))
-        copied_out = copies_of(self._made, facts.held, tail.outputs if tail else ())
+        copied_out = copies_of(self._made, facts.held)
         copies = copied_in + copied_out
-        in_tail = tail.launches if tail else 0
         if self._choice == "on":
-            numbers: dict[str, Number] = {"launches": facts.launches, "recorded": facts.launches - in_tail}
-            decision = ReplayDecision("replay.asked_for", {**numbers, "copied_bytes": copies.bytes})
+            numbers: dict[str, Number] = {"launches": facts.launches, "copied_bytes": copies.bytes}
+            decision = ReplayDecision("replay.asked_for", numbers)
         elif (wanted := self._memory_lacking()) is not None:
             decision = ReplayDecision("replay.memory", {"peak_bytes": wanted})
         else:
             assert times is not None
-            decision = weigh(times, facts.launches, copies, facts.bandwidth, in_tail, facts.phase != "inference")
-        return Plan(decision, tail, copied_in, copied_out)
+            decision = weigh(times, facts.launches, copies, facts.bandwidth, facts.phase != "inference")
+        return Plan(decision, copied_in, copied_out)
 
     def _memory_lacking(self) -> int | None:
         """What a recording would keep or hold where that is too much: nobody has asked for it."""
@@ -192,18 +186,6 @@ class ReplayedCall:
         if mine and mine + recorder.held.bytes > facts.most_held_bytes:
             return mine + recorder.held.bytes
         return facts.peak_bytes if facts.peak_bytes > MOST_OF_FREE * recorder.free_bytes() else None
-
-    def _best_tail(self, times: Times | None) -> Tail | None:
-        facts = self._facts
-        launch_us = times.host_us / facts.launches if times is not None and self._choice == "auto" else LAUNCH_US
-        copied = copies_of(self._made, facts.held)
-
-        def gain(tail: Tail) -> float:
-            left = copies_of(self._made, facts.held, tail.outputs)
-            return gain_of_tail(copied, left, tail.launches, launch_us, facts.bandwidth)
-
-        best = max(facts.tails, key=gain, default=None)
-        return best if best is not None and facts.split is not None and gain(best) > 0 else None
 
     def _held_now(self, inputs: list[Any]) -> tuple[int, ...]:
         """Positions of the inputs that lie where another recording holds its outputs."""
@@ -224,23 +206,15 @@ class ReplayedCall:
             return self._call_settled(inputs, ReplayDecision("replay.overlapping"))
         places = {n: place_for(inputs[n]) for n in self.copied}
         given = [places.get(place, value) for place, value in enumerate(inputs)]
-        head, tail = self._call, None
-        if plan.tail is not None and self._facts.split is not None:
-            head, tail = self._facts.split(plan.tail.start)
         try:
             with self._recorder.lock, torch.inference_mode(False), torch.no_grad():
-                recording = self._recorder.record(head, list(given), bool(self._facts.held))
+                recording = self._recorder.record(self._call, list(given), bool(self._facts.held))
         except CannotRecord as error:
             return self._call_settled(inputs, ReplayDecision("replay.failed", {"what": str(error)}))
         fixed = [0 if place in places else address for place, address in enumerate(addresses_of(inputs))]
-        self.decision, self.tail = plan.decision, plan.tail
+        self.decision = plan.decision
         self.copied_in, self.copied_out = plan.copied_in, plan.copied_out
-        held = self._facts.held
-        self.given = (
-            WholeGiver(given, recording.outputs, held)
-            if tail is None
-            else GiverAfterTail(tail, recording.outputs, held)
-        )
+        self.given = Giver(given, recording.outputs, self._facts.held)
         recording.outputs = []  # some may be inputs, which are not ours to keep
         self._step = self._tried(self._replay_of(recording, places, self.given, fixed))
         return self._step(inputs)
@@ -250,14 +224,11 @@ class ReplayedCall:
     ) -> Call:
         is_unmoved, stream_now = self._recorder.unmoved(fixed), self._recorder.stream
         stream, lock, places = stream_now(), self._recorder.lock, tuple(copied.items())
-        registry, known = self._recorder.held, given.held
-        if known is not None:
-            registry.add(known)
-
+        if given.held is not None:
+            self._recorder.held.add(given.held)
         is_capturing = self._recorder.is_capturing if stream else _never  # nothing is recorded on the default stream
 
         def replay(inputs: list[Any]) -> list[Any]:
-            nonlocal known
             if stream_now() != stream or is_capturing():
                 return self._launch(inputs)
             if not is_unmoved(inputs):
@@ -268,11 +239,7 @@ class ReplayedCall:
                         tensor.copy_(inputs[place])
                     recording.replay()
                     self.replays += 1
-                    outputs = given(inputs)
-                    if known is None and given.held is not None:  # after a tail it is known only now
-                        known = given.held
-                        registry.add(known)
-                    return outputs
+                    return given(inputs)
             return self._launch(inputs)
 
         return replay

@@ -43,9 +43,6 @@ class Replay(ReportModel):
     library_calls: int = Field(default=0, description="Library calls among the launches.")
     recorded_launches: int | None = Field(default=None, description="Launches that were recorded.")
     recorded_library_calls: int | None = Field(default=None, description="Library calls that were recorded.")
-    launched_after: list[str] = Field(
-        default=[], description="Kernels that are launched after each replay, so that their results need no copy."
-    )
     inputs: list[ReplayInput] = Field(default=[], description="How each input of a recording is read.")
     copied_in_bytes: int | None = Field(
         default=None, description="Bytes that are copied to the recording's memory in each call."

@@ -85,15 +85,6 @@ def build_executable(
     return Executable(call, wrapper, kernels, flat_call(wrapper, scope, launched, call, number))
 
 
-def build_parts(
-    schedule: Schedule, text: str, kernels: Mapping[str, Callable[..., None]], device: torch.device
-) -> tuple[Call, Tail]:
-    """The functions `head` and `tail` of `compiler.codegen.wrapper.render_parts`."""
-    scope = _executed(text, schedule, kernels, device)
-    number = _one_of_several(device)
-    return _on_device(scope["head"], number), _on_device(scope["tail"], number)
-
-
 def _executed(
     text: str,
     schedule: Schedule,

@@ -88,7 +88,7 @@ def asked_of(compilation: GraphCompilation, **given: Any) -> ReplayDecision:
     """What is decided of a graph before its first call, were it on a GPU."""
     schedule, memory = given.get("schedule") or compilation.schedule, compilation.memory
     assert schedule is not None and memory is not None
-    graph = Compiled(schedule, memory, {}, torch.device("cuda", 0), given.get("model") or compilation.model, {})
+    graph = Compiled(schedule, memory, {}, torch.device("cuda", 0), given.get("model") or compilation.model)
     found = replayed_or_not(lambda inputs: [], graph, given.get("choice", "auto"), given.get("phase", "inference"))
     assert not isinstance(found, ReplayedCall | CallBySizes)
     return found

@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from compiler.replay.by_sizes import MOST_SIZES, CallBySizes
+from compiler.replay.describe import describe_replay
 from compiler.replay.price import BUSY_SHARE, Copies, Times, weigh
 from compiler.replay.replayed import MOST_RECORDINGS, MOST_WATCHED_CALLS, WATCHED_CALLS, Facts, ReplayedCall
+from tests.compile_program import compile_program
 from tests.replay.pretended import HOST_BOUND, PretendedRecorder, pretended
 
 
@@ -275,3 +277,26 @@ def test_each_size_has_a_recording_of_its_own() -> None:
             result, told = call([size, x])
             assert result.tolist() == [step] * 3 * size and told == size
     assert recorder.recorded == MOST_SIZES and call.decision.is_replayed
+
+
+def one_by_libraries(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    for _ in range(5):
+        x = torch.sort(x, descending=True, dim=0).values
+    return x, torch.topk(x, 3).values
+
+
+def test_a_recording_is_described() -> None:
+    made = compile_program(one_by_libraries, torch.randn(6, 8))
+    assert made.schedule is not None
+    call = ReplayedCall(lambda inputs: [inputs[0] + 1], Facts(6, 4e12), PretendedRecorder(), "auto")
+    alive = [torch.randn(6, 8) for _ in range(WATCHED_CALLS + 6)]
+    for x in alive:
+        call([x])
+    told = describe_replay(made.schedule, call, "auto")
+    assert (told.verdict, told.reason, told.option) == ("replayed", "replay.replayed", "auto")
+    assert (told.launches, told.library_calls, told.recorded_launches, told.recorded_library_calls) == (6, 6, 6, 6)
+    assert [(one.bytes, one.way) for one in told.inputs] == [(6 * 8 * 4, "copied")]
+    assert (told.copied_in_bytes, told.copied_out_bytes, told.held_bytes) == (192, 192, 0)
+    assert (told.recordings, told.replays, told.launched_calls, told.pool_bytes) == (1, 6, 0, 4096)
+    assert told.launched is not None and told.launched.measured_host_us == 500.0
+    assert told.replayed is not None and told.predicted_host_us is not None

@@ -134,15 +134,15 @@ REASONS: dict[str, str] = {
     "us, with {copies_us:.1f} us for what is copied",
     "padding.open_sizes": "the sizes {sizes} differ from call to call",
     # --- replays
-    "replay.replayed": "{recorded} of {launches} launches are recorded; a replay takes the host about {replay_us:.0f} "
+    "replay.replayed": "the {launches} launches are recorded; a replay takes the host about {replay_us:.0f} "
     "us, predicted, in place of {host_us:.0f} us, measured; {copied_bytes} bytes are copied in each call",
-    "replay.gaps": "{recorded} of {launches} launches are recorded; they keep the device busy for {elapsed_us:.0f} us, "
+    "replay.gaps": "the {launches} launches are recorded; they keep the device busy for {elapsed_us:.0f} us, "
     "measured, of which about {saved_us:.0f} us between launches are spared; {copied_bytes} bytes are copied in each "
     "call",
-    "replay.idle_between": "{recorded} of {launches} launches are recorded; a replay takes the host about "
+    "replay.idle_between": "the {launches} launches are recorded; a replay takes the host about "
     "{replay_us:.0f} us, predicted, in place of {host_us:.0f} us, measured; the device takes {elapsed_us:.0f} us, but "
     "was idle before; {copied_bytes} bytes are copied in each call",
-    "replay.asked_for": "{recorded} of {launches} launches are recorded, as the option asks; {copied_bytes} bytes are "
+    "replay.asked_for": "the {launches} launches are recorded, as the option asks; {copied_bytes} bytes are "
     "copied in each call",
     "replay.watching": "the first calls are watched before anything is recorded",
     "replay.cpu": "the graph runs on the CPU, where a launch is a call of a function",

@@ -32,8 +32,6 @@ export interface Replay {
   recorded_launches: number | null;
   /** Library calls that were recorded. */
   recorded_library_calls: number | null;
-  /** Kernels that are launched after each replay, so that their results need no copy. */
-  launched_after: string[];
   /** How each input of a recording is read. */
   inputs: ReplayInput[];
   /** Bytes that are copied to the recording's memory in each call. */

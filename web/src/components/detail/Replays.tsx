@@ -99,16 +99,6 @@ export function Replays({ graph }: { graph: Graph }) {
         </p>
       )}
       <Facts facts={factsOf(replay)} />
-      {replay.launched_after.length > 0 && (
-        <p class="note">
-          {"Launched after each replay, so that the results need no copy: "}
-          {replay.launched_after.map((name, place) => (
-            <code key={place} class="chip" data-ref={refs.value.kernel(replay.launches - replay.launched_after.length + place)}>
-              {name}
-            </code>
-          ))}
-        </p>
-      )}
       <Times replay={replay} />
       <Inputs inputs={replay.inputs} />
     </Scroller>
