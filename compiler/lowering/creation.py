@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,15 +23,12 @@ def _result_dtype(build: Builder) -> torch.dtype:
     return dtype
 
 
-@lowers(aten.full.default)
-def full(build: Builder, size: Sequence[int], fill_value: Any, **_: Any) -> TensorValue:
-    return constant(fill_value, tuple(size), _result_dtype(build))
+def _of_one_number(number: Callable[[torch.dtype], bool | int | float], *targets: Any) -> None:
+    """Tensors all of whose elements are the number of their dtype."""
 
-
-@lowers(aten.zeros.default, aten.new_zeros)
-def zeros(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
-    # The last positional argument is the size, after the tensor that new_zeros is called on.
-    return constant(0, tuple(sizes[-1]), _result_dtype(build))
+    @lowers(*targets)
+    def lowering(build: Builder, *_: Any, **__: Any) -> TensorValue:
+        return constant(number(_result_dtype(build)), build.eager.shape, _result_dtype(build))
 
 
 def unwritten_number(dtype: torch.dtype) -> bool | int | float:
@@ -43,54 +40,22 @@ def unwritten_number(dtype: torch.dtype) -> bool | int | float:
     return float("nan") if dtype.is_floating_point else dtype == torch.bool or torch.iinfo(dtype).max
 
 
-def _uninitialised(build: Builder, shape: tuple[Integer, ...]) -> TensorValue:
-    dtype = _result_dtype(build)
-    return constant(unwritten_number(dtype), shape, dtype)
+_of_one_number(lambda _: 0, aten.zeros.default, aten.new_zeros, aten.zeros_like, aten.zero)
+_of_one_number(lambda _: 1, aten.ones.default, aten.new_ones, aten.ones_like)
+_of_one_number(
+    unwritten_number, aten.empty.memory_format, aten.new_empty, aten.empty_like, aten.empty_permuted,
+    aten.empty_strided.default, aten.new_empty_strided,
+)  # fmt: skip
 
 
-@lowers(aten.empty.memory_format, aten.new_empty)
-def empty(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
-    return _uninitialised(build, tuple(sizes[-1]))
-
-
-@lowers(aten.empty_like)
-def empty_like(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
-    return _uninitialised(build, x.shape)
-
-
-@lowers(aten.ones.default, aten.new_ones)
-def ones(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
-    return constant(1, tuple(sizes[-1]), _result_dtype(build))
-
-
-@lowers(aten.empty_permuted)
-def empty_permuted(build: Builder, size: Sequence[int], physical_layout: Sequence[int], **_: Any) -> TensorValue:
-    return _uninitialised(build, tuple(size))
-
-
-@lowers(aten.empty_strided.default, aten.new_empty_strided)
-def empty_strided(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
-    return _uninitialised(build, tuple(sizes[-2]))
-
-
-@lowers(aten.full_like, aten.fill.Scalar)
-def full_like(build: Builder, x: TensorValue, fill_value: Any, **_: Any) -> TensorValue:
-    return constant(fill_value, x.shape, _result_dtype(build))
+@lowers(aten.full.default, aten.full_like, aten.fill.Scalar)
+def full(build: Builder, _: Any, fill_value: Any, **__: Any) -> TensorValue:
+    return constant(fill_value, build.eager.shape, _result_dtype(build))
 
 
 @lowers(aten.fill.Tensor)
 def fill(build: Builder, x: TensorValue, value: TensorValue) -> TensorValue:
     return build.pointwise(x.shape, x.dtype, lambda position: value.load(()))
-
-
-@lowers(aten.zeros_like, aten.zero)
-def zeros_like(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
-    return constant(0, x.shape, _result_dtype(build))
-
-
-@lowers(aten.ones_like)
-def ones_like(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
-    return constant(1, x.shape, _result_dtype(build))
 
 
 @lowers(aten.scalar_tensor)

@@ -198,22 +198,17 @@ def choose_qparams_symmetric(x: Tensor, low: int, high: int, eps: float, dtype: 
     return scale.to(torch.float64), torch.full_like(scale, middle, dtype=torch.int64)
 
 
-DECOMPOSITIONS: dict[str, Callable[..., Any]] = {
-    "quantize_per_tensor": quantize_per_tensor,
-    "dequantize_per_tensor": dequantize_per_tensor,
-    "quantize_per_channel": quantize_per_channel,
-    "dequantize_per_channel": dequantize_per_channel,
-    "quantize_per_token": quantize_per_token,
-    "dequantize_per_token": dequantize_per_token,
-    "choose_qparams": choose_qparams,
-    "choose_qparams_symmetric": choose_qparams_symmetric,
-}
+#: By the names of the operators.
+DECOMPOSITIONS: tuple[Callable[..., Any], ...] = (
+    quantize_per_tensor, dequantize_per_tensor, quantize_per_channel, dequantize_per_channel, quantize_per_token,
+    dequantize_per_token, choose_qparams, choose_qparams_symmetric,
+)  # fmt: skip
 
 
 def decompositions_of_quantisation() -> dict[Any, Callable[..., Any]]:
     """The operators of `quantized_decomposed` that are known by now, all overloads, with what takes them apart."""
     namespace = torch.ops.quantized_decomposed
-    found = [(getattr(namespace, name, None), function) for name, function in DECOMPOSITIONS.items()]
+    found = [(getattr(namespace, function.__name__, None), function) for function in DECOMPOSITIONS]
     return {
         getattr(packet, overload): function
         for packet, function in found

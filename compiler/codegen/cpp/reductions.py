@@ -101,14 +101,9 @@ class Accumulator:
         if self.is_one_number:
             value = value if kind == "argmax" else f"fs::reversed({value})"
             return [f"{into[0]} = fs::maximum({into[0]}, fs::with_position({value}, {operands[1]}));"]
-        if kind in ("sum", "prod"):
-            return [f"{into[0]} {'+' if kind == 'sum' else '*'}= {value};"]
-        if kind in ("any", "all") or self.dtype == torch.bool:
+        if kind in ("any", "all") or (self.dtype == torch.bool and kind in ("min", "max")):
             return [f"{into[0]} {'|' if kind in ('any', 'max') else '&'}= {value};"]
-        if self.notes_nan:
-            sign = ">" if kind == "max" else "<"
-            return [f"{into[0]} = {value} {sign} {into[0]} ? {value} : {into[0]};", f"{into[1]} |= {value} != {value};"]
-        return [f"{into[0]} = fs::{kind}imum({into[0]}, {value});"]
+        return joined(kind, into, value, self.notes_nan)
 
     def combine(self, suffix: str, place: str, other_suffix: str, other_place: str) -> list[str]:
         """Statements that take the partial result of later elements in."""
@@ -131,6 +126,16 @@ class Accumulator:
         if self.is_one_number:
             return f"fs::position({name})"
         return name if self.held == self.dtype else f"{value_type(self.dtype)}({name})"
+
+
+def joined(kind: str, into: list[str], value: str, notes_nan: bool) -> list[str]:
+    """Statements by which a sum, a product or an extreme takes a value in."""
+    if kind in ("sum", "prod"):
+        return [f"{into[0]} {'+' if kind == 'sum' else '*'}= {value};"]
+    if notes_nan:
+        sign = ">" if kind == "max" else "<"
+        return [f"{into[0]} = {value} {sign} {into[0]} ? {value} : {into[0]};", f"{into[1]} |= {value} != {value};"]
+    return [f"{into[0]} = fs::{kind}imum({into[0]}, {value});"]
 
 
 def fits_one_number(dtype: torch.dtype, position: Statement) -> bool:

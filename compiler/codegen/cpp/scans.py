@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import torch
 
 from compiler.codegen.cpp.ops import literal, value_type
-from compiler.codegen.cpp.reductions import Field, highest, lowest, zero_or_one
+from compiler.codegen.cpp.reductions import Field, highest, joined, lowest, zero_or_one
 from compiler.schedule.program.program import Statement
 
 
@@ -76,8 +76,6 @@ class RunningValue:
         """Statements that take the next element in; `place` completes the variables' names."""
         into = [f"{self.name}{field.suffix}{place}" for field in self.fields]
         value = operands[0]
-        if self.kind in ("sum", "prod"):
-            return [f"{into[0]} {'+' if self.kind == 'sum' else '*'}= {value};"]
         if self.kind == "logsumexp":
             return [f"{into[0]} = fs::log_of_sum({into[0]}, double({value}));"]
         if self.kind.startswith("arg"):
@@ -85,10 +83,7 @@ class RunningValue:
             sign = ">=" if self.kind == "argmax" else "<="
             test = f"{value} != {value} || {value} {sign} {into[1]}"
             return [f"if ({test}) {into[1]} = {value}, {into[0]} = {operands[1]};"]
-        if self.notes_nan:
-            sign = ">" if self.kind == "max" else "<"
-            return [f"{into[0]} = {value} {sign} {into[0]} ? {value} : {into[0]};", f"{into[1]} |= {value} != {value};"]
-        return [f"{into[0]} = fs::{self.kind}imum({into[0]}, {value});"]
+        return joined(self.kind, into, value, self.notes_nan)
 
     def result(self, place: str = "") -> str:
         text, wanted = f"{self.name}{place}", self.statement.dtype
