@@ -1,4 +1,4 @@
-"""The order of statements: loads before arithmetic.
+"""The order of statements: loads before arithmetic, and some loads before programs wait for each other.
 
     x = load                x = load
     a = sin x        ->     y = load
@@ -11,9 +11,13 @@ written on the left, the second load waits for all of the first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from compiler.schedule.program.program import Statement
+from compiler.schedule.program.program import Section, Statement
+from compiler.schedule.tiles.plan import Axis
+
+#: Values of one tensor that a program may hold while it waits for others: those of some channels, not of a row.
+_FEW = 4
 
 
 def loads_first(statements: Sequence[Statement]) -> list[Statement]:
@@ -32,3 +36,21 @@ def loads_first(statements: Sequence[Statement]) -> list[Statement]:
     if any(by_number[number].op in ("reduce", "scan", "across") for number in early):
         return list(statements)
     return sorted(statements, key=lambda s: s.number not in early)
+
+
+def loads_before_waiting(sections: Iterable[Section], axis: Axis, share: int) -> tuple[Statement, ...]:
+    """The loads of `sections` along the reduction loops of `axis` that have few values in a program's `share` of it, as
+    the weights of channels, at places that follow from the loops alone: what a program loads after it has waited for
+    others, it waits for once more."""
+    loads = (s for section in sections if section.level == "r" for s in section.statements if s.op == "load")
+    return tuple(s for s in loads if not s.needs and share <= _FEW * _run(s, axis))
+
+
+def _run(statement: Statement, axis: Axis) -> int:
+    """Points in a row along `axis` that load the same place."""
+    run = 1
+    for dim in reversed(axis.dims):
+        if statement.index is None or dim in statement.index.dims or not isinstance(dim.size, int):
+            break
+        run *= dim.size
+    return run

@@ -7,7 +7,7 @@
 
 The programs of a team (`team`) must run at the same time. Which part a program takes is therefore not its number in
 the launch but the place at which it started, drawn from a counter: whoever waits only waits for programs that have
-started or start next, and a team is small enough for all of it to run (`schedule/cost/cooperative.py`).
+started or start next, and a team is small enough for all of it to run (`schedule/tiles/cooperative.py`).
 
 Programs of a team count themselves when they have left their values. Sums of exponentials go without a counter: they
 are left as words of 64 bits, 32 of a value and the number of the launch, by which who reads knows whether it is there,
@@ -26,6 +26,7 @@ from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
 from compiler.codegen.triton.frame import KernelFrame
 from compiler.codegen.triton.kept import Kept, kept_exponentials
 from compiler.codegen.triton.ops import DTYPES
+from compiler.codegen.triton.order import loads_before_waiting
 from compiler.codegen.triton.reducing import position_dtype
 from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer
@@ -269,13 +270,16 @@ class SharedRows:
         if not self.sends_words and not self.plan.is_cluster:
             self.writer.line(f"counter = counters_ptr + {COUNTERS_APART} * (1 + x_block)")
         self.printer.unread = self.kept.unread
-        for section in self.plan.program.sections:
+        first = self.plan.program.sections.index(self._exchanging[0])
+        share = self.plan.chunk or self.plan.axes[-1].block
+        early = loads_before_waiting(self.plan.program.sections[first + 1 :], self.plan.axes[-1], share)
+        for place, section in enumerate(self.plan.program.sections):
             if section.level == "r":
                 passes += 1
                 self.kernel.comment_pass(section, passes)
             reductions = {s.number for s in section.reductions}
-            plain = tuple(s for s in section.statements if s.number not in reductions)
-            self.kernel.print_statements(Section(section.level, plain), 0)
+            plain = tuple(s for s in section.statements if s.number not in reductions and s not in early)
+            self.kernel.print_statements(Section(section.level, (*plain, *early) if place == first else plain), 0)
             if reductions:
                 exchanges += 1
                 self._exchange(section, exchanges)
