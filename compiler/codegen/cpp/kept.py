@@ -15,8 +15,8 @@ from collections.abc import Collection
 from compiler.ir.functions import cost_of
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM
 from compiler.ir.size import hint
-from compiler.schedule.cost.shape import KEPT_COST, KEPT_IN_ARRAYS
 from compiler.schedule.program.program import EFFECTS, Program, Section, Statement, closure
+from compiler.schedule.tiles.passes import KEPT_COST, KEPT_IN_ARRAYS
 
 #: Bytes of a row that may be kept in an output: with as much that is read, it fits into the second-level cache of a
 #: server.
