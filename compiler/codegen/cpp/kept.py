@@ -60,20 +60,20 @@ def sections_of(program: Program, kept: Collection[int]) -> list[Section]:
     """Those of a program by rows: a scan that is kept and would stand beside a reduction comes before that."""
     found: list[Section] = []
     by_number = {s.number: s for s in program.statements}
-    scanned: set[int] = set()
+    due = {scan.number for scan in program.scans}.intersection(kept)
     for section in program.sections:
-        for scan in section.scans if section.level == "r" and section.reductions else ():
-            if scan.number in kept and scan.number not in scanned:
-                own = {scan.number, *closure(scan.operands, by_number)}
-                found.append(Section("r", tuple(s for s in section.statements if s.number in own)))
-        scanned |= {scan.number for scan in section.scans}
+        scans = [scan for scan in section.scans if scan.number in due]
+        due -= {scan.number for scan in scans}
+        for scan in scans if section.reductions else ():
+            own = {scan.number, *closure(scan.operands, by_number)}
+            found.append(Section("r", tuple(s for s in section.statements if s.number in own)))
         found.append(section)
     return found
 
 
 def due_statements(section: Section, kept: Collection[int]) -> list[Statement]:
-    """What a pass has to do, with the `kept` at hand: nothing that only leads to those."""
-    needed = {section.statements[-1].number}
+    """What a pass has to do, with the `kept` at hand: nothing that only leads to those. It may end in a scan."""
+    needed = {s.number for s in section.statements[-1:] if s.op == "scan"}
     for statement in reversed(section.statements):
         if statement.op in (*EFFECTS, "reduce", "across") or statement.number in needed:
             needed.add(statement.number)
