@@ -318,16 +318,7 @@ TABLE = (
             *_names("triton.backends.nvidia.compiler", "get_ptxas sm_arch_from_capability"),
         ),
     ),
-    Taken(("compiler/runtime/triton/passes.py",), "leave passes out", _names("triton._C.libtriton", "ir llvm passes")),
-    Taken(
-        ("compiler/runtime/triton/reading.py",),
-        "read a kernel's text without noting its lines",
-        (
-            "triton.knobs.compilation.front_end_debugging",
-            "triton.compiler.code_generator.CodeGenerator.visit",
-            "triton.compiler.errors.CompilationError",
-        ),
-    ),
+    Taken(("compiler/runtime/triton/passes.py",), "leave passes out", ("triton._C.libtriton.llvm",)),
     Taken(
         ("compiler/runtime/triton/compile_helper.py", "compiler/runtime/triton/compile_helpers.py"),
         "have another process find the same key for a kernel",
