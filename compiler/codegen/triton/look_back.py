@@ -10,7 +10,7 @@
     cumsum_before += what all groups before come to             look_back(...)
     cumsum = cumsum_before + cumsum
 
-`schedule/cost/look_back.py` says why the order of these sums is always the same. What is left are words of 64 bits, 32
+`schedule/tiles/look_back.py` says why the order of these sums is always the same. What is left are words of 64 bits, 32
 of a value and the number of the launch: a word says by itself whether it is there, so that no memory has to be in
 order, and nothing has to be cleared for the next launch. A value of 64 bits is two words, each with the number.
 Whoever waits does so for programs that have started, since places are drawn in that order.

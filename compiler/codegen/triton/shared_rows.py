@@ -7,7 +7,7 @@
 
 The programs of a team (`team`) must run at the same time. Which part a program takes is therefore not its number in
 the launch but the place at which it started, drawn from a counter: whoever waits only waits for programs that have
-started or start next, and a team is small enough for all of it to run (`schedule/cost/cooperative.py`).
+started or start next, and a team is small enough for all of it to run (`schedule/tiles/cooperative.py`).
 
 Programs of a team count themselves when they have left their values. Sums of exponentials go without a counter: they
 are left as words of 64 bits, 32 of a value and the number of the launch, by which who reads knows whether it is there,

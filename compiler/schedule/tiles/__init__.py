@@ -3,7 +3,8 @@
 choose                   the group as a GPU runs it, and its tile
 plan                     what a tile is: loops, block sizes, warps
 pointwise, windows       rules without reductions, and of long windows that a lane goes over by itself
-reductions, lane_parts   of rows: held, in blocks, and short ones in parts;
+reductions               of reductions: which of the following
+held, lane_parts, looped of rows: in registers, short ones in parts, and in blocks;
 columns, across          of columns, and of what is reduced both ways;
 shared, cooperative,     of programs that share rows: in one pass, by exchanges,
 look_back                and of running sums

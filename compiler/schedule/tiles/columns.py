@@ -24,19 +24,16 @@ they join through shared memory in the end. Figures are of an H200, 32-bit eleme
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import torch
-
 from compiler.devices import SECTOR, WARP, Device
-from compiler.ir.body import Access
 from compiler.ir.size import Integer, hint, known, last_power_of_two, next_power_of_two
-from compiler.schedule.group import Group
+from compiler.schedule.group import Space
 from compiler.schedule.program.program import Program
-from compiler.schedule.tiles.passes import passes_over_r, writes_rows
 from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.registers import carries, finds_positions, stores_elements
+from compiler.schedule.tiles.walk import Access, accesses_of
 from compiler.schedule.vectors import VECTOR_BYTES
 
 #: Bytes of a row that a program takes: whole lines of the cache, and where columns are few, whole sectors.
@@ -191,23 +188,18 @@ def shares_of(
     return max(alike, default=max(min(round(wanted), limit), 1))
 
 
-def walked_by(group: Group, storage: Mapping[str, torch.dtype]) -> Walked:
-    """What a reduction reads, of buffers that hold these dtypes."""
-    return walked_of(group, frozenset().union(*passes_over_r(group)), storage)
-
-
-def streamed_plan(
-    program: Program, group: Group, walked: Walked, is_shared: bool, carries: bool, device: Device
-) -> Plan:  # fmt: skip
-    """Loops over blocks of r. In one pass (`is_shared`) several programs may share a column; `carries` says that sums
-    are carried along which are relative to another result."""
+def streamed_plan(program: Program, walked: Walked, is_shared: bool, operations: int, device: Device) -> Plan:
+    """Loops over blocks of r, for each of whose elements so many weighted operations are done. In one pass
+    (`is_shared`) several programs may share a column."""
     rows, length = hint(program.space.numel), expected_length(program.space.reduction_numel)
-    columns = streamed_columns(rows, length, walked, is_shared, is_heavy(group), computes_much(group), device)
+    has_sums, computes_much = carries(program), walked.is_stored and operations >= MUCH
+    is_heavy = has_sums or finds_positions(program)
+    columns = streamed_columns(rows, length, walked, is_shared, is_heavy, computes_much, device)
     plan = plan_of_columns("looped", program, columns)
     if not is_shared or not isinstance(program.space.numel, int):
         return plan
-    programs, blocks = known(plan.axes[0].blocks), hint(plan.axes[-1].blocks)
-    shares = shares_of(programs, blocks, columns.warps, most_parts(columns, carries), carries, walked.is_stored, device)
+    programs, blocks, most = known(plan.axes[0].blocks), hint(plan.axes[-1].blocks), most_parts(columns, has_sums)
+    shares = shares_of(programs, blocks, columns.warps, most, has_sums, walked.is_stored, device)
     return shared_plan(plan, shares)
 
 
@@ -232,56 +224,26 @@ def plan_of_columns(kind: Literal["persistent", "looped"], program: Program, col
     return Plan(kind, program, (x_axis, Axis("r", program.space.r, columns.r_block)), columns.warps)
 
 
-def walked_of(group: Group, reads: frozenset[Access], dtypes: Mapping[str, torch.dtype]) -> Walked:
-    """What a reduction across memory reads, of tensors with these dtypes."""
-    loops = frozenset(group.space.x), frozenset(group.space.r)
-    along = [a for a in reads if not any(a.index.dims.isdisjoint(dims) for dims in loops)]
-    is_off_lines = bool(along) and all(_is_off_lines(a, group, dtypes[a.buffer].itemsize) for a in along)
+def walked_by(program: Program) -> Walked:
+    """What a reduction across memory reads."""
+    x, r = frozenset(program.space.x), frozenset(program.space.r)
+    reads = accesses_of(replace(program, statements=tuple(s for s in program.statements if s.op == "load")))
+    along = [a for a in reads if not (a.index.dims.isdisjoint(x) or a.index.dims.isdisjoint(r))]
+    is_off_lines = bool(along) and all(_is_off_lines(a, program.space) for a in along)
     # Rows that begin anywhere move one element at a time, and gain nothing: sums of 33,467 columns of an odd tensor
     # take 28 us by 32 columns, 34 by 64.
-    is_ragged = is_off_lines and all(_is_off_lines(a, group, dtypes[a.buffer].itemsize, VECTOR_BYTES) for a in along)
-    itemsize = max((dtypes[a.buffer].itemsize for a in along), default=4)
-    return Walked(len(along), itemsize, is_ragged, writes_rows(group), is_off_lines)
+    is_ragged = is_off_lines and all(_is_off_lines(a, program.space, VECTOR_BYTES) for a in along)
+    itemsize = max((a.itemsize for a in along), default=4)
+    return Walked(len(along), itemsize, is_ragged, stores_elements(program), is_off_lines)
 
 
-def _is_off_lines(access: Access, group: Group, itemsize: int, least: int = 1) -> bool:
+def _is_off_lines(access: Access, space: Space, least: int = 1) -> bool:
     """Whether an access goes along rows that are longer than a line of the cache, and begin at multiples of so many
     bytes, but not where lines do."""
     strides = {dim: access.index.stride(dim) for dim in access.index.dims}
-    lanes = [dim for dim in group.space.x if strides.get(dim) == 1]
+    lanes = [dim for dim in space.x if strides.get(dim) == 1]
     steps = [stride for dim, stride in strides.items() if dim not in lanes]
-    if len(lanes) != 1 or hint(lanes[0].size) * itemsize < LINE:
+    if len(lanes) != 1 or hint(lanes[0].size) * access.itemsize < LINE:
         return False
-    starts = [hint(stride) * itemsize for stride in steps if stride is not None]
+    starts = [hint(stride) * access.itemsize for stride in steps if stride is not None]
     return all(start % least == 0 for start in starts) and any(start % LINE != 0 for start in starts)
-
-
-def columns_of(group: Group, passes: tuple[frozenset[Access], ...], walked: Walked, device: Device) -> Columns | None:
-    """How programs hold the columns of a group that needs several `passes` over them, whose neighbours in memory are
-    different points of x; None where they do not, or nothing is gained."""
-    length = group.space.reduction_numel
-    if len(passes) < 2 or not isinstance(length, int) or length <= SHORT or group.has_scan or sums_of_rows(group):
-        return None
-    return held_columns(hint(group.space.numel), length, walked, device)
-
-
-def sums_of_rows(group: Group) -> bool:
-    """Whether something is reduced across x for each point of the reduction loops."""
-    r_dims = frozenset(group.space.r)
-    across = [m for m in group.members if m.is_across and m.body.reduction is not None]
-    return any(not access.index.dims.isdisjoint(r_dims) for m in across for access in m.body.writes)
-
-
-def is_heavy(group: Group) -> bool:
-    """Whether several values are carried along for each element that it reduces: a position, or a sum that is relative
-    to another result."""
-    operations = (i for m in group.members for i in m.body.instructions if i.op == "reduce")
-    return bool(group.single_pass) or any(str(i.value).startswith("arg") for i in operations)
-
-
-def computes_much(group: Group) -> bool:
-    """Whether so much is computed for each element that is stored, that the registers it takes keep other programs
-    out."""
-    r_dims = frozenset(group.space.r)
-    work = sum(m.body.operations for m in group.members if not m.body.dims.isdisjoint(r_dims))
-    return writes_rows(group) and work >= MUCH

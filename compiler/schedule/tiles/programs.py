@@ -8,6 +8,7 @@ from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.program.program import Program, closure
 from compiler.schedule.tiles.lengths import is_hidden_by_memory, length_along_rows
+from compiler.schedule.tiles.registers import stores_elements
 from compiler.schedule.tiles.vectors import VECTOR_BYTES, moves_of
 from compiler.schedule.tiles.walk import accesses_of
 
@@ -180,8 +181,3 @@ def reads_tables_for_each_row(program: Program) -> bool:
         size = (hint(s.index.bounds[1]) + 1) * program.storage[s.buffer].itemsize
         tables[s.buffer] = max(size, tables.get(s.buffer, 0))
     return not stores_elements(program) and sum(tables.values()) <= NEAR_CACHE
-
-
-def stores_elements(program: Program) -> bool:
-    """Whether something is stored for each point of the reduction loops."""
-    return any(s.op == "store" and s.level == "r" for s in program.statements)

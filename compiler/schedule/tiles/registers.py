@@ -89,6 +89,16 @@ def carries(program: Program) -> bool:
     return any(s.op == "reduce" and s.value in FIELDS for s in program.statements)
 
 
+def finds_positions(program: Program) -> bool:
+    """Whether it finds where the largest or the least element of a row is."""
+    return any(s.op == "reduce" and str(s.value).startswith("arg") for s in program.statements)
+
+
+def stores_elements(program: Program) -> bool:
+    """Whether something is stored for each point of the reduction loops."""
+    return any(s.op == "store" and s.level == "r" for s in program.statements)
+
+
 def loading_ahead(plan: Plan, device: Device) -> Plan:
     """With the next blocks of its one tensor on their way to shared memory, where that holds them: a program of many
     threads that waits for all of them, or whose loads stand next to their uses, then does not wait for memory as well.

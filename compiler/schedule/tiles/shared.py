@@ -9,8 +9,8 @@ from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.tiles.columns import shared_plan
 from compiler.schedule.tiles.lengths import LONG_ROW, length_along_rows
 from compiler.schedule.tiles.plan import Plan
-from compiler.schedule.tiles.programs import COALESCED_POINTS, stores_elements
-from compiler.schedule.tiles.registers import carries, r_sections
+from compiler.schedule.tiles.programs import COALESCED_POINTS
+from compiler.schedule.tiles.registers import carries, finds_positions, r_sections, stores_elements
 from compiler.schedule.tiles.walk import accesses_of
 
 #: Values of all parts of a row that a thread of the last program holds as it joins them; with more, registers spill. On
@@ -69,17 +69,13 @@ def _in_wide_blocks(plan: Plan, device: Device) -> Plan:
         or sizes != {4}
         or len(loads) > 2
         or stores_elements(plan.program)
-        or _finds_positions(plan)
+        or finds_positions(plan.program)
         or plan.stages > 1
     ):
         return plan
     block = min(_WIDE_BLOCK, next_power_of_two(hint(r_axis.numel)))
     wide = replace(plan, axes=(x_axis, replace(r_axis, block=block)), num_warps=_WIDE_WARPS)
     return replace(wide, evicts_first=True)
-
-
-def _finds_positions(plan: Plan) -> bool:
-    return any(s.op == "reduce" and str(s.value).startswith("arg") for s in plan.program.statements)
 
 
 #: Bytes of a program that takes one block of a sum of everything, and the most of them whose parts one joins.
@@ -96,7 +92,7 @@ def _in_single_blocks(plan: Plan, device: Device) -> Plan | None:
     length = r_axis.numel
     if not x_axis.is_scalar or x_axis.numel != 1 or not isinstance(length, int) or len(loads) != 1:
         return None
-    if len(reductions) > 2 or stores_elements(plan.program) or _finds_positions(plan):
+    if len(reductions) > 2 or stores_elements(plan.program) or finds_positions(plan.program):
         return None
     block = _SINGLE_BLOCK // plan.program.storage[loads[0].buffer or ""].itemsize
     blocks = -(-length // block)
