@@ -78,7 +78,7 @@ TABLE = (
     Taken(INTERNALS, "say when Dynamo gives up to recompile", ("torch._dynamo.config.recompile_limit",)),
     Taken(
         ("bench/worker.py",),
-        "end where Dynamo would go on eagerly",
+        "fail where Dynamo would go on with eager",
         ("torch._dynamo.config.fail_on_recompile_limit_hit",),
     ),
     Taken(INTERNALS, "let Dynamo's own signals pass", ("torch._dynamo.exc",)),
@@ -323,16 +323,7 @@ TABLE = (
             *_names("triton.backends.nvidia.compiler", "get_ptxas sm_arch_from_capability"),
         ),
     ),
-    Taken(("compiler/runtime/triton/passes.py",), "leave passes out", _names("triton._C.libtriton", "ir llvm passes")),
-    Taken(
-        ("compiler/runtime/triton/reading.py",),
-        "read a kernel's text without noting its lines",
-        (
-            "triton.knobs.compilation.front_end_debugging",
-            "triton.compiler.code_generator.CodeGenerator.visit",
-            "triton.compiler.errors.CompilationError",
-        ),
-    ),
+    Taken(("compiler/runtime/triton/passes.py",), "leave passes out", ("triton._C.libtriton.llvm",)),
     Taken(
         ("compiler/runtime/triton/compile_helper.py", "compiler/runtime/triton/compile_helpers.py"),
         "have another process find the same key for a kernel",

@@ -1,6 +1,6 @@
 """Triton kernels as functions: read, compiled once, kept on disk, launched.
 
-source, text, reading                         a kernel's text as a function
+source, text                                  a kernel's text as a function
 compile, launch, graph_launchers              compiled for the GPU at hand, and launched
 preparing, compile_helpers, compile_helper    at the same time, by other processes, beside what comes next
 setup                                         what Triton makes once in a process

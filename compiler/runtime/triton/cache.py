@@ -11,14 +11,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from triton import knobs
 from triton.runtime.cache import FileCacheManager
 
-from compiler.accelerators import is_on
 from compiler.runtime.disk_cache import (
     BLOCK,
     Entry,
@@ -32,7 +31,6 @@ from compiler.runtime.disk_cache import (
     write_whole,
 )
 from compiler.runtime.triton.passes import levels_for_threads
-from compiler.runtime.triton.reading import quick_reading, without_locations
 from compiler.runtime.triton.stages import assembler_started_early, with_our_stages
 
 Made = TypeVar("Made")
@@ -164,7 +162,7 @@ def _settings_for(is_launched: bool) -> Iterator[None]:
     if knobs.runtime.add_stages_inspection_hook is None:
         runtime["add_stages_inspection_hook"] = with_our_stages
     try:
-        with quick_reading(), levels_for_threads():
+        with levels_for_threads():
             yield
     finally:
         if runtime.get("add_stages_inspection_hook") is with_our_stages:
@@ -196,12 +194,7 @@ def through_cache(attempt: Callable[[], Made], is_launched: bool = False) -> Mad
     What `is_launched` and nothing else is compiled without what only a reader wants: a tenth of the time."""
     with _in_force(is_launched):
         try:
-            with (
-                assembler_started_early(),
-                without_locations()
-                if knobs.compilation.disable_line_info and is_on("quick_reading")
-                else nullcontext(),
-            ):
+            with assembler_started_early():
                 return attempt()
         except Exception:  # noqa: BLE001 - a fault of the kernel's own is raised by the second try
             _in_this_thread.compiles_anew = True

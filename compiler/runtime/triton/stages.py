@@ -1,8 +1,8 @@
 """The stages of a Triton kernel from text to binary, as our kernels use them.
 
-Triton has a hook for who wants others. Ours has the assembler started before the first stage, leaves passes out that a
-kernel has no use for (see `passes`), and has the assembler leave loops alone that gain nothing from being
-written out (see `product_loops`). Else the assembler is told what Triton tells it, and the result is the same to the
+Triton has a hook for who wants others. Ours has the assembler started before the first stage, leaves LLVM's passes out
+of products (see `passes`), and has the assembler leave loops alone that gain nothing from being written out (see
+`product_loops`). Else the assembler is told what Triton tells it, and the result is the same to the
 last bit, but for kernels with a limit of registers (see `_assembled`). Where anything is not as it is known here, or
 goes wrong, Triton goes its own way, and says what is wrong with its text.
 """
@@ -19,12 +19,18 @@ from compiler.devices import usable_cores
 from compiler.runtime.triton import passes as triton_passes
 from compiler.runtime.triton import product_loops
 from compiler.runtime.triton.assembler import WaitingAssembler, unfinished, without_limit
-from compiler.runtime.triton.reading import release_of_triton
 
 #: What versions of Triton tell the assembler besides what is said in `_arguments`; no other version is known here.
 _OF_VERSION: dict[str, list[str]] = {"3.6": [], "3.7": ["--regAllocOptLevel=2"]}
 
 _in_this_thread = threading.local()
+
+
+def release_of_triton() -> str:
+    """Which Triton this is, but for mended faults."""
+    import triton
+
+    return ".".join(str(triton.__version__).split(".")[:2])
 
 
 @contextmanager
@@ -51,24 +57,20 @@ def with_our_stages(
     if is_on("assembler_early") and started is not None and "cubin" in stages:
         _assemble_early(backend, stages, options, started)
     if started is not None and {"ttgir", "llir", "ptx"} <= stages.keys() and release_of_triton() in triton_passes.KNOWN:
-        _leave_out(backend, stages, options)
+        _leave_out(stages, options)
     return None
 
 
-def _leave_out(backend: Any, stages: dict[str, Any], options: Any) -> None:
+def _leave_out(stages: dict[str, Any], options: Any) -> None:
     to_second_form, to_llvm, to_text = stages["ttgir"], stages["llir"], stages["ptx"]
     operators: frozenset[str] = frozenset()
     keeps_loops = False
 
-    def with_fewer_passes(module: Any, metadata: dict[str, Any]) -> Any:
+    def looked_at(module: Any, metadata: dict[str, Any]) -> Any:
         nonlocal operators, keeps_loops
         operators = triton_passes.operators_of(module)
         keeps_loops = is_on("loops_kept") and product_loops.has_loop_to_keep(module, operators)
-        arch = backend.target.arch
-        if not is_on("fewer_passes") or not triton_passes.without_products(module, operators, options, arch):
-            return to_second_form(module, metadata)
-        metadata["tensordesc_meta"] = module.get_tensordesc_metadata()
-        return module
+        return to_second_form(module, metadata)
 
     def with_fewer_of_llvm(module: Any, metadata: dict[str, Any]) -> Any:
         if not is_on("fewer_of_llvm") or not triton_passes.gains_nothing_from_llvm(operators, options):
@@ -80,7 +82,7 @@ def _leave_out(backend: Any, stages: dict[str, Any], options: Any) -> None:
         text: str = to_text(module, metadata)
         return product_loops.with_loops_kept(text) if keeps_loops else text
 
-    stages["ttgir"], stages["llir"], stages["ptx"] = with_fewer_passes, with_fewer_of_llvm, with_loops
+    stages["ttgir"], stages["llir"], stages["ptx"] = looked_at, with_fewer_of_llvm, with_loops
 
 
 def _assemble_early(backend: Any, stages: dict[str, Any], options: Any, started: list[WaitingAssembler]) -> None:
