@@ -73,15 +73,12 @@ ARG TORCH_BUILD=
 ARG TORCH_INDEX=
 ARG PIP_INDEX_URL
 ARG PIP_CERT
-COPY requirements.lock /locks/
-RUN grep '^torch==' /locks/requirements.lock >/locks/torch.lock \
-    && grep '^triton==' /locks/requirements.lock >/locks/triton.lock \
-    && if [ -z "${TORCH_BUILD}" ]; then \
-        pip install --no-cache-dir --constraint /locks/requirements.lock -r /locks/torch.lock -r /locks/triton.lock; \
+COPY deploy/torch*.lock /locks/
+RUN if [ -z "${TORCH_BUILD}" ]; then \
+        pip install --no-cache-dir --no-deps --require-hashes -r /locks/torch.lock; \
     elif [ -n "${TORCH_INDEX}" ]; then \
-        sed -i "s/$/+${TORCH_BUILD}/" /locks/torch.lock \
-        && pip install --no-cache-dir --no-deps --index-url "${TORCH_INDEX}" -r /locks/torch.lock \
-        && pip install --no-cache-dir --no-deps -r /locks/triton.lock; \
+        pip install --no-cache-dir --no-deps --require-hashes --extra-index-url "${TORCH_INDEX}" \
+            -r "/locks/torch-${TORCH_BUILD}.lock"; \
     else \
         echo "TORCH_BUILD=${TORCH_BUILD} needs TORCH_INDEX, the address of a package index with that build." >&2; \
         exit 1; \

@@ -17,10 +17,11 @@ class PageBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         """Build both, unless the target needs none: an editable install (`make` builds them) and the sources."""
         if self.target_name != "wheel" or version == "editable":
             return
-        # The service shows them; in a checkout it finds them where they are.
+        # They are read where they are in a checkout.
         docs = Path(self.root) / "docs"
         shown = {
-            "reasons": "server/reason_pages",
+            "reasons": "compiler/reason_pages/reasons",
+            "rewrites.md": "compiler/reason_pages/rewrites.md",
             "lessons": "server/lessons/pages",
             "glossary.md": "server/glossary.md",
         }

@@ -11,6 +11,7 @@ page/                              the page in a browser: sizes over the wire, t
 sandbox_gpu                        whether jobs in the sandbox can use a GPU, and what they need for it
 alignment                          whether TorchInductor's kernels are aligned with ours, and their lines with nodes
 agreement                          kernels' times beside torch's profiler; two explorations beside each other
+accelerators, ablation             what each accelerator of the compiler is worth, and each rule
 reproducers                        each kernel of some snippets as a file of its own, run alone
 table, ratios, environment         results as tables and as a picture, and what they depend on
 """

@@ -6,19 +6,25 @@
 Each program is explored as the service would, and each kernel is then launched anew while torch's profiler records
 it: on the same tensors, alone, with the L2 cache overwritten before it. Between two marks of a launch there is nothing
 else, so that it is told by its place and not by a name; the profiler's time is from the start of the first work of the
-launch to the end of the last. Then all programs are explored again, as often as `--runs` says.
+launch to the end of the last. Then all programs are explored again, as often as `--runs` says, each run in a process of
+its own.
 
 `needed` is what the record of a device (`compiler/devices.py`) must have for `GOAL_SHARE` of the pairs, fitted to every
-other pair; `needed_elsewhere` is how many of the rest are within it.
+other pair; `needed_elsewhere` is how many of the rest are within it. `ratios` are those of eager's time to each other
+contestant's. Of a CPU each pair says for which share of its time a process waited for a core in the busier run
+(`waited`), and what is fitted is a share of the time, and one of w / (1 - w).
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import multiprocessing
+import os
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -37,8 +43,8 @@ from bench.snippets import FOLDER
 from compiler.options import Options, Timing
 from compiler.pipeline import compile_graphs
 from compiler.report import Contestant
-from compiler.runtime.timing.measure import Samples, is_measurable_difference
-from compiler.runtime.timing.noise import BetweenRuns, stated_spread
+from compiler.runtime.timing.measure import Samples
+from compiler.runtime.timing.noise import BetweenRuns, ratio_of, stated_spread
 from compiler.runtime.timing.stopwatch import stopwatch
 from compiler.runtime.trial import record_arguments
 from compiler.stages.exploration import Exploration
@@ -48,6 +54,7 @@ from compiler.stages.running import run
 
 #: Kernels from here on are compared, in microseconds: below, what starting a kernel takes is a large part.
 SHORTEST_US = 10.0
+SHORT_US = 50.0
 #: How far both may be apart, and how often two runs have to be within their spread.
 GOAL_PERCENT, GOAL_SHARE = 3.0, 0.95
 #: Launches of each kernel under the profiler.
@@ -57,10 +64,12 @@ HOLD_CYCLES, MARK_CYCLES = 200_000, 1
 _MARK = "spin_kernel"
 METHOD = (
     "A kernel's time is the median of the exploration's samples; the profiler's is the median of 20 launches of the "
-    "same kernel on the same tensors, each with a cold L2 cache on a GPU. `nothing_us` is what the stopwatch shows of "
-    "a call that does nothing, which a kernel's time is without. Two runs of a contestant are within their spread if "
-    "their medians differ by no more than the larger of the two stated spreads (`spread_ms`); they are the same by the "
-    "rule of `compiler/runtime/timing/noise.py` where no reader of one report would be told that one is faster."
+    "same kernel on the same tensors, each with a cold L2 cache on a GPU. `beside_us` is what the stopwatch shows "
+    "beside a kernel, which its time is without; `longer_us` is by how much kernels shorter than 50 us are longer than "
+    "the profiler says all the same. Two runs of a contestant are within their spread if their medians differ by no "
+    "more than the larger of the two stated spreads (`spread_ms`), and their ratios to eager's if they differ by no "
+    "more than the larger of the two stated factors. `contradicted` counts the pairs of which one says that a "
+    "contestant is faster than eager, or slower, and the other's ratio is not on that side of 1."
 )
 
 
@@ -71,6 +80,8 @@ class Run:
     calls: dict[str, Contestant]
     kernels: dict[str, Samples]
     problem: str | None = None
+    waited: float | None = None
+    load: float = 0.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,20 +89,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     device, ends = torch.device(asked.device), perf_counter() + asked.seconds
     chosen = None if asked.programs is None else asked.programs.split(",")
     size = asked.size or ("full" if device.type == "cuda" else "small")
-    nothing = 1e3 * stopwatch(device).nothing_ms
     runs: dict[str, list[Run]] = {}
     compared: list[dict[str, Any]] = []
+    fresh = multiprocessing.get_context("spawn")
     for turn in range(asked.runs):
-        for program in programs(chosen, size, asked.device):
-            if perf_counter() > ends or (turn and len(runs.get(program.name, ())) < turn):
-                continue
-            one, found = explored(program, device, with_profiler=turn == 0)
-            runs.setdefault(program.name, []).append(one)
-            compared += found
-            if asked.out is not None:  # what was found stays, should this be stopped
-                write_json(asked.out, {**told(runs, compared, nothing), "environment": describe(device, None, 0)})
-    print(summary(told(runs, compared, nothing)))
+        with ProcessPoolExecutor(1, fresh) as process:
+            beside = process.submit(_beside_us, device).result()
+            for program in programs(chosen, size, asked.device):
+                if perf_counter() > ends or (turn and len(runs.get(program.name, ())) < turn):
+                    continue
+                one, found = process.submit(explored, program, device, turn == 0).result()
+                runs.setdefault(program.name, []).append(one)
+                compared += found
+                if asked.out is not None:  # what was found stays, should this be stopped
+                    results = told(runs, compared, beside, device)
+                    write_json(asked.out, {**results, "environment": describe(device, None, 0)})
+    print(summary(told(runs, compared, beside, device)))
     return 0
+
+
+def _beside_us(device: torch.device) -> float:
+    return 1e3 * stopwatch(device).beside_ms
 
 
 def programs(chosen: Sequence[str] | None, size: str, device: str) -> Iterator[Program]:
@@ -118,6 +136,8 @@ def explored(program: Program, device: torch.device, with_profiler: bool) -> tup
             for name, samples in times.kernels.items()
         },
         problem=error.message.splitlines()[0] if error is not None else None,
+        waited=timing.waited_share if timing is not None else None,
+        load=os.getloadavg()[0],
     )
     try:
         return measured, list(beside_profiler(program.name, timed, device)) if with_profiler else []
@@ -205,22 +225,28 @@ def _on_host(call: Callable[[], object]) -> list[float]:
 # --- what came of it
 
 
-def told(runs: Mapping[str, Sequence[Run]], compared: Sequence[Mapping[str, Any]], nothing: float) -> dict[str, Any]:
+def told(
+    runs: Mapping[str, Sequence[Run]], compared: Sequence[Mapping[str, Any]], beside: float, device: torch.device
+) -> dict[str, Any]:
     kernels = [pair for name, found in runs.items() for pair in pairs(name, found, lambda run: run.kernels)]
     calls = [pair for name, found in runs.items() for pair in pairs(name, found, lambda run: run.calls)]
-    needed = between_runs([*kernels, *calls][::2])
+    ratios = [pair for name, found in runs.items() for pair in ratio_pairs(name, found)]
     return {
         "method": METHOD,
-        "nothing_us": round(nothing, 3),
+        "beside_us": round(beside, 3),
         "profiler": within_goal(compared),
         "calls": counted(calls),
         "kernels": counted(kernels),
-        "needed": needed._asdict(),
-        "needed_elsewhere": share_within([*kernels, *calls][1::2], needed),
+        "ratios": counted(ratios) | {"contradicted": sum(one["is_contradicted"] for one in ratios)},
+        "needed": needed([*kernels, *calls], device),
+        "needed_of_ratios": needed(ratios, device),
         "problems": {name: found[0].problem for name, found in runs.items() if found[0].problem is not None},
+        "waited": {name: [one.waited for one in found] for name, found in runs.items()},
+        "load": {name: [round(one.load, 1) for one in found] for name, found in runs.items()},
         "beside_profiler": list(compared),
         "call_pairs": calls,
         "kernel_pairs": kernels,
+        "ratio_pairs": ratios,
     }
 
 
@@ -230,11 +256,13 @@ def percent_apart(ours: float, theirs: float) -> float:
 
 def within_goal(compared: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     off = sorted(abs(one["percent"]) for one in compared)
+    short = [one["measured_us"] - one["profiler_us"] for one in compared if one["profiler_us"] < SHORT_US]
     return {
         "kernels": len(off),
         "within_goal": sum(percent <= GOAL_PERCENT for percent in off),
         "median_percent": statistics.median(off) if off else None,
         "largest_percent": off[-1] if off else None,
+        "longer_us": round(statistics.median(short), 3) if short else None,
     }
 
 
@@ -245,17 +273,43 @@ def pairs(
     for a, b in combinations(runs, 2):
         for name in of(a).keys() & of(b).keys():
             one, two = of(a)[name], of(b)[name]
-            difference, spread = abs(one.median_ms - two.median_ms), max(_spread(one), _spread(two))
-            without = [stated_spread(timed.samples_ms, BetweenRuns()) for timed in (one, two)]
+            least, most = sorted((one.median_ms, two.median_ms))
+            spread = max(_spread(one), _spread(two))
             yield {
                 "program": program,
                 "timed": name,
                 "ms": [one.median_ms, two.median_ms],
-                "percent": round(100 * difference / max(min(one.median_ms, two.median_ms), 1e-9), 2),
+                "apart": (most - least) / most,
+                "of_samples": max(stated_spread(timed.samples_ms, BetweenRuns()) for timed in (one, two)) / most,
+                "of_time": 1 / most,
+                "waited": max(a.waited or 0.0, b.waited or 0.0),
+                "percent": round(100 * (most - least) / max(least, 1e-9), 2),
                 "spread_percent": round(100 * spread / max(one.median_ms, 1e-9), 2),
-                "spread_of_samples_ms": max(without),
-                "is_within_spread": difference <= spread,
-                "is_same": not is_measurable_difference(one, two),
+                "is_within_spread": most - least <= spread,
+            }
+
+
+def ratio_pairs(program: str, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """Each two runs of one program, by the ratio of eager's time to that of each other contestant."""
+    for a, b in combinations([one for one in runs if "eager" in one.calls], 2):
+        for name in a.calls.keys() & b.calls.keys() - {"eager"}:
+            both = [(each.calls["eager"], each.calls[name]) for each in (a, b)]
+            found = [ratio_of(eager.samples_ms, other.samples_ms) for eager, other in both]
+            apart = abs(math.log(found[0].value / found[1].value))
+            stated = max(math.log(other.ratio_factor or 1.0) for _, other in both)
+            is_doubted = (found[0].value - 1) * (found[1].value - 1) <= 0
+            yield {
+                "program": program,
+                "timed": name,
+                "ratios": [one.value for one in found],
+                "apart": apart,
+                "of_samples": max(math.log(one.factor) for one in found),
+                "of_time": max(math.hypot(*(1 / one.median_ms for one in pair)) for pair in both),
+                "waited": max(a.waited or 0.0, b.waited or 0.0),
+                "percent": round(100 * math.expm1(apart), 2),
+                "spread_percent": round(100 * math.expm1(min(stated, 20.0)), 2),
+                "is_within_spread": apart <= stated,
+                "is_contradicted": is_doubted and any(other.differs_from_eager for _, other in both),
             }
 
 
@@ -265,29 +319,39 @@ def _spread(timed: Contestant | Samples) -> float:
     return spread
 
 
-def between_runs(found: Sequence[Mapping[str, Any]]) -> BetweenRuns:
-    """The least that two runs must be allowed, beyond what their samples show, for `GOAL_SHARE` of the pairs to be
-    within their spread: of all pairs of a time and a share that are enough, the one whose sum is least at 20 us."""
-    candidates = [BetweenRuns(step * 2e-5, share * 1e-3) for step in range(101) for share in range(51)]
-    enough = [one for one in candidates if share_within(found, one) >= GOAL_SHARE]
-    return min(enough or candidates[-1:], key=lambda one: one.ms + one.share * 0.02)
+def needed(found: Sequence[Mapping[str, Any]], device: torch.device) -> dict[str, float]:
+    """The least that two runs must be allowed, beyond what their samples show, for `GOAL_SHARE` of every other pair to
+    be within their spread, and the share of the rest that then are. A share of each, and on a GPU milliseconds of any
+    time, on a CPU one of what others took: of all that are enough, the one whose sum is least at 20 us, and at a
+    process that waits for a fifth of its time."""
+    is_gpu = device.type == "cuda"
+    steps, usual = (2e-5, 50.0) if is_gpu else (0.05, 0.25)
+    fitted = [(_beyond(pair), pair["of_time"] if is_gpu else _waits(pair)) for pair in found]
+    candidates = [(step * steps, share * 1e-3) for step in range(101) for share in range(0, 301, 1 if is_gpu else 5)]
+    ordered = sorted(candidates, key=lambda one: usual * one[0] + one[1])
+    least = next((one for one in ordered if _share_within(fitted[::2], one) >= GOAL_SHARE), ordered[-1])
+    first = "ms" if is_gpu else "waits"
+    return {first: least[0], "share": least[1], "elsewhere": _share_within(fitted[1::2], least)}
 
 
-def share_within(found: Sequence[Mapping[str, Any]], between: BetweenRuns) -> float:
-    """The share of pairs that are within the spread that they would have with this."""
-    within = [
-        abs(pair["ms"][0] - pair["ms"][1])
-        <= math.hypot(pair["spread_of_samples_ms"], between.ms + between.share * max(pair["ms"]))
-        for pair in found
-    ]
-    return sum(within) / max(len(within), 1)
+def _waits(pair: Mapping[str, Any]) -> float:
+    return float(pair["waited"] / max(1 - pair["waited"], 1e-3))
+
+
+def _beyond(pair: Mapping[str, Any]) -> float:
+    """What the samples do not explain of how far two runs are apart, errors being added as squares."""
+    return math.sqrt(max(pair["apart"] ** 2 - pair["of_samples"] ** 2, 0.0))
+
+
+def _share_within(fitted: Sequence[tuple[float, float]], allowed: tuple[float, float]) -> float:
+    within = sum(beyond <= allowed[0] * feature + allowed[1] + 1e-9 for beyond, feature in fitted)
+    return within / max(len(fitted), 1)
 
 
 def counted(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "pairs": len(found),
         "within_spread": sum(one["is_within_spread"] for one in found),
-        "same_by_rule": sum(one["is_same"] for one in found),
         "median_spread_percent": statistics.median(one["spread_percent"] for one in found) if found else None,
         "median_percent": statistics.median(one["percent"] for one in found) if found else None,
         "largest_percent": max((one["percent"] for one in found), default=None),
@@ -296,19 +360,18 @@ def counted(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def summary(results: Mapping[str, Any]) -> str:
     beside = results["profiler"]
-    needed = BetweenRuns(**results["needed"])
     lines = [
         f"Kernels of {SHORTEST_US:.0f} us and more beside the profiler: {beside['kernels']}, {beside['within_goal']} "
         f"within {GOAL_PERCENT} %; median {beside['median_percent']} %, largest {beside['largest_percent']} %.",
-        f"Between runs, fitted to every other pair: {1e3 * needed.ms:.2f} us and {needed.share:.1%}, in which "
-        f"{results['needed_elsewhere']:.0%} of the rest are.",
+        f"Those shorter than {SHORT_US:.0f} us are {beside['longer_us']} us longer.",
+        f"Between runs, fitted to every other pair: times {results['needed']}, ratios {results['needed_of_ratios']}; "
+        f"{results['ratios']['contradicted']} verdicts that the other run contradicts.",
     ]
-    for what in ("calls", "kernels"):
+    for what in ("calls", "kernels", "ratios"):
         found = results[what]
         lines.append(
             f"Two runs of {what}: {found['pairs']} pairs, {found['within_spread']} within their spread (goal "
-            f"{GOAL_SHARE:.0%}), {found['same_by_rule']} the same by the rule; median spread "
-            f"{found['median_spread_percent']} %; median {found['median_percent']} %, "
+            f"{GOAL_SHARE:.0%}); median spread {found['median_spread_percent']} %; median {found['median_percent']} %, "
             f"largest {found['largest_percent']} %."
         )
     worst = sorted(results["beside_profiler"], key=lambda one: -abs(one["percent"]))[:10]
@@ -317,8 +380,12 @@ def summary(results: Mapping[str, Any]) -> str:
         f"{one['percent']:+} %"
         for one in worst
     ]
-    apart = [one for one in [*results["call_pairs"], *results["kernel_pairs"]] if not one["is_within_spread"]]
-    lines += [f"  {one['program']} {one['timed']}: {one['ms']} ms, spread {one['spread_percent']} %" for one in apart]
+    every = [*results["call_pairs"], *results["kernel_pairs"], *results["ratio_pairs"]]
+    lines += [
+        f"  {one['program']} {one['timed']}: {one.get('ms') or one['ratios']}, spread {one['spread_percent']} %"
+        for one in every
+        if not one["is_within_spread"]
+    ]
     return "\n".join(lines)
 
 

@@ -22,7 +22,7 @@ from compiler.options import Timing
 from compiler.runtime.checking.gradients import DRAWS
 from compiler.runtime.checking.judge import is_correct
 from compiler.runtime.checking.verify import relative_error, to_double
-from compiler.runtime.timing.measure import Samples, is_measurable_difference, take_samples
+from compiler.runtime.timing.measure import Samples, beside_each_other, take_samples
 from compiler.runtime.timing.stopwatch import Stopwatch
 
 CONTESTANTS = ("eager", "ours", "inductor_default", "inductor_reduce_overhead")
@@ -334,7 +334,7 @@ def race_of(samples: Mapping[str, Samples]) -> dict[str, Any]:
         "ours_to_inductor": _ratio(times["ours"], times["inductor_default"]),
         "ours_to_best": _ratio(times["ours"], min((time for name in MODES if (time := times.get(name))), default=None)),
         "eager_to_ours": _ratio(times["eager"], times["ours"]),
-        "differs_from_inductor": is_measurable_difference(ours, peer) if ours and peer else None,
+        "differs_from_inductor": beside_each_other(ours, peer).is_clear if ours and peer else None,
         "quartiles_ms": {name: list(kept.quartiles_ms) for name, kept in samples.items()},
         "host_ms": {name: kept.host_ms for name, kept in samples.items()},
         "samples": {name: len(kept.samples_ms) for name, kept in samples.items()},

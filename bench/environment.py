@@ -16,7 +16,7 @@ import torch
 
 from compiler.devices import processor_name, usable_cores
 from compiler.environment import triton_version
-from compiler.runtime.timing.clocks import device_state
+from compiler.runtime.timing.clocks import GpuClocks
 from compiler.runtime.timing.measure import device_name
 from compiler.runtime.timing.stopwatch import Stopwatch
 
@@ -48,12 +48,14 @@ def copy_bandwidth(device: torch.device, watch: Stopwatch) -> float:
 
 def describe(device: torch.device, bandwidth: float | None, seed: int) -> dict[str, Any]:
     """The environment of a run as plain JSON; `bandwidth` is None where nothing was timed."""
-    state = device_state(device) or {}
+    seen = GpuClocks.of(device)
+    if seen is not None:
+        seen.look()
     return {
         "device": device_name(device) if device.type == "cuda" else processor_name(),
         "kind": device.type,
-        "driver": state.pop("driver", None),
-        "clocks": state or None,
+        "driver": seen.driver if seen is not None else None,
+        "clocks": {"seen": seen.sentence, "throttle": seen.slowed_by} if seen is not None else None,
         "torch": torch.__version__,
         "cuda": torch.version.cuda if device.type == "cuda" else None,
         "triton": triton_version(),

@@ -5,7 +5,7 @@
 Each function is compiled with padding turned off and with padding forced, whatever is expected of it. Printed is
 a table of Markdown: device time between CUDA events, L2 cache overwritten before each sample, contestants interleaved,
 medians in microseconds; and errors ||out - ref|| / ||ref|| of the first rows against float64. Predictions are those of
-`compiler/padding/price.py`, of the products and their copies alone.
+`compiler/passes/price.py`, of the products and their copies alone.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from torch import Tensor
 from bench.contest import VARIANTS, compile_ours
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.options import Timing
-from compiler.padding import decide
-from compiler.padding.choice import PaddingChoice
+from compiler.passes.padding import decide
+from compiler.passes.padding.choice import PaddingChoice
 from compiler.runtime.checking.verify import to_double
 from compiler.runtime.timing.measure import take_samples
 from compiler.runtime.timing.stopwatch import stopwatch

@@ -59,6 +59,7 @@ def run(orders: dict[str, Any], send: Send) -> int:
         torch.cuda.set_device(device.index or 0)
     if orders.get("suite") == "train":
         torch.set_float32_matmul_precision("high")  # as the peer's own figure was taken
+    torch._dynamo.config.fail_on_recompile_limit_hit = True  # it would go on with eager, which is not the contestant
     turns, watch = Turns(orders.get("turns")), stopwatch(device)
     bandwidth = orders["bandwidth"]
     if bandwidth is None and orders.get("suite") not in WITHOUT_FLOOR:

@@ -58,7 +58,7 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
         return BoxedGraph(compile_graph(part, options, device_of(part), phase))
 
     def change_joint(joint: torch.fx.GraphModule) -> None:
-        from compiler.padding.decide import pad_joint
+        from compiler.passes.padding.decide import pad_joint
 
         pad_joint(joint, options)
 

@@ -6,6 +6,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from compiler.accelerators import is_on
+
 #: Objects made within, by several compilations, after which the next begins with a search: the cycles among them are
 #: some hundred megabytes at most. What a program makes that counts as old at once never brings Python to search it.
 MOST_KEPT = 500_000
@@ -30,6 +32,9 @@ def garbage_kept() -> Iterator[None]:
     soon after, as so much is new, through all that the process has: a third of a second beside a model. That is made up
     for when a later one begins."""
     global _kept
+    if not is_on("garbage_kept"):
+        yield
+        return
     was_enabled = gc.isenabled()
     if was_enabled and _kept > MOST_KEPT:
         gc.collect()

@@ -14,13 +14,13 @@ from compiler.codegen.triton.levels import describe_levels
 from compiler.codegen.wrapper import call_text
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode, LoopGraph, Removed
-from compiler.layout.describe import describe_folding, describe_layout
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
 from compiler.lowering.user_kernels import user_kernel
-from compiler.padding.choice import describe_padding
+from compiler.passes.layout.describe import describe_folding, describe_layout
+from compiler.passes.padding.choice import describe_padding
+from compiler.passes.rewrite.joint import rewrites_of
 from compiler.replay.describe import describe_replay
-from compiler.rewrite.joint import rewrites_of
 from compiler.runtime.traffic import EagerCall, eager_traffic
 from compiler.schedule.cost.flops import flops_of_call, flops_of_group
 from compiler.schedule.cost.kernel import group_cost, sequence_us
@@ -161,14 +161,15 @@ def predicted_us(compilation: GraphCompilation) -> float | None:
     assert compilation.schedule is not None
     device, layouts = compilation.decides_for, compilation.schedule.graph.buffers
     costs = [group_cost(group, layouts, device) for group in compilation.groups]
-    return round(sequence_us(costs, device) - device.alone_us, 3) if costs else None
+    return round(sequence_us(costs, device) - device.alone_us - device.gap_us, 3) if costs else None
 
 
 def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
     assert compilation.schedule is not None
     layouts = compilation.schedule.graph.buffers
     rendered = compilation.primary[group.name]
-    cost = group_cost(group, layouts, compilation.decides_for)
+    device = compilation.decides_for
+    cost = group_cost(group, layouts, device)
     storage = {name: layout.dtype for name, layout in layouts.items()}
     model = compilation.model
     first = compilation.first_of_code[group.name]
@@ -194,7 +195,7 @@ def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
             rep.TileDescriptor(buffer=one.parameter, shape=one.shape, strides=one.strides, tile=one.tile)
             for one in rendered.descriptors
         ],
-        predicted_us=round(cost.microseconds - compilation.decides_for.alone_us, 3),
+        predicted_us=round(cost.microseconds - device.alone_us - device.gap_us, 3),
         same_as=first if first != group.name else None,
         levels=describe_levels(group, storage, layouts, model) if model.kind == "cuda" else None,
     )

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from compiler.capture.captured import Capture
 from compiler.report import Contestant, Graph, Report, Summary, WrongResult
 from compiler.runtime.checking.wrong_results import Checked, finite, largest
-from compiler.runtime.timing.measure import is_measurable_difference
-from compiler.wording import counted
+from compiler.wording import beside_eager, counted
 
 
 def summarise(report: Report, checked: Sequence[Checked], captured: Capture) -> Summary:
@@ -16,8 +15,9 @@ def summarise(report: Report, checked: Sequence[Checked], captured: Capture) -> 
     graph and each trained call."""
     graphs = report.graphs
     has_kernels = any(graph.kernels for graph in graphs)
-    eager, compiled = _contestant(report, "eager"), _contestant(report, "compiled")
-    peer = _contestant(report, "peer")
+    eager, compiled, peer = (
+        report.timing.of(name) if report.timing else None for name in ("eager", "compiled", "peer")
+    )
     summary = Summary(
         eager_kernels=_sum(graph.eager_kernels for graph in graphs),
         kernels=sum(len(graph.kernels) for graph in graphs) if has_kernels else None,
@@ -50,11 +50,6 @@ def _peer_kernels(report: Report, captured: Capture) -> int | None:
 def _unfused_bytes(graph: Graph) -> int | None:
     unfused = graph.traffic.unfused if graph.traffic else None
     return unfused.bytes if unfused else None
-
-
-def _contestant(report: Report, name: str) -> Contestant | None:
-    contestants = report.timing.contestants if report.timing else []
-    return next((c for c in contestants if c.name == name), None)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
@@ -91,13 +86,9 @@ def _said_of_fusion(report: Report, summary: Summary, eager: Contestant | None, 
         before = "The snippet" if summary.eager_kernels is None else counted(summary.eager_kernels, "eager kernel")
         parts.append(f"{before} became {counted(summary.kernels, 'kernel')}")
     if eager and compiled:
-        if not is_measurable_difference(eager, compiled):
-            parts.append("no measurable difference in time")
-        else:
-            ratio = eager.median_ms / compiled.median_ms
-            parts.append(
-                f"{ratio:.2f} times as fast as eager" if ratio >= 1 else f"{1 / ratio:.2f} times slower than eager"
-            )
+        parts.append(
+            beside_eager(eager.median_ms, compiled.median_ms, compiled.ratio_factor, compiled.differs_from_eager)
+        )
     if report.error is not None:
         parts.append(f"then the snippet failed: {report.error.message.splitlines()[0].rstrip('.')}")
     if not parts and report.graphs:

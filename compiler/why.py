@@ -16,13 +16,16 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from compiler.pages import sentences
 from compiler.report import Decision, Graph, LoopNode, Report, ReportModel
 from compiler.rounds import every_unit, units_after
-from compiler.schedule.records.reasons import REASONS, message_of
+from compiler.schedule.records.reasons import message_of
 
 #: What is not there any more, other than a view or a constant, which their readers look through.
 _GONE = frozenset(("dead", "common_subexpression"))
 
+#: Read when this is imported: a confined process may not read them later.
+_SENTENCES = sentences()
 #: A name may stand for many loop nodes; so many pairs of them are answered at most.
 MOST_PAIRS = 9
 
@@ -241,7 +244,7 @@ class History:
             kind="vertical" if reason in ("fused.vertical", "fused.inline", "fused.recompute") else "horizontal",
             verdict="fused" if reason.startswith("fused.") else "refused",
             reason=reason,
-            message=sentence_of(reason),
+            message=_SENTENCES.get(reason, reason),
             lines=sorted({line for name in (*self.units[one], *self.units[two]) for line in self.loops[name].lines}),
         )
 
@@ -293,11 +296,6 @@ class History:
 
 def _fuses(reason: str) -> bool:
     return reason.startswith("fused.") and reason != "fused.recompute"
-
-
-def sentence_of(reason: str) -> str:
-    known = REASONS.get(reason)
-    return reason if known is None else known.sentence
 
 
 def _touched(loop: LoopNode) -> set[str]:

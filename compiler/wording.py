@@ -17,3 +17,19 @@ def byte_count(value: int) -> str:
         if value >= size:
             return f"{value / size:.3g} {unit}"
     return f"{value} B"
+
+
+def plus_minus(share: float) -> str:
+    """`± 1.7 %`, `± 12 %`: by how much another run may differ."""
+    percent = 100 * share
+    return "± over 100 %" if percent >= 100 else f"± {percent:.1f} %" if percent < 10 else f"± {percent:.0f} %"
+
+
+def beside_eager(eager_ms: float, ms: float, factor: float | None, is_clear: bool | None) -> str:
+    """How a time compares with eager's, with how far the ratio of another run may be: one `factor` either way."""
+    within = "" if factor is None else f" ({plus_minus(factor - 1)})"
+    if not is_clear:
+        return f"no measurable difference in time{within}"
+    ratio = eager_ms / ms
+    words = f"{ratio:.2f} times as fast as eager" if ratio >= 1 else f"{1 / ratio:.2f} times slower than eager"
+    return words + within

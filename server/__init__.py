@@ -17,7 +17,7 @@ derived                               what is computed from a report that may be
 watched, events                       who follows it meanwhile, and what they are told
 verdicts, observed                    what a job's end means, and what the service saw itself
 wire/, executors/, local_worker       what web and worker say, and who says it
-passed_on, own_folders                what of the environment they pass on to what they start, and temporary folders
+passed_on, children, own_folders      what is passed on to a program that is started, its end, and temporary folders
 cli, commands/, doctor                the command line
 answer, printer, summary, errors, beside,
   swept                               a report on one screen, all of it for a terminal, and as Markdown

@@ -59,25 +59,31 @@ def _print_times(report: Report, console: Console) -> None:
 
 
 def _print_kernels(report: Report, console: Console) -> None:
-    """In the order of their launches; of many, those that take longest."""
-    found = [(graph, place, kernel) for graph in report.graphs for place, kernel in enumerate(graph.kernels)]
+    """Kernels of one code once, in the order of their launches; of many, those that take longest."""
+    alike: dict[tuple[str, str], list[tuple[Graph, int, Kernel]]] = {}
+    for graph in report.graphs:
+        for place, kernel in enumerate(graph.kernels):
+            alike.setdefault((graph.name, kernel.same_as or kernel.name), []).append((graph, place, kernel))
+    found = list(alike.values())
     if not found:
         return
-    ranked = sorted(range(len(found)), key=lambda number: -_weight(found[number][2]))
+    ranked = sorted(range(len(found)), key=lambda number: -sum(_weight(kernel) for *_, kernel in found[number]))
     shown = [found[number] for number in sorted(ranked[:_MOST_KERNELS])]
-    is_one = len({graph.name for graph, _, _ in shown}) == 1
+    is_one = len({graph.name for [(graph, *_), *_] in shown}) == 1
     table = Table(box=None, pad_edge=False)
     for heading in ("", *([] if is_one else ["graph"]), "kernel", "lines", "bytes", "time"):
         table.add_column(heading, no_wrap=True, overflow="ellipsis")
-    for graph, place, kernel in shown:
+    for [(graph, place, kernel), *others] in shown:
         where = [] if is_one else [graph.name]
         lines = ", ".join(map(str, kernel.user_lines))
-        cells = [f"K{place + 1}", *where, kernel.name, lines, byte_count(kernel.bytes), _time(kernel, graph, report)]
+        name = f"{len(others) + 1} times {kernel.name}" if others else kernel.name
+        cells = [f"K{place + 1}", *where, name, lines, byte_count(kernel.bytes), _time(kernel, graph, report)]
         table.add_row(*map(terminal, cells))
     console.print()
     console.print(table)
     if len(found) > len(shown):
-        console.print(f"and {counted(len(found) - len(shown), 'other kernel')}, which take less time.")
+        left = sum(map(len, alike.values())) - sum(map(len, shown))
+        console.print(f"and {counted(left, 'other kernel')}, which take less time.")
     for told in (graph.disturbed for graph in report.graphs):
         if told:
             console.print(f"[yellow]{terminal(told)}[/]")

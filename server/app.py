@@ -18,6 +18,7 @@ from server.compressed_events import CompressedEvents
 from server.database.engine import DatabaseUnavailable
 from server.database.reports import Stored
 from server.identity import compiler_version
+from server.local_worker import LocalWorker
 from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
 from server.problems import Problem, problem_answers
 from server.request_context import HEADER, RequestContextMiddleware
@@ -35,11 +36,8 @@ MAX_BODY_BYTES = 1024 * 1024
 """Larger than any valid request: 64 KiB of source, all of it escaped, and the options."""
 
 
-def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None = None) -> FastAPI:
-    """Web with `settings`, by default those of the environment.
-
-    Where `worker` is given, that program is started beside it: `local_worker.PROGRAM`, or one that stands in its place.
-    """
+def create_app(settings: Settings | None = None, worker: LocalWorker | None = None) -> FastAPI:
+    """Web with `settings`, by default those of the environment. Where `worker` is given, it runs beside it."""
     settings = settings or Settings.load()
     logs.configure(settings.log_format)
     for sentence in settings.warnings():

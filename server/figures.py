@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from compiler import wording
+from compiler.report import Contestant, TimingResult
+
 
 def microseconds(value: float) -> str:
     """Three digits, or all that stand before the point."""
@@ -10,10 +13,15 @@ def microseconds(value: float) -> str:
 
 def plus_minus(value: float, spread: float | None) -> str:
     """Such as " ± 1.7 %": by how much the median of another run may differ. Nothing where that is not known."""
-    if spread is None or value <= 0:
+    return "" if spread is None or value <= 0 else f" {wording.plus_minus(spread / value)}"
+
+
+def beside_eager(one: Contestant, timing: TimingResult) -> str:
+    """How its time compares with eager's; nothing of eager itself, and where that is not known."""
+    eager = timing.of("eager")
+    if eager is None or one.differs_from_eager is None:
         return ""
-    percent = 100 * spread / value
-    return " ± over 100 %" if percent >= 100 else f" ± {percent:.1f} %" if percent < 10 else f" ± {percent:.0f} %"
+    return wording.beside_eager(eager.median_ms, one.median_ms, one.ratio_factor, one.differs_from_eager)
 
 
 def milliseconds(value: float) -> str:

@@ -25,7 +25,7 @@ from server.captured import (
 )
 from server.compiling import compile_sentences
 from server.errors import COLUMNS, call_rows, call_sentences
-from server.figures import plus_minus
+from server.figures import beside_eager, plus_minus
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.plain_text import terminal, visible
@@ -195,12 +195,13 @@ def _print_kernel(kernel: Kernel, place: int, graph: Graph, environment: Environ
 
 def _print_timing(report: Report, console: Console) -> None:
     assert report.timing is not None
-    table = Table("", "median ms", "another run", "middle half", "samples", box=None, pad_edge=False)
+    table = Table("", "median ms", "another run", "middle half", "samples", "beside eager", box=None, pad_edge=False)
     for contestant in report.timing.contestants:
         spread = f"{contestant.low_ms:.4g} to {contestant.high_ms:.4g}"
         again = plus_minus(contestant.median_ms, contestant.spread_ms).strip()
         median = f"{contestant.median_ms:.4g}"
-        table.add_row(terminal(contestant.name), median, again, spread, str(len(contestant.samples_ms)))
+        count, beside = str(len(contestant.samples_ms)), beside_eager(contestant, report.timing)
+        table.add_row(terminal(contestant.name), median, again, spread, count, beside)
     console.rule(f"timing on {terminal(report.timing.device)}", align="left")
     console.print(terminal(report.timing.method))
     if table.row_count:

@@ -1,20 +1,14 @@
 """The compiler's closed list of reasons, for readers of decisions.
 
-The list belongs to the scheduler, and its pages are `docs/reasons/<id>.md`; here they are only turned into JSON.
+The list belongs to the compiler, and its pages are `docs/reasons/<id>.md`; here they are only turned into JSON.
 """
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-from typing import Any
-
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-#: Where the pages are: in a wheel beside this file, in a checkout among the documents.
-FOLDERS = (Path(__file__).parent / "reason_pages", Path(__file__).parents[1] / "docs" / "reasons")
-
+from compiler.pages import page_of, sentences
 
 _EXAMPLE: JsonDict = {
     "id": "shape.numel",
@@ -49,16 +43,11 @@ class ReasonPage(ReasonEntry):
 
 def reasons() -> dict[str, ReasonEntry]:
     """Every reason by its id."""
-    listed: dict[str, Any] = importlib.import_module("compiler.schedule.records.reasons").REASONS
     return {
-        name: ReasonEntry(id=str(reason.id), family=str(reason.family), sentence=str(reason.sentence))
-        for name, reason in listed.items()
+        reason: ReasonEntry(id=reason, family=reason.partition(".")[0], sentence=sentence)
+        for reason, sentence in sorted(sentences().items())
     }
 
 
 def with_page(reason: ReasonEntry) -> ReasonPage:
-    """The reason with its page, which is only its sentence where the pages are not installed."""
-    paths = [folder / f"{reason.id}.md" for folder in FOLDERS]
-    found = next((path for path in paths if path.is_file()), None)
-    page = f"# {reason.id}\n\n{reason.sentence}\n" if found is None else found.read_text(encoding="utf-8")
-    return ReasonPage(**reason.model_dump(), page=page)
+    return ReasonPage(**reason.model_dump(), page=page_of(reason.id))

@@ -23,7 +23,7 @@ from server.captured import (
 )
 from server.compiling import compile_sentences
 from server.errors import COLUMNS, call_rows, call_sentences, error_rows
-from server.figures import microseconds, plus_minus
+from server.figures import beside_eager, microseconds, plus_minus
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.observed import observed_sentences
@@ -208,11 +208,12 @@ def _timing(report: Report) -> str:
                 plus_minus(item.median_ms, item.spread_ms).strip(),
                 f"{item.low_ms:.4g} to {item.high_ms:.4g}",
                 str(len(item.samples_ms)),
+                beside_eager(item, report.timing),
             ]
         )
         for item in report.timing.contestants
     ]
-    head = ["| | median ms | another run | middle half | samples |", "|---|---|---|---|---|"]
+    head = ["| | median ms | another run | middle half | samples | beside eager |", "|---|---|---|---|---|---|"]
     parts = [f"## Timing\n\n{report.timing.method}", untimed_sentence(report), Safe("\n".join([*head, *rows]))]
     return joined(parts)
 

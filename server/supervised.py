@@ -60,7 +60,7 @@ class Supervised:
                 state.failures += 1
                 state.restarts += 1
                 state.problem = told(failure)
-                pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(state.failures, 10))
+                pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(state.failures - 1, 10))
                 traceback = {} if isinstance(failure, expected) else {"exc_info": failure}
                 log.error("task_failed", task=state.name, problem=state.problem, again_in_seconds=pause, **traceback)
                 await asyncio.sleep(pause)

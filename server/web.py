@@ -21,7 +21,7 @@ from server.explorations import Explorations
 from server.local_worker import LocalWorker
 from server.metrics import Metrics
 from server.profiles import Profiles
-from server.settings import Settings, WorkerSettings
+from server.settings import Settings
 from server.state import WebState
 from server.supervised import Supervised
 from server.watched import Watches
@@ -29,20 +29,18 @@ from server.wire.profile import build_id
 
 
 @asynccontextmanager
-async def running(settings: Settings, worker: tuple[str, ...] | None) -> AsyncIterator[WebState]:
-    """Web with its background tasks, and with a worker of its own where `worker` is given.
+async def running(settings: Settings, local_worker: LocalWorker | None) -> AsyncIterator[WebState]:
+    """Web with its background tasks, and with a worker of its own where one is given, which ends with it.
 
     Raises `DatabaseUnavailable` and `WrongProfiles`.
     """
-    profiles, build, tasks, metrics = Profiles.load(settings.profiles), build_id(), Supervised(), Metrics()
     async with AsyncExitStack() as stack:
+        if local_worker is not None:
+            stack.push_async_callback(local_worker.stop)
+        profiles, build, tasks, metrics = Profiles.load(settings.profiles), build_id(), Supervised(), Metrics()
         database = Database(database_url(settings), settings.database_busy_seconds)
         stack.push_async_callback(database.close)
         await database.open()
-        local_worker = None
-        if worker is not None:
-            local_worker = LocalWorker(worker_settings(settings), worker)
-            stack.push_async_callback(local_worker.stop)
         executor = _executor(settings, local_worker, build, profiles)
         stack.push_async_callback(executor.stop)
         table, watches = JobTable(database, _owner()), Watches()
@@ -69,19 +67,13 @@ def database_url(settings: Settings) -> str:
     return f"sqlite+aiosqlite:///{settings.data_folder() / 'explorations.sqlite3'}"
 
 
-def worker_settings(settings: Settings) -> dict[str, object]:
-    """What a worker that we start is told: its own settings, and nothing of web's."""
-    return {name: value for name in WorkerSettings.model_fields if (value := getattr(settings, name)) not in (None, ())}
-
-
 def _executor(settings: Settings, local_worker: LocalWorker | None, build: str, profiles: Profiles) -> Executor:
     most_payload_bytes = settings.report_mib * MIB
     if settings.executor == "ray":
         return RayExecutor(settings.ray_address, settings.ray_token, build, profiles.declared, most_payload_bytes)
-    sockets = [Path(path) for path in settings.workers]
-    if local_worker is not None:
-        sockets.append(local_worker.socket)
-    return LocalExecutor(sockets, build, profiles.declared, most_payload_bytes)
+    own = [] if local_worker is None else [local_worker.socket]
+    sockets = [*(Path(path) for path in settings.workers), *own]
+    return LocalExecutor(sockets, build, profiles.declared, most_payload_bytes, own)
 
 
 def _owner() -> str:

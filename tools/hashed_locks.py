@@ -1,14 +1,20 @@
-"""Write the locks with hashes that the images are installed from: `deploy/image.lock` and `deploy/build.lock`.
+"""Write the locks with hashes that the images are installed from, in `deploy/`.
 
     python tools/hashed_locks.py
 
-Versions come from requirements.lock and requirements-dev.lock; this adds the hashes of every file that the registry
-has of them, so one lock serves every Python and every processor. torch and triton are left out: which build of torch
-is installed depends on the machine. `uv` finds the hashes; it is installed into a temporary environment.
+image       what all images have
+build       what builds the wheel
+torch       torch and triton with all that they need, as the usual registry has them
+torch-cpu   torch's build for CPUs, and triton
+
+Versions come from requirements.lock and requirements-dev.lock. The first three have the hashes of every file that the
+registry has, so one lock serves every Python and every processor; `uv` finds them, in a temporary environment. The
+build for CPUs comes from an index of its own: its lock has the file that pip finds for this Python and processor.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -61,9 +67,14 @@ def build_pins() -> list[str]:
     return [known[name] for name in BUILD_TOOLS]
 
 
-def with_hashes(uv: Path, wanted: list[str]) -> str:
+def torch_pins(build: str = "") -> list[str]:
+    runtime = pins("requirements.lock")
+    return [runtime["torch"] + build, runtime["triton"]]
+
+
+def with_hashes(uv: Path, wanted: list[str], *more: str) -> str:
     """`wanted` as a lock file with hashes. Raises `CalledProcessError` where the registry lacks one of them."""
-    options = ["--universal", "--no-deps", "--generate-hashes", "--no-header", "--no-annotate", "--quiet"]
+    options = ["--universal", "--generate-hashes", "--no-header", "--no-annotate", "--quiet", *more]
     command = [str(uv), "pip", "compile", *options, "-"]
     done = subprocess.run(command, input="\n".join(wanted), text=True, stdout=subprocess.PIPE, check=True)
     return done.stdout
@@ -74,9 +85,26 @@ def main() -> None:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         binaries = Path(folder, "bin")
         subprocess.run([str(binaries / "pip"), "install", "--quiet", UV], check=True)
-        for name, wanted in (("image", image_pins()), ("build", build_pins())):
-            path = ROOT / "deploy" / f"{name}.lock"
-            path.write_text(HEAD + with_hashes(binaries / "uv", wanted))
+        uv, cpu, alone = binaries / "uv", torch_pins("+cpu"), "--no-deps"
+        known = ("--constraint", str(ROOT / "requirements.lock"), "--python-version", "3.11")
+        _write("image", with_hashes(uv, image_pins(), alone))
+        _write("build", with_hashes(uv, build_pins(), alone))
+        _write("torch", with_hashes(uv, torch_pins(), *known))
+        _write("torch-cpu", with_hash_of_file(cpu[0], Path(folder, "wheels")) + with_hashes(uv, cpu[1:], alone))
+
+
+def with_hash_of_file(wanted: str, folder: Path) -> str:
+    """The same for the one file that pip finds here. Raises `CalledProcessError` where it finds none."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), wanted]
+    subprocess.run(command, check=True)
+    (wheel,) = folder.iterdir()
+    with wheel.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    return f"# The hash of {wheel.name}.\n{wanted} \\\n    --hash=sha256:{found}\n"
+
+
+def _write(name: str, lock: str) -> None:
+    (ROOT / "deploy" / f"{name}.lock").write_text(HEAD + lock)
 
 
 if __name__ == "__main__":

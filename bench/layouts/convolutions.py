@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from compiler.devices import Device
-from compiler.layout.price import (
+from compiler.options import Timing
+from compiler.passes.price import (
     Convolution,
     Price,
     Reached,
@@ -24,7 +25,6 @@ from compiler.layout.price import (
     price_of,
     price_of_gradients,
 )
-from compiler.options import Timing
 from compiler.runtime.timing.measure import take_samples
 from compiler.runtime.timing.stopwatch import Stopwatch
 

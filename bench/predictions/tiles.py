@@ -13,7 +13,7 @@ from bench.fusion.count import scheduled, schedules_of
 from bench.fusion.table import PROGRAMS
 from bench.patterns import Input
 from bench.wide import WIDE
-from compiler.codegen.triton.tile import plan_part, plan_tile
+from compiler.codegen.triton.tile import plan_tile
 from compiler.compile import GraphCompilation
 from compiler.ir.size import hint
 from compiler.schedule.cost.kernel import work_and_shape
@@ -27,8 +27,9 @@ def kinds_of(compilation: GraphCompilation) -> Iterator[tuple[str, bool]]:
     graph, device = compilation.schedule.graph, compilation.model
     for group in compilation.groups:
         for part in parts_of(group) if not isinstance(group, Product) else ():
-            plan = (plan_part if isinstance(group, Batch) else plan_tile)(part, graph.dtypes, device)
-            _, shape = work_and_shape(part, graph.buffers, device)
+            shares_launch = isinstance(group, Batch)
+            plan = plan_tile(part, graph.dtypes, device, shares_launch)
+            _, shape = work_and_shape(part, graph.buffers, device, None, shares_launch)
             kind = f"{plan.kind}, across" if part.across else plan.kind
             yield kind, (shape.programs, shape.threads) == (hint(plan.grid), 32 * plan.num_warps)
 

@@ -117,7 +117,7 @@ def _running_line(stop: OutOfTime) -> int | None:
 
 def _joint_pass(options: Options, device: torch.device) -> JointPass:
     """Imported here: what chooses reads captured graphs, so capture must not need it to be imported."""
-    from compiler.padding.decide import pad_joint
+    from compiler.passes.padding.decide import pad_joint
 
     target = options.target if device.type == "cpu" else None
     return lambda joint: pad_joint(joint, options, target)

@@ -29,6 +29,8 @@ from torch._dynamo.source import GlobalStateSource
 from torch._dynamo.utils import counters
 from torch._functorch.aot_autograd import aot_module_simplified
 
+from compiler.accelerators import is_on
+
 
 def recompile_limit() -> int:
     """How often Dynamo compiles one function before it leaves its further calls uncompiled."""
@@ -95,7 +97,8 @@ def unlogged_aot_autograd(**settings: Any) -> Callable[..., Callable[..., Any]]:
         return disable(compile_part(*args, **more), reason="do not trace generated backwards pass")
 
     def compile_graph(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        if os.environ.get("TORCH_COMPILE_DEBUG") == "1" or any(isinstance(x, _NESTED) for x in example_inputs):
+        is_logged = os.environ.get("TORCH_COMPILE_DEBUG") == "1" or not is_on("inductor_left_out")
+        if is_logged or any(isinstance(x, _NESTED) for x in example_inputs):
             return logged(graph, example_inputs)
         counted = counters["aot_autograd"]
         counted["total"] += 1
@@ -292,6 +295,9 @@ def no_states_of_generators() -> Iterator[None]:
     """Have AOTAutograd share the tensors for states of generators that nobody has set.
 
     It makes twelve empty ones for each graph, each through fake mode: a seventh of its time with a small function."""
+    if not is_on("no_states"):
+        yield
+        return
     state = torch._decomp.decompositions_for_rng.PhiloxState
     by_torch, known = state.reset, vars(state())
 
@@ -334,7 +340,9 @@ def time_guards_as_they_are() -> None:
     It times them once, for its own metrics (`guard_latency_us`), and writes over megabytes of memory before: a tenth of
     the first call of a small function. Nothing public turns that off."""
     by_torch = torch._dynamo.guards.profile_guard_manager
-    if getattr(by_torch, "is_ours", False):  # a compilation before this one ended with an error
+    if not is_on("guards_timed_warm") or getattr(
+        by_torch, "is_ours", False
+    ):  # a compilation before this one ended with an error
         return
 
     def time_once(root: Any, values: Any, _runs: int) -> float:
@@ -352,7 +360,7 @@ def leave_inductor_out_of_metrics() -> None:
     copies hundreds of them and writes them as text, and nothing of the compilation is TorchInductor's. Nothing public
     turns that off."""
     by_torch = torch._dynamo.utils._scrubbed_inductor_config_for_logging
-    if getattr(by_torch, "is_ours", False):  # as above
+    if not is_on("inductor_left_out") or getattr(by_torch, "is_ours", False):  # as above
         return
 
     def none_once() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from compiler.ir.ops import NAMED
 from compiler.schedule.group import Group
-from compiler.schedule.program.program import EFFECTS, Statement
+from compiler.schedule.program.program import EFFECTS, Program, Section, Statement
 
 #: Names that a variable in a kernel must not take: those of the generated code itself.
 RESERVED = frozenset(
@@ -17,9 +19,8 @@ RESERVED = frozenset(
     range philox y_index y_mask r_start part parts first last arrived workspace_ptr counters_ptr maximum_of_two
     minimum_of_two every_bit product_of_two latest_larger_at latest_smaller_at log_of_sum last_lane larger_at smaller_at
     floor_divide_integers remainder_of_integers floor_divide_floats remainder_of_floats power_of_integers
-    any_lane uniform uniform_word uniform_by_fours uniform_word_by_fours reaches in_a_row one_plus_erf one_plus_tanh
-    reaches_shared turned shared shared_word shared_by_fours shared_by_eights shared_word_by_fours
-    shared_word_by_eights drawn_word
+    any_lane uniform uniform_by_fours in_a_row one_plus_erf one_plus_tanh turned
+    shared shared_word shared_by_fours shared_by_eights shared_word_by_fours shared_word_by_eights drawn_word
     quick_exp quick_sigmoid log_of_normal program x_start x_first x_last team arrived_teams other
     place counter left draw drawn launch send receive leave left_by cluster_arrive cluster_wait
     send_wide look_back look_back_wide group groups mate mates open_gate wait_at m_mask n_mask k_mask
@@ -27,7 +28,19 @@ RESERVED = frozenset(
 )
 
 
-def named(statements: list[Statement], group: Group) -> list[Statement]:
+def named_program(program: Program, group: Group) -> Program:
+    """The program of `group` with names for its values."""
+    statements = named(program.statements, group)
+    by_number = {s.number: s for s in statements}
+
+    def with_names(old: Sequence[Statement]) -> tuple[Statement, ...]:
+        return tuple(by_number[s.number] for s in old)
+
+    sections = tuple(Section(section.level, with_names(section.statements)) for section in program.sections)
+    return replace(program, statements=tuple(statements), sections=sections, tail=with_names(program.tail))
+
+
+def named(statements: Sequence[Statement], group: Group) -> list[Statement]:
     """Give values names that a reader of the model knows: a load is called after its buffer, the value that a node
     stores after that node, anything else after its op."""
     buffer_of_value: dict[int, str] = {}

@@ -7,6 +7,7 @@ The degree comes as a float and is cut off to an integer; for a negative one the
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 
@@ -36,105 +37,67 @@ def _recurrence(x: Term, degree: Term, first: Term, step: Step, last: Term | Non
     return where(degree < 0, 0.0, value)
 
 
-def _chebyshev(x: Term, n: Term, first: Term, wave: Callable[[Term, Term], Term], waves_from: int) -> Term:
-    """One of Chebyshev's polynomials: all four kinds have the same recurrence, and are a wave of the angle acos x."""
-    degree = _degree(n)
-    is_wave = named("is_wave", (degree > waves_from) & (abs(x) <= 1.0))
-    last = named("last", where(is_wave, 0, degree))
-    twice = named("twice", x + x)
-    walked = _recurrence(x, degree, first, lambda k, value, before: twice * value - before, last)
-    angle = named("angle", call("acos", x))
-    return where(is_wave, wave(degree.to(x.dtype), angle), walked)
-
-
 def _sign(count: Term) -> Term:
     """(-1)^count."""
     half = count * 0.5
     return where(half == call("floor", half), term(1.0, count.dtype), -1.0)
 
 
-def _t(x: Term, n: Term) -> Term:
-    def wave(count: Term, angle: Term) -> Term:
-        end = where(x > 0.0, 1.0, _sign(count))
-        return where(abs(x) == 1.0, end, call("cos", count * angle))
+@dataclass(frozen=True)
+class Kind:
+    """One of Chebyshev's polynomials. All kinds have the same recurrence, which begins with 1 and `scale` x + `offset`;
+    where x is the cosine of an angle, that of degree n is `wave`((n + shift) angle) / `wave`(shift angle)."""
 
-    return _chebyshev(x, n, x, wave, 6)
+    ordinal: str
+    scale: float
+    offset: float
+    wave: str
+    shift: float
 
+    def value(self, x: Term, n: Term) -> Term:
+        degree = _degree(n)
+        is_wave = named("is_wave", (degree > 8) & (abs(x) <= 1.0))
+        last = named("last", where(is_wave, 0, degree))
+        twice = named("twice", x + x)
+        first = (twice if self.scale == 2 else x) + self.offset if self.offset else twice if self.scale == 2 else x
+        walked = _recurrence(x, degree, first, lambda k, value, before: twice * value - before, last)
+        return where(is_wave, self._of_angle(degree.to(x.dtype), x), walked)
 
-def _u(x: Term, n: Term) -> Term:
-    def wave(count: Term, angle: Term) -> Term:
-        end = where(x > 0.0, count + 1.0, _sign(count) * (count + 1.0))
-        return where(abs(x) == 1.0, end, call("sin", (count + 1.0) * angle) / call("sin", angle))
-
-    return _chebyshev(x, n, x + x, wave, 8)
-
-
-def _v(x: Term, n: Term) -> Term:
-    def wave(count: Term, angle: Term) -> Term:
-        end = where(x > 0.0, 1.0, _sign(count) * (count + count + 1.0))
-        return where(abs(x) == 1.0, end, call("cos", (count + 0.5) * angle) / call("cos", angle * 0.5))
-
-    return _chebyshev(x, n, x + x - 1.0, wave, 8)
-
-
-def _w(x: Term, n: Term) -> Term:
-    def wave(count: Term, angle: Term) -> Term:
-        end = where(x > 0.0, count + count + 1.0, _sign(count))
-        return where(abs(x) == 1.0, end, call("sin", (count + 0.5) * angle) / call("sin", angle * 0.5))
-
-    return _chebyshev(x, n, x + x + 1.0, wave, 8)
-
-
-def _shifted(x: Term) -> Term:
-    return named("shifted", x + x - 1.0)
+    def _of_angle(self, count: Term, x: Term) -> Term:
+        angle = named("angle", call("acos", x))
+        value = call(self.wave, (count + self.shift) * angle if self.shift else count * angle)
+        if self.shift:
+            value = value / call(self.wave, self.shift * angle if self.shift != 1 else angle)
+        # At the ends of the interval the quotient is one, or what both rise by: at 1 that of sines, at -1 of cosines.
+        rise = count * (1 / self.shift) + 1.0 if self.shift else term(1.0, x.dtype)
+        at_one = rise if self.wave == "sin" else term(1.0, x.dtype)
+        other = term(1.0, x.dtype) if self.wave == "sin" and self.shift != 1 else rise
+        return where(abs(x) == 1.0, where(x > 0.0, at_one, _sign(count) * other), value)
 
 
-@function
-def chebyshev_t(x: Term, n: Term) -> Term:
-    """Chebyshev's polynomial of the first kind and degree n."""
-    return _t(x, n)
+KINDS = {
+    "t": Kind("first", 1, 0, "cos", 0),
+    "u": Kind("second", 2, 0, "sin", 1),
+    "v": Kind("third", 2, -1, "cos", 0.5),
+    "w": Kind("fourth", 2, 1, "sin", 0.5),
+}
 
 
-@function
-def chebyshev_u(x: Term, n: Term) -> Term:
-    """Chebyshev's polynomial of the second kind and degree n."""
-    return _u(x, n)
+def _chebyshev(name: str, kind: Kind) -> None:
+    def polynomial(x: Term, n: Term) -> Term:
+        return kind.value(x, n)
+
+    def shifted_polynomial(x: Term, n: Term) -> Term:
+        return kind.value(named("shifted", x + x - 1.0), n)
+
+    for prefix, definition, end in (("", polynomial, "."), ("shifted_", shifted_polynomial, ", of 2 x - 1.")):
+        definition.__name__ = f"{prefix}chebyshev_{name}"
+        definition.__doc__ = f"Chebyshev's polynomial of the {kind.ordinal} kind and degree n{end}"
+        function(definition)
 
 
-@function
-def chebyshev_v(x: Term, n: Term) -> Term:
-    """Chebyshev's polynomial of the third kind and degree n."""
-    return _v(x, n)
-
-
-@function
-def chebyshev_w(x: Term, n: Term) -> Term:
-    """Chebyshev's polynomial of the fourth kind and degree n."""
-    return _w(x, n)
-
-
-@function
-def shifted_chebyshev_t(x: Term, n: Term) -> Term:
-    """Chebyshev's polynomial of the first kind and degree n, of 2 x - 1."""
-    return _t(_shifted(x), n)
-
-
-@function
-def shifted_chebyshev_u(x: Term, n: Term) -> Term:
-    """Chebyshev's polynomial of the second kind and degree n, of 2 x - 1."""
-    return _u(_shifted(x), n)
-
-
-@function
-def shifted_chebyshev_v(x: Term, n: Term) -> Term:
-    """Chebyshev's polynomial of the third kind and degree n, of 2 x - 1."""
-    return _v(_shifted(x), n)
-
-
-@function
-def shifted_chebyshev_w(x: Term, n: Term) -> Term:
-    """Chebyshev's polynomial of the fourth kind and degree n, of 2 x - 1."""
-    return _w(_shifted(x), n)
+for _name, _kind in KINDS.items():
+    _chebyshev(_name, _kind)
 
 
 def _hermite(x: Term, n: Term, first: Term, scale: float) -> Term:

@@ -405,3 +405,13 @@ def least_value(value: Integer) -> int | None:
 @lru_cache(maxsize=65536)
 def _least_of_size(value: Size) -> int | None:
     return polynomials.least_value(value.terms)
+
+
+def next_power_of_two(value: int) -> int:
+    """The least power of two that is no less."""
+    return 1 << max(value - 1, 0).bit_length()
+
+
+def last_power_of_two(value: int) -> int:
+    """The largest power of two that is no more."""
+    return 1 << max(value, 1).bit_length() - 1

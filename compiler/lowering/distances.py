@@ -8,9 +8,7 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
-from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.promotion import broadcast_shapes
 from compiler.lowering.registry import lowers
@@ -96,71 +94,6 @@ def _slope(difference: Any, gradient: Any, distance: Any, p: float, compute: tor
         slope = ops.mul(ops.mul(difference, ops.pow(size, ops.constant(p - 2, compute))), gradient)
         slope = ops.truediv(slope, ops.pow(distance, ops.constant(p - 1, compute)))
     return ops.where(ops.eq(distance, zero), zero, slope)
-
-
-# --- between all rows of one matrix
-
-
-@lowers(aten._pdist_forward)
-def pdist(build: Builder, x: TensorValue, p: float = 2.0) -> TensorValue:
-    """The p-norm of x[i] - x[j] for every i < j, in the order (0, 1), (0, 2), ..., (1, 2), ..."""
-    compute, rows = compute_dtype(x.dtype), x.shape[0]
-    shape = build.eager.shape
-    if 0 in (*shape, x.shape[1]):
-        return build.pointwise(shape, x.dtype, lambda position: ops.constant(0, compute))
-
-    def element(position: Position, reduced: Position) -> Any:
-        first, second = _pair(ops.index_value(position[0]), rows)
-        return _norm(ops.sub(x.load((first, *reduced)), x.load((second, *reduced))), p, compute)
-
-    return build.reduction(shape, x.dtype, (x.shape[1],), element)
-
-
-def _pair(place: Any, rows: Integer) -> tuple[Index, Index]:
-    """The rows of the pair at `place`: the inverse of `_place_of_pair`, by the root of a quadratic in float64."""
-    float64, half = torch.float64, ops.constant(0.5, torch.float64)
-    middle = ops.sub(ops.to_dtype(ops.constant(rows, torch.int64), float64), half)
-    twice = ops.add(ops.to_dtype(place, float64), ops.to_dtype(place, float64))
-    root = ops.sqrt(ops.sub(ops.square(middle), ops.add(twice, ops.constant(1.0, float64))))
-    first = ops.to_dtype(ops.sub(middle, root), torch.int64)
-    before = ops.sub(_pairs_before(first, rows), ops.add(first, ops.constant(1, torch.int64)))
-    row: Index = ops.indirect(first, rows)
-    column: Index = ops.indirect(ops.sub(place, before), rows)
-    return row, column
-
-
-def _pairs_before(row: Any, rows: Integer) -> Any:
-    """How many pairs have an earlier first row."""
-    squared = ops.mul(row, ops.add(row, ops.constant(1, torch.int64)))
-    return ops.sub(
-        ops.mul(row, ops.constant(rows, torch.int64)), ops.truncdiv(squared, ops.constant(2, torch.int64))
-    )  # fmt: skip
-
-
-@lowers(aten._pdist_backward)
-def pdist_backward(
-    build: Builder, gradient: TensorValue, x: TensorValue, p: float, distances: TensorValue
-) -> TensorValue:
-    """The gradient of x: every row sums over all others."""
-    compute, rows = compute_dtype(x.dtype), x.shape[0]
-    pairs = distances.numel
-    if 0 in (pairs, *x.shape):
-        return build.pointwise(x.shape, x.dtype, lambda position: ops.constant(0, compute))
-
-    def element(position: Position, reduced: Position) -> Any:
-        row, feature = position
-        this, other = ops.index_value(row), ops.index_value(reduced[0])
-        first, second = ops.minimum(this, other), ops.maximum(this, other)
-        beside = ops.sub(second, ops.add(first, ops.constant(1, torch.int64)))
-        place = ops.add(_pairs_before(first, rows), beside)
-        # A row is in no pair with itself.
-        is_pair = ops.ne(this, other)
-        pair: Index = ops.indirect(ops.where(is_pair, place, ops.constant(0, torch.int64)), pairs)
-        difference = ops.sub(x.load(position), x.load((reduced[0], feature)))
-        slope = _slope(difference, gradient.load((pair,)), distances.load((pair,)), p, compute)
-        return ops.reduce("sum", ops.where(is_pair, slope, ops.constant(0, compute)))
-
-    return build.reduction(x.shape, x.dtype, (rows,), element)
 
 
 # --- products of three

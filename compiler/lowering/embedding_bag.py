@@ -237,47 +237,26 @@ def embedding_bag_backward(
     bag_size: TensorValue, maximum_indices: TensorValue, num_weights: int, scale_grad_by_freq: bool, mode: int,
     sparse: bool, per_sample_weights: TensorValue | None, padding_idx: int = -1,
 ) -> TensorValue:  # fmt: skip
+    """The gradient of a bag is added to the row of each of its tokens."""
     if sparse:
         raise CannotLower("its gradient is a sparse tensor")
-    bags = _bags(build, indices, offsets, gradient.shape[0], padding_idx)
-    return _gradient(
-        build, gradient, bags, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights
-    )
-
-
-@lowers(aten._embedding_bag_dense_backward.default)
-def embedding_bag_dense_backward(
-    build: Builder, gradient: TensorValue, indices: TensorValue, offset2bag: TensorValue, bag_size: TensorValue,
-    maximum_indices: TensorValue, num_weights: int, scale_grad_by_freq: bool, mode: int,
-    per_sample_weights: TensorValue | None, padding_idx: int = -1,
-) -> TensorValue:  # fmt: skip
-    bags = Bags(indices, offset2bag, gradient.shape[0], padding_idx)
-    return _gradient(
-        build, gradient, bags, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights
-    )
-
-
-def _gradient(
-    build: Builder, gradient: TensorValue, bags: Bags, sizes: TensorValue, largest: TensorValue, rows: int,
-    by_frequency: bool, mode: int, factors: TensorValue | None,
-) -> TensorValue:  # fmt: skip
-    """The gradient of a bag is added to the row of each of its tokens."""
+    rows, bags = num_weights, _bags(build, indices, offsets, gradient.shape[0], padding_idx)
     zeros = constant(0, (rows, gradient.shape[1]), gradient.dtype)
     if mode == MAX:
-        chosen = _to_largest(gradient, sizes, largest, rows)
+        chosen = _to_largest(gradient, bag_size, maximum_indices, rows)
         return scatter_into(build, zeros, gradient.shape, "add", chosen, is_exact=True)
-    if by_frequency and build.device.type == "cpu":
+    if scale_grad_by_freq and build.device.type == "cpu":
         raise CannotLower("on a CPU eager divides by the frequencies of other tokens than it should, and is followed")
-    counts = frequencies(build, bags.tokens, rows) if by_frequency and bags.tokens.numel else None
+    counts = frequencies(build, bags.tokens, rows) if scale_grad_by_freq and bags.tokens.numel else None
 
     def update(position: Position) -> Update:
         token, feature = position
         bag, takes_part = bags.place(token)
         row = wrapped_index(bags.tokens.load((token,)), rows)
         value = gradient.load((bag, feature))
-        if factors is not None:
-            value = ops.mul(value, ops.to_dtype(factors.load((token,)), compute_dtype(gradient.dtype)))
-        divisors = [sizes.load((bag,))] if mode == MEAN else []
+        if per_sample_weights is not None:
+            value = ops.mul(value, ops.to_dtype(per_sample_weights.load((token,)), compute_dtype(gradient.dtype)))
+        divisors = [bag_size.load((bag,))] if mode == MEAN else []
         divisors += [] if counts is None else [counts.load((row,))]
         for divisor in divisors:
             value = ops.truediv(value, ops.to_dtype(divisor, compute_dtype(gradient.dtype)))
@@ -298,24 +277,3 @@ def _to_largest(
         return (row, position[1]), gradient.load(position), ops.logical_and(is_inside, has_tokens)
 
     return update
-
-
-@lowers(aten._embedding_bag_per_sample_weights_backward.default)
-def embedding_bag_weights_backward(
-    build: Builder, gradient: TensorValue, weight: TensorValue, indices: TensorValue, offsets: TensorValue,
-    offset2bag: TensorValue, mode: int, padding_idx: int = -1,
-) -> TensorValue:  # fmt: skip
-    """Of each token's factor: the product of its row and the gradient of its bag."""
-    bags, dtype = _bags(build, indices, offsets, gradient.shape[0], padding_idx), compute_dtype(gradient.dtype)
-
-    def element(position: Position, reduced: Position) -> Any:
-        token, feature = position[0], reduced[0]
-        bag, takes_part = bags.place(token)
-        row = wrapped_index(indices.load((token,)), weight.shape[0])
-        product = ops.mul(gradient.load((bag, feature)), ops.to_dtype(weight.load((row, feature)), dtype))
-        return ops.where(takes_part, ops.reduce("sum", product), ops.constant(0, dtype))
-
-    shape = build.eager.shape
-    if 0 in (*shape, weight.shape[1]):
-        return build.pointwise(shape, gradient.dtype, lambda position: ops.constant(0, dtype))
-    return build.reduction(shape, gradient.dtype, (weight.shape[1],), element)

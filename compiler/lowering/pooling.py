@@ -1,22 +1,30 @@
-"""Pooling: a reduction over a window that slides over the last two or three dimensions."""
+"""Pooling: a reduction over a window of the last two or three dimensions, and the gradient of that, for which an
+element of the image asks the windows that it is in. Where the windows lie:
+
+    sliding      window i of n begins at  i * stride - padding
+    adaptive     window i of n over m elements is  [floor(i*m / n), ceil((i + 1)*m / n))
+    fractional   windows of one size, whose starts a random number shifts
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
+from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
-from compiler.ir.positions import flatten
-from compiler.ir.size import Integer, is_below
+from compiler.ir.positions import flatten, unflatten
+from compiler.ir.size import Integer, is_below, product
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, below, inside_of
+from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
-from compiler.lowering.values import Position, TensorValue, fixed
+from compiler.lowering.scatter import index_in, scatter_into
+from compiler.lowering.values import Position, TensorValue, constant, fixed
 
 aten = torch.ops.aten
-
 
 #: A place in a window that is no element of the image: behind all that are, where the first of equals is looked for.
 NOWHERE = 2**62
@@ -28,169 +36,330 @@ def along(value: Sequence[Integer] | int, rank: int) -> tuple[int, ...]:
     return given if len(given) == rank else given[:1] * rank
 
 
-class Window:
-    """Where the windows of a pooling operator lie, and which of their elements are elements of the image."""
-
-    def __init__(
-        self, build: Builder, x: TensorValue, rank: int, kernel: Any, stride: Any, padding: Any, dilation: Any = 1
-    ) -> None:
-        result = build.eager
-        self.shape: tuple[Integer, ...] = (result[0] if isinstance(result, list | tuple) else result).shape
-        self.rank = rank
-        self.image = x.shape[-rank:]
-        self.kernel = along(kernel, rank)
-        self.stride = along(stride, rank) if stride else self.kernel
-        self.padding = along(padding, rank)
-        self.dilation = along(dilation, rank)
-
-    def place(self, position: Position, window: Position) -> Position:
-        """The place in the image of an element of a window."""
-        parts = zip(position[-self.rank :], window, self.stride, self.padding, self.dilation, strict=True)
-        return tuple(out * stride + inner * step - before for out, inner, stride, before, step in parts)
-
-    def windows_over(self, position: Position, back: Position, pooled: Sequence[Integer]) -> tuple[Position, Any]:
-        """Of the windows that may hold an element of the image, the one `back` steps before the last that starts at or
-        before it; and whether there is such a window (None where there always is)."""
-        starts = zip(position[-self.rank :], back, self.stride, self.padding, strict=True)
-        window = tuple((index + before) // stride - step for index, step, stride, before in starts)
-        return window, inside_of(window, pooled)
+class Windows(Protocol):
+    """Windows over the last dimensions of an image, `pooled` in number by dimension."""
 
     @property
-    def overlap(self) -> tuple[int, ...]:
+    def pooled(self) -> tuple[Integer, ...]: ...
+
+    @property
+    def most_elements(self) -> tuple[int, ...]:
+        """The size of the largest window, by dimension."""
+
+    def element(self, position: Position, inner: Position) -> tuple[Position, Any]:
+        """The place in the image of an element of the window of a result; and whether there is one (None: always)."""
+
+
+class HoldingWindows(Windows, Protocol):
+    """Windows that an element of the image finds."""
+
+    @property
+    def most_windows(self) -> tuple[int, ...]:
         """How many windows hold one element at most, by dimension."""
-        sizes = zip(self.kernel, self.dilation, self.stride, strict=True)
+
+    def holder(self, place: Position, step: Position, is_sure: bool) -> tuple[Position, Any]:
+        """One of the windows that may hold an element of the image, and whether there is such a window (None: always);
+        `is_sure`: and whether it holds it."""
+
+    def size(self, window: Position, dtype: torch.dtype) -> Any:
+        """How many elements a window averages over."""
+
+
+class SlidingWindows:
+    def __init__(
+        self, image: tuple[Integer, ...], pooled: tuple[Integer, ...], kernel: Any, stride: Any, padding: Any,
+        dilation: Any = 1, includes_padding: bool = True, divisor: int | None = None,
+    ) -> None:  # fmt: skip
+        rank = len(pooled)
+        self.pooled, self.image = pooled, image
+        self.most_elements = along(kernel, rank)
+        self.stride = along(stride, rank) if stride else self.most_elements
+        self.padding, self.dilation = along(padding, rank), along(dilation, rank)
+        self.includes_padding, self.divisor = includes_padding, divisor
+
+    def element(self, position: Position, inner: Position) -> tuple[Position, Any]:
+        parts = zip(position[-len(inner) :], inner, self.stride, self.padding, self.dilation, strict=True)
+        place = tuple(out * stride + inner * step - before for out, inner, stride, before, step in parts)
+        return place, inside_of(place, self.image)
+
+    @property
+    def most_windows(self) -> tuple[int, ...]:
+        sizes = zip(self.most_elements, self.dilation, self.stride, strict=True)
         return tuple(-(-((kernel - 1) * step + 1) // stride) for kernel, step, stride in sizes)
 
-    def inside(self, place: Position) -> Any:
-        """Whether a place lies in the image, or None where every one does."""
-        return inside_of(place, self.image)
+    def holder(self, place: Position, step: Position, is_sure: bool) -> tuple[Position, Any]:
+        """That `step` before the last one that starts at or before the element."""
+        starts = zip(place, step, self.stride, self.padding, strict=True)
+        window = tuple((index + before) // stride - back for index, back, stride, before in starts)
+        exists = inside_of(window, self.pooled)
+        if not is_sure:
+            return window, exists
+        parts = zip(place, window, self.stride, self.padding, self.most_elements, strict=True)
+        distances = [(index - (number * stride - before), size) for index, number, stride, before, size in parts]
+        conditions = [below(distance, size) for distance, size in distances if not is_below(distance.bounds[1], size)]
+        return window, all_of([*([] if exists is None else [exists]), *conditions])
+
+    def size(self, window: Position, dtype: torch.dtype) -> Any:
+        """Fewer at the edges, where it hangs over the (padded) image."""
+        if self.divisor is not None:
+            return ops.constant(self.divisor, dtype)
+        count = None
+        for number, image, kernel, stride, padding in zip(
+            window, self.image, self.most_elements, self.stride, self.padding, strict=True
+        ):
+            start = number * stride - padding
+            lowest, highest = (-padding, image + padding) if self.includes_padding else (0, image)
+            first, last = start, start + kernel
+            begin, end = ops.index_value(first), ops.index_value(last)
+            starts_before = not is_below(lowest - 1, first.bounds[0])
+            ends_behind = not is_below(last.bounds[1], highest + 1)
+            if starts_before:
+                begin = ops.maximum(begin, ops.constant(lowest, torch.int64))
+            if ends_behind:
+                end = ops.minimum(end, ops.constant(highest, torch.int64))
+            size = ops.sub(end, begin) if starts_before or ends_behind else ops.constant(kernel, torch.int64)
+            count = size if count is None else ops.mul(count, size)
+        return ops.to_dtype(count, dtype)
 
 
-def _average(rank: int, target: Any) -> None:
-    @lowers(target)
-    def lowering(
+class AdaptiveWindows:
+    def __init__(self, image: Sequence[Any], pooled: Sequence[Any]) -> None:
+        self.image = tuple(fixed(size) for size in image)
+        self.pooled = tuple(fixed(size) for size in pooled)
+        self.most_elements = tuple(most_in_common(m, n) for m, n in zip(self.image, self.pooled, strict=True))
+        self.most_windows = tuple(most_in_common(n, m) for m, n in zip(self.image, self.pooled, strict=True))
+
+    def start(self, axis: int, number: Index) -> Index:
+        return number * self.image[axis] // self.pooled[axis]
+
+    def end(self, axis: int, number: Index) -> Index:
+        return ((number + 1) * self.image[axis] + self.pooled[axis] - 1) // self.pooled[axis]
+
+    def element(self, position: Position, inner: Position) -> tuple[Position, Any]:
+        window = position[-len(inner) :]
+        found = tuple(self.start(axis, number) + inner[axis] for axis, number in enumerate(window))
+        return found, all_of([
+            ops.lt(ops.index_value(found[axis]), ops.index_value(self.end(axis, number)))
+            for axis, number in enumerate(window) if self.image[axis] % self.pooled[axis]
+        ])  # fmt: skip
+
+    def holder(self, place: Position, step: Position, is_sure: bool) -> tuple[Position, Any]:
+        """That `step` behind the first one that holds the element."""
+        found = tuple(index * n // m + s for index, n, m, s in zip(place, self.pooled, self.image, step, strict=True))
+        conditions = []
+        for axis, (number, index) in enumerate(zip(found, place, strict=True)):
+            if self.image[axis] % self.pooled[axis] == 0:
+                continue
+            conditions.append(ops.le(ops.index_value(self.start(axis, number)), ops.index_value(index)))
+            if number.bounds[1] >= self.pooled[axis]:
+                conditions.append(below(number, self.pooled[axis]))
+        return found, all_of(conditions)
+
+    def size(self, window: Position, dtype: torch.dtype) -> Any:
+        count = None
+        for axis, number in enumerate(window):
+            size = ops.index_value(self.end(axis, number) - self.start(axis, number))
+            count = size if count is None else ops.mul(count, size)
+        return ops.to_dtype(count, dtype)
+
+
+def most_in_common(size: int, parts: int) -> int:
+    """The size of the largest of `parts` windows over `size` elements."""
+    if not parts:
+        return 0
+    return max((-(-(i + 1) * size // parts)) - i * size // parts for i in range(parts))
+
+
+class FractionalWindows:
+    """`samples` has the random numbers, for a sample, a channel and a dimension."""
+
+    def __init__(self, x: TensorValue, kernel: Any, pooled: Any, samples: TensorValue, rank: int) -> None:
+        self.pooled, self.most_elements = along(pooled, rank), along(kernel, rank)
+        self.image = tuple(fixed(size) for size in x.shape[-rank:])
+        self.samples, self.dtype = samples, compute_dtype(x.dtype)
+
+    def element(self, position: Position, inner: Position) -> tuple[Position, Any]:
+        rank = len(inner)
+        batch = position[:-rank] if len(position) - rank == 2 else (Index.number(0), *position[:-rank])
+
+        def start(axis: int) -> Index:
+            # ATen's random numbers are in the order of the dimensions in 3d, and the other way around in 2d.
+            sample = self.samples.load((*batch, Index.number(axis if rank == 3 else rank - 1 - axis)))
+            return self._start(position[axis - rank], sample, axis)
+
+        return tuple(start(axis) + inner[axis] for axis in range(rank)), None
+
+    def _start(self, number: Index, sample: Any, axis: int) -> Index:
+        """Where window `number` starts: at `last` for the last one."""
+        pooled, last = self.pooled[axis], self.image[axis] - self.most_elements[axis]
+        if pooled == 1:
+            return Index.number(last)
+        alpha = ops.constant(last / (pooled - 1), self.dtype)
+        place = ops.index_value(number, self.dtype)
+        shifted = ops.trunc(ops.mul(ops.add(place, sample), alpha))
+        found = ops.to_dtype(ops.sub(shifted, ops.trunc(ops.mul(sample, alpha))), torch.int64)
+        is_last = ops.eq(ops.index_value(number), ops.constant(pooled - 1, torch.int64))
+        # A rounded product must not lead out of the image.
+        inside = ops.minimum(found, ops.constant(last, torch.int64))
+        index: Index = ops.indirect(ops.where(is_last, ops.constant(last, torch.int64), inside), last + 1)
+        return index
+
+
+# --- what all windows have in common
+
+
+def _average(build: Builder, x: TensorValue, windows: HoldingWindows) -> TensorValue:
+    rank, compute = len(windows.pooled), compute_dtype(x.dtype)
+    divide = ops.truediv if x.dtype.is_floating_point else ops.truncdiv
+
+    def element(position: Position, reduced: Position) -> Any:
+        place, inside = windows.element(position, reduced)
+        total = ops.reduce("sum", x.load((*position[:-rank], *place), inside))
+        return divide(total, windows.size(position[-rank:], compute))
+
+    return build.reduction((*x.shape[:-rank], *windows.pooled), x.dtype, windows.most_elements, element)
+
+
+def _average_backward(
+    build: Builder, gradient: TensorValue, x: TensorValue, windows: HoldingWindows
+) -> TensorValue:  # fmt: skip
+    rank, compute = len(windows.pooled), compute_dtype(x.dtype)
+
+    def element(position: Position, step: Position) -> Any:
+        window, holds = windows.holder(position[-rank:], step, is_sure=True)
+        value = gradient.load((*position[:-rank], *window), holds)
+        # The window may lie beside the image where none exists, but the division there is of a zero.
+        share = ops.truediv(value, windows.size(window, compute))
+        return ops.reduce("sum", share if holds is None else ops.where(holds, share, ops.constant(0, compute)))
+
+    return build.reduction(x.shape, x.dtype, windows.most_windows, element)
+
+
+def _largest(build: Builder, x: TensorValue, windows: Windows) -> tuple[TensorValue, TensorValue]:
+    """Two nodes: the largest elements of windows, and their places in the image as ATen numbers them."""
+    rank, shape = len(windows.pooled), (*x.shape[: -len(windows.pooled)], *windows.pooled)
+    least = float("-inf") if x.dtype.is_floating_point else torch.iinfo(x.dtype).min
+
+    def value(position: Position, reduced: Position) -> Any:
+        place, inside = windows.element(position, reduced)
+        loaded = x.load((*position[:-rank], *place), inside)
+        return loaded if inside is None else ops.where(inside, loaded, ops.constant(least, x.dtype))
+
+    def index(position: Position, reduced: Position) -> Any:
+        place, inside = windows.element(position, reduced)
+        number = ops.index_value(flatten(place, x.shape[-rank:]))
+        if inside is not None:
+            number = ops.where(inside, number, ops.constant(NOWHERE, torch.int64))
+        return ops.reduce("argmax", value(position, reduced), number)
+
+    largest = build.reduction(
+        shape, x.dtype, windows.most_elements, lambda position, reduced: ops.reduce("max", value(position, reduced))
+    )
+    return largest, build.reduction(shape, torch.int64, windows.most_elements, index, label="indices")
+
+
+def _largest_backward(
+    build: Builder, gradient: TensorValue, x: TensorValue, indices: TensorValue, windows: HoldingWindows
+) -> TensorValue:
+    rank, compute = len(windows.pooled), compute_dtype(x.dtype)
+
+    def element(position: Position, step: Position) -> Any:
+        window, exists = windows.holder(position[-rank:], step, is_sure=False)
+        place = (*position[:-rank], *window)
+        here = ops.index_value(flatten(position[-rank:], x.shape[-rank:]))
+        is_largest = ops.eq(indices.load(place, exists), here)
+        chosen = is_largest if exists is None else ops.logical_and(exists, is_largest)
+        return ops.reduce("sum", ops.where(chosen, gradient.load(place, exists), ops.constant(0, compute)))
+
+    return build.reduction(x.shape, x.dtype, windows.most_windows, element)
+
+
+# --- the operators
+
+
+def _sliding(rank: int) -> None:
+    @lowers(getattr(aten, f"avg_pool{rank}d"))
+    def average(
         build: Builder, x: TensorValue, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: int | None = None,
     ) -> TensorValue:  # fmt: skip
-        window = Window(build, x, rank, kernel_size, stride, padding)
-        compute = compute_dtype(x.dtype)
-        divide = ops.truediv if x.dtype.is_floating_point else ops.truncdiv
+        pooled = build.eager.shape[-rank:]
+        return _average(build, x, SlidingWindows(
+            x.shape[-rank:], pooled, kernel_size, stride, padding, 1, count_include_pad, divisor_override
+        ))  # fmt: skip
 
-        def element(position: Position, reduced: Position) -> Any:
-            place = window.place(position, reduced)
-            total = ops.reduce("sum", x.load((*position[:-rank], *place), window.inside(place)))
-            if divisor_override is not None:
-                return divide(total, ops.constant(divisor_override, compute))
-            return divide(total, ops.to_dtype(_window_size(window, position, count_include_pad), compute))
-
-        return build.reduction(window.shape, x.dtype, window.kernel, element)
-
-
-def _window_size(window: Window, position: Position, include_padding: bool) -> Any:
-    """How many elements a window averages over: fewer at the edges, where it hangs over the (padded) image."""
-    count = None
-    for axis in range(window.rank):
-        start = position[axis - window.rank] * window.stride[axis] - window.padding[axis]
-        lowest = -window.padding[axis] if include_padding else 0
-        highest = window.image[axis] + (window.padding[axis] if include_padding else 0)
-        first, last = start, start + window.kernel[axis]
-        begin, end = ops.index_value(first), ops.index_value(last)
-        starts_before = not is_below(lowest - 1, first.bounds[0])
-        ends_behind = not is_below(last.bounds[1], highest + 1)
-        if starts_before:
-            begin = ops.maximum(begin, ops.constant(lowest, torch.int64))
-        if ends_behind:
-            end = ops.minimum(end, ops.constant(highest, torch.int64))
-        size = ops.sub(end, begin) if starts_before or ends_behind else ops.constant(window.kernel[axis], torch.int64)
-        count = size if count is None else ops.mul(count, size)
-    return count
-
-
-def lowest_of(dtype: torch.dtype) -> Any:
-    return ops.constant(float("-inf") if dtype.is_floating_point else torch.iinfo(dtype).min, dtype)
-
-
-def _largest(rank: int, target: Any) -> None:
-    @lowers(target)
-    def lowering(
-        build: Builder, x: TensorValue, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-        ceil_mode: bool = False,
-    ) -> tuple[TensorValue, TensorValue]:  # fmt: skip
-        """Two nodes: the largest elements, and their places in the image as ATen numbers them."""
-        window = Window(build, x, rank, kernel_size, stride, padding, dilation)
-
-        def value(position: Position, reduced: Position) -> Any:
-            place = window.place(position, reduced)
-            inside = window.inside(place)
-            loaded = x.load((*position[:-rank], *place), inside)
-            return loaded if inside is None else ops.where(inside, loaded, lowest_of(x.dtype))
-
-        def index(position: Position, reduced: Position) -> Any:
-            place = window.place(position, reduced)
-            number, inside = ops.index_value(flatten(place, window.image)), window.inside(place)
-            if inside is not None:
-                number = ops.where(inside, number, ops.constant(NOWHERE, torch.int64))
-            return ops.reduce("argmax", value(position, reduced), number)
-
-        largest = build.reduction(
-            window.shape, x.dtype, window.kernel, lambda position, reduced: ops.reduce("max", value(position, reduced))
-        )
-        return largest, build.reduction(window.shape, torch.int64, window.kernel, index, label="indices")
-
-
-# --- backward: an element of the image asks the windows that it is in
-
-
-def _largest_backward(rank: int, target: Any) -> None:
-    @lowers(target)
-    def lowering(
-        build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, stride: Any, padding: Any,
-        dilation: Any, ceil_mode: bool, indices: TensorValue,
-    ) -> TensorValue:  # fmt: skip
-        window = Window(build, x, rank, kernel_size, stride, padding, dilation)
-        compute = compute_dtype(x.dtype)
-
-        def element(position: Position, back: Position) -> Any:
-            pooled, exists = window.windows_over(position, back, gradient.shape[-rank:])
-            place = (*position[:-rank], *pooled)
-            here = ops.index_value(flatten(position[-rank:], window.image))
-            is_largest = ops.eq(indices.load(place, exists), here)
-            chosen = is_largest if exists is None else ops.logical_and(exists, is_largest)
-            share = ops.where(chosen, gradient.load(place, exists), ops.constant(0, compute))
-            return ops.reduce("sum", share)
-
-        return build.reduction(x.shape, x.dtype, window.overlap, element)
-
-
-def _average_backward(rank: int, target: Any) -> None:
-    @lowers(target)
-    def lowering(
+    @lowers(getattr(aten, f"avg_pool{rank}d_backward"))
+    def average_backward(
         build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, stride: Any, padding: Any,
         ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None,
     ) -> TensorValue:  # fmt: skip
-        window = Window(build, x, rank, kernel_size, stride, padding)
-        compute = compute_dtype(x.dtype)
+        pooled = gradient.shape[-rank:]
+        return _average_backward(build, gradient, x, SlidingWindows(
+            x.shape[-rank:], pooled, kernel_size, stride, padding, 1, count_include_pad, divisor_override
+        ))  # fmt: skip
 
-        def element(position: Position, back: Position) -> Any:
-            pooled, exists = window.windows_over(position, back, gradient.shape[-rank:])
-            parts = zip(position[-rank:], pooled, window.stride, window.padding, strict=True)
-            distances = [index - (place * step - before) for index, place, step, before in parts]
-            limits = zip(distances, window.kernel, strict=True)
-            conditions = [below(distance, size) for distance, size in limits if not is_below(distance.bounds[1], size)]
-            exists = all_of([*([] if exists is None else [exists]), *conditions])
-            value = gradient.load((*position[:-rank], *pooled), exists)
-            # `pooled` may lie beside the image where no window exists, but the division there is of a zero.
-            size = ops.to_dtype(_window_size(window, pooled, count_include_pad), compute)
-            share = ops.truediv(value, size if divisor_override is None else ops.constant(divisor_override, compute))
-            if exists is not None:
-                share = ops.where(exists, share, ops.constant(0, compute))
-            return ops.reduce("sum", share)
+    @lowers(getattr(aten, f"max_pool{rank}d_with_indices"))
+    def largest(
+        build: Builder, x: TensorValue, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> tuple[TensorValue, TensorValue]:  # fmt: skip
+        pooled = build.eager[0].shape[-rank:]
+        return _largest(build, x, SlidingWindows(x.shape[-rank:], pooled, kernel_size, stride, padding, dilation))
 
-        return build.reduction(x.shape, x.dtype, window.overlap, element)
+    @lowers(getattr(aten, f"max_pool{rank}d_with_indices_backward"))
+    def largest_backward(
+        build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, stride: Any, padding: Any,
+        dilation: Any, ceil_mode: bool, indices: TensorValue,
+    ) -> TensorValue:  # fmt: skip
+        windows = SlidingWindows(x.shape[-rank:], gradient.shape[-rank:], kernel_size, stride, padding, dilation)
+        return _largest_backward(build, gradient, x, indices, windows)
+
+
+def _adaptive(rank: int) -> None:
+    def windows(x: TensorValue, pooled: Any) -> AdaptiveWindows:
+        return AdaptiveWindows(x.shape[-rank:], pooled.shape[-rank:])
+
+    @lowers(getattr(aten, f"_adaptive_avg_pool{rank}d"))
+    def average(build: Builder, x: TensorValue, output_size: Any) -> TensorValue:
+        return _average(build, x, windows(x, build.eager))
+
+    @lowers(getattr(aten, f"_adaptive_avg_pool{rank}d_backward"))
+    def average_backward(build: Builder, gradient: TensorValue, x: TensorValue) -> TensorValue:
+        return _average_backward(build, gradient, x, windows(x, gradient))
+
+    @lowers(getattr(aten, f"adaptive_max_pool{rank}d"))
+    def largest(build: Builder, x: TensorValue, output_size: Any) -> tuple[TensorValue, TensorValue]:
+        return _largest(build, x, windows(x, build.eager[0]))
+
+    @lowers(getattr(aten, f"adaptive_max_pool{rank}d_backward"))
+    def largest_backward(
+        build: Builder, gradient: TensorValue, x: TensorValue, indices: TensorValue
+    ) -> TensorValue:  # fmt: skip
+        return _largest_backward(build, gradient, x, indices, windows(x, gradient))
+
+
+def _fractional(rank: int) -> None:
+    @lowers(getattr(aten, f"fractional_max_pool{rank}d"))
+    def largest(
+        build: Builder, x: TensorValue, kernel_size: Any, output_size: Any, random_samples: TensorValue
+    ) -> tuple[TensorValue, TensorValue]:
+        return _largest(build, x, FractionalWindows(x, kernel_size, output_size, random_samples, rank))
+
+    @lowers(getattr(aten, f"fractional_max_pool{rank}d_backward"))
+    def largest_backward(
+        build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, output_size: Any, indices: TensorValue
+    ) -> TensorValue:
+        """Windows overlap where a random number says, so the places of the largest elements are written to."""
+        image = x.shape[-rank:]
+
+        def update(position: Position) -> Update:
+            place, is_inside = index_in(indices.load(position), product(image))
+            return (*position[:-rank], *unflatten(place, image)), gradient.load(position), is_inside
+
+        return scatter_into(build, constant(0, x.shape, x.dtype), gradient.shape, "add", update)
 
 
 for _rank in (2, 3):
-    _average(_rank, getattr(aten, f"avg_pool{_rank}d"))
-    _average_backward(_rank, getattr(aten, f"avg_pool{_rank}d_backward"))
-    _largest(_rank, getattr(aten, f"max_pool{_rank}d_with_indices"))
-    _largest_backward(_rank, getattr(aten, f"max_pool{_rank}d_with_indices_backward"))
+    _sliding(_rank)
+    _adaptive(_rank)
+    _fractional(_rank)

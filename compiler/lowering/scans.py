@@ -60,7 +60,7 @@ def scan_along(
         return _written_out(build, kind, x, at, dtype, computed, label)
     if x.rank and 0 not in x.shape:
         chunk = chunk_for(x.shape, at) if kind in JOINED else None
-        # In one pass where programs look back: see `schedule/cost/look_back.py`. Of columns, whose neighbours lie side
+        # In one pass where programs look back: see `schedule/tiles/look_back.py`. Of columns, whose neighbours lie side
         # by side in memory, a program takes several, and so little of each that it would read more of others' words.
         # Programs wait as long for elements of few bytes, of which a second pass takes less: see LONG_OF_HALVES.
         is_quick = chunk is not None and x.dtype.itemsize < 4 and prod(map(known, x.shape)) == known(x.shape[at])

@@ -6,6 +6,7 @@ tree with holes where tensors and open sizes go, and gives its results flat.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +34,15 @@ class TreeCall:
     def __name__(self) -> str:
         return f"{self} at {self.node}"
 
-    def __call__(self, *given: Any) -> tuple[Any, ...]:
+    def filled(self, given: Sequence[Any]) -> list[Any]:
+        """The leaves with what goes into the holes."""
         leaves = list(self.leaves)
         for place, value in zip(self.holes, given, strict=True):
             leaves[place] = value
-        args, kwargs = tree_unflatten(leaves, self.structure)
+        return leaves
+
+    def __call__(self, *given: Any) -> tuple[Any, ...]:
+        args, kwargs = tree_unflatten(self.filled(given), self.structure)
         return tuple(tree_flatten(self.target(*args, **kwargs))[0])
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -64,16 +65,24 @@ def user_kernel(node: ExternNode) -> UserKernel | None:
     return kernel
 
 
+def launches_alone(call: TreeCall, given: Sequence[Any]) -> Callable[[], None]:
+    """Launches the kernel as the call with these arguments does, each time on the same copies of what it writes to."""
+    from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation
+    from torch._prims_common import clone_preserve_strides
+
+    _, immutable = tree_unflatten(call.filled(given), call.structure)
+    named, kwargs = dict(immutable), dict(immutable["kwargs"])
+    kwargs |= {name: clone_preserve_strides(kwargs[name]) for name in named.pop("tensors_to_clone")}
+    return partial(triton_kernel_wrapper_mutation, **{**named, "kwargs": kwargs})
+
+
 def _table_entry(call: TreeCall) -> tuple[Any, Any, dict[str, Any]] | None:
     """The function, the first configuration that it is tuned among, and the arguments of torch's wrapper."""
     if not isinstance(call.target, torch._ops.HigherOrderOperator) or call.target.name() != _WRAPPER:
         return None
     from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 
-    leaves = list(call.leaves)
-    for place, hole in enumerate(call.holes):
-        leaves[hole] = _Given(place)
-    _, named = tree_unflatten(leaves, call.structure)
+    _, named = tree_unflatten(call.filled([_Given(place) for place in range(len(call.holes))]), call.structure)
     function, config = kernel_side_table.get_kernel(named["kernel_idx"]), None
     while not hasattr(function, "params"):  # inside what tunes it, or computes arguments
         config = next(iter(getattr(function, "configs", [])), config)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compiler.schedule.records.replay_reasons import REPLAYED, REPLAYS
+from compiler.schedule.records.reasons import REASONS, REPLAYED, message_of
 
 Number = float | int | str
 
 
 @dataclass(frozen=True)
 class ReplayDecision:
-    """`reason` is an id of `REPLAYS`; `numbers` are what its sentence names: times in microseconds, measured but for
+    """`reason` is an id of `REASONS`; `numbers` are what its sentence names: times in microseconds, measured but for
     `replay_us`, `copied_us` and `saved_us`, which are predictions. `node` is the call that stands in the way, `lines`
     are its lines in the user's source."""
 
@@ -22,7 +22,7 @@ class ReplayDecision:
     lines: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.reason not in REPLAYS:
+        if self.reason not in REASONS:
             raise KeyError(f"{self.reason!r} is not in the closed list of reasons")
 
     @property
@@ -31,4 +31,4 @@ class ReplayDecision:
 
     @property
     def message(self) -> str:
-        return REPLAYS[self.reason].template.format(**self.numbers)
+        return message_of(self.reason, self.numbers)

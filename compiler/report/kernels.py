@@ -93,7 +93,10 @@ class UserArgument(ReportModel):
 
 
 class UserKernel(ReportModel):
-    """With what a Triton kernel of the snippet's own is launched. It runs on copies of what it writes to."""
+    """With what a Triton kernel of the snippet's own is launched. It runs on copies of what it writes to.
+
+    `measured_us` is then of the launch alone, and `bytes` of the call: which of them the kernel moves itself is not
+    known, so there is no `gb_per_s`."""
 
     function: str = Field(description="The function with `@triton.jit`, in the kernel's source.")
     arguments: list[UserArgument] = Field(default=[], description="Its arguments that are no constants, in order.")

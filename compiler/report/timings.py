@@ -22,11 +22,18 @@ class Contestant(ReportModel):
         default=None,
         description="By how much the median of another run may differ, 95 times in 100; null in older reports.",
     )
+    ratio_factor: float | None = Field(
+        default=None,
+        description="By which factor the ratio of eager's median to this one may be another in another run, 95 times "
+        "in 100: 1.04 is 4 %. They are interleaved, so this is not what the two spreads would give. Null where it is "
+        "not known.",
+    )
     compile_s: float | None = Field(
         default=None, description="Seconds of its first call, compiling included; null where it was not taken."
     )
     differs_from_eager: bool | None = Field(
-        default=None, description="Whether its time differs measurably from eager's; null where that is not known."
+        default=None,
+        description="Whether that ratio is further from 1 than `ratio_factor`; null where it is not known.",
     )
 
 
@@ -111,5 +118,13 @@ class TimingResult(ReportModel):
 
     method: str = Field(description="How times were taken, in sentences.")
     device: str = Field(description="The GPU's name, or cpu.")
+    waited_share: float | None = Field(
+        default=None,
+        description="On a CPU: the share of its time for which the process waited for a core that others had.",
+    )
     cold_l2: bool = Field(description="Whether the L2 cache was cleared before each sample.")
     contestants: list[Contestant] = Field(default=[], description="The times of each way to run the calls.")
+
+    def of(self, name: str) -> Contestant | None:
+        """The contestant of that name."""
+        return next((one for one in self.contestants if one.name == name), None)

@@ -25,6 +25,11 @@ from compiler.reproducer.sizes import UnknownSizeError, layout_of, symbols_of
 from compiler.reproducer.texts import CHECKS, HELPERS, LIBRARY, MAIN, NEEDS, TENSORS
 
 _ROUNDED = frozenset({"float16", "bfloat16", "float32", "float64"})
+#: Calls whose float32 factors torch may round to TF32, and who is asked whether it does.
+_TF32 = {
+    r"conv|cudnn|miopen": "torch.backends.cudnn",
+    r"mm\b|mv\b|dot|linear|attention": "torch.backends.cuda.matmul",
+}
 _WHOLE = frozenset({"int8", "int16", "int32", "int64", "uint8", "bool"})
 
 
@@ -203,7 +208,11 @@ class _File:
             raise NoReproducerError(f"The size {min(unknown)} of this library call is not known without a call.")
         names = ", ".join(variable(name) for name in self.kernel.reads)
         sizes = symbols_in(call, self.symbols)
+        rounded_by = next((switch for calls, switch in _TF32.items() if re.search(calls, call)), None)
         lines = [
+            f"ROUNDED_BY = {rounded_by}",
+            "",
+            "",
             f"def library({names}):",
             '    """The call, on what the kernel reads."""',
             *_refused_float64(call, names),

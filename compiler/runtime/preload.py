@@ -17,7 +17,7 @@ from compiler.runtime.triton.setup import hash_of_triton
 
 for name in (
     "compiler.lowering.decompositions",
-    "compiler.rewrite.rewriting",
+    "compiler.passes.rewrite.rewriting",
     "torch.distributed.tensor.experimental._func_map",
     "triton.compiler.code_generator",
 ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -20,6 +20,9 @@ from compiler.capture.rounding_noise import RoundingNoise
 from compiler.capture.slow_products import products_in_float32
 from compiler.codegen.rendered import lines_through
 from compiler.fx.fake_values import is_undefined
+from compiler.ir.nodes import ExternNode
+from compiler.lowering.tree_calls import TreeCall
+from compiler.lowering.user_kernels import function_of, launches_alone
 from compiler.options import Timing
 from compiler.runtime.checking.gradients import DRAWS
 from compiler.runtime.checking.judge import TOLERANCE, judge, judge_forms
@@ -28,6 +31,7 @@ from compiler.runtime.checking.wrong_results import Checked, checked_graph, larg
 from compiler.runtime.executable import CompiledGraph, Executable, build_executable
 from compiler.runtime.timing.measure import measure
 from compiler.runtime.triton.offline import ptx_lines, source_file
+from compiler.schedule.scheduler import Schedule
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
 #: What a reader can do about it.
@@ -195,25 +199,52 @@ def note_resources(executable: Executable, report: rep.Graph, target: str) -> No
 
 
 class _Recorder:
-    """Stands in for a launcher during one call of the wrapper and keeps what the kernel gets: tensors, then sizes."""
+    """Stands in for a launcher, or a call of the user's, during one call of the wrapper and keeps what it gets: of a
+    kernel tensors, then sizes."""
 
-    def __init__(self, launch: Callable[..., None]) -> None:
+    def __init__(self, launch: Callable[..., Any]) -> None:
         self._run = launch
+        self.__name__ = getattr(launch, "__name__", "")
         self.arguments: tuple[Any, ...] | None = None
 
-    def __call__(self, *arguments: Any) -> None:
+    def __call__(self, *arguments: Any) -> Any:
         self.arguments = arguments
-        self._run(*arguments)
+        return self._run(*arguments)
 
 
 def record_arguments(compilation: CompiledGraph, inputs: list[Any]) -> dict[str, tuple[Any, ...]]:
     """The tensors and sizes that each kernel is launched with in one call of the graph."""
+    assert compilation.executable is not None and compilation.schedule is not None
+    recorders = {name: _Recorder(launch) for name, launch in compilation.executable.kernels.items()}
+    _record(compilation, inputs, compilation.schedule, recorders)
+    return {name: recorder.arguments for name, recorder in recorders.items() if recorder.arguments is not None}
+
+
+def users_launches(compilation: CompiledGraph, inputs: list[Any]) -> dict[str, Callable[[], None]]:
+    """What launches each Triton kernel of the snippet's own as one call of the graph does, by the loop node."""
     executable, schedule = compilation.executable, compilation.schedule
     assert executable is not None and schedule is not None
-    recorders = {name: _Recorder(launch) for name, launch in executable.kernels.items()}
+    targets = {unit.name: unit.target for unit in schedule.units if isinstance(unit, ExternNode)}
+    own = {name: call for name, call in targets.items() if isinstance(call, TreeCall) and function_of(call) is not None}
+    if not own:
+        return {}
+    calls: dict[str, Any] = {name: _Recorder(call) for name, call in own.items()}
+    units = (
+        replace(unit, target=calls[unit.name]) if isinstance(unit, ExternNode) and unit.name in calls else unit
+        for unit in schedule.units
+    )
+    _record(compilation, inputs, replace(schedule, units=tuple(units)), executable.kernels)
+    return {name: launches_alone(call, calls[name].arguments) for name, call in own.items()}
+
+
+def _record(
+    compilation: CompiledGraph, inputs: list[Any], schedule: Schedule, kernels: Mapping[str, Callable[..., Any]]
+) -> None:
+    assert compilation.executable is not None
     with torch.no_grad():
-        build_executable(schedule, executable.wrapper, recorders, compilation.runs_on).call(copy_values(inputs))
-    return {name: recorder.arguments for name, recorder in recorders.items() if recorder.arguments is not None}
+        build_executable(schedule, compilation.executable.wrapper, kernels, compilation.runs_on).call(
+            copy_values(inputs)
+        )
 
 
 @dataclass(frozen=True)
@@ -249,8 +280,7 @@ def record_launches(compilation: CompiledGraph, inputs: list[Any], names: set[st
         return call if name in names else launch
 
     kernels = {name: recorder(name, launch) for name, launch in executable.kernels.items()}
-    with torch.no_grad():
-        build_executable(schedule, executable.wrapper, kernels, compilation.runs_on).call(copy_values(inputs))
+    _record(compilation, inputs, schedule, kernels)
     return launches
 
 

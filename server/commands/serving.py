@@ -38,21 +38,26 @@ def web(host: Host = None, port: Port = None, data: Data = None) -> None:
 
 
 def _serve(host: str | None, port: int | None, data: Path | None, with_worker: bool) -> None:
+    from server.local_worker import LocalWorker
+    from server.settings import Settings, WrongSettings
+    from server.tokens import TokenFile, WrongTokens
+
+    try:
+        settings = Settings.load(host=host, port=port, data=data)
+        if settings.tokens is not None:
+            TokenFile(settings.tokens)
+        own_worker = LocalWorker(settings) if with_worker and settings.needs_own_worker() else None
+    except (WrongSettings, WrongTokens) as wrong:
+        typer.echo(str(wrong), err=True)
+        raise typer.Exit(WRONG_USE) from None
+    if own_worker is not None:
+        own_worker.begin()  # it imports while what follows does
     import uvicorn
 
     from server.app import create_app
     from server.bounded_http import BoundedHttp, Connections
-    from server.local_worker import PROGRAM
-    from server.settings import Settings, WrongSettings
-    from server.tokens import WrongTokens
 
-    try:
-        settings = Settings.load(host=host, port=port, data=data)
-        own_worker = PROGRAM if with_worker and settings.needs_own_worker() else None
-        application = create_app(settings, worker=own_worker)
-    except (WrongSettings, WrongTokens) as wrong:
-        typer.echo(str(wrong), err=True)
-        raise typer.Exit(WRONG_USE) from None
+    application = create_app(settings, worker=own_worker)
     if settings.port:
         typer.echo(f"Fusionscope is starting on http://{settings.host}:{settings.port}", err=True)
     # An open event stream would otherwise hold up Ctrl+C for as long as its reader stays.
@@ -139,11 +144,13 @@ def worker(
 
     `fusionscope serve` starts one of its own. Its settings are in docs/settings.md. Stop with Ctrl+C.
     """
-    from server.settings import WorkerSettings, WrongSettings
-
     if write_profile is not None:
         _write_profile(write_profile)
         return
+    from server.worker import zygote_start
+
+    zygote = zygote_start.start("torch")
+    from server.settings import WorkerSettings, WrongSettings
     from server.worker.program import run
 
     try:
@@ -151,7 +158,7 @@ def worker(
     except WrongSettings as wrong:
         typer.echo(str(wrong), err=True)
         raise typer.Exit(WRONG_USE) from None
-    raise typer.Exit(run(settings, ends_with_stdin=end_with_stdin))
+    raise typer.Exit(run(settings, ends_with_stdin=end_with_stdin, zygote=zygote))
 
 
 def _write_profile(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The zygote's side: a process enters the sandbox once, imports what jobs need, and forks a job whenever it is asked.
+"""The zygote's side: a process enters the sandbox once, and forks a job whenever it is asked.
 
     worker   starts `python -m …`, gives it the `SandboxConfig` through a pipe
       keeper   stays behind when `Sandbox.enter` forks; ends all when the worker or the zygote ends (`keeper.py`)
@@ -92,7 +92,8 @@ class Job:
 
 
 class Sandbox:
-    """The sandbox of one zygote. `enter` comes first, in a process of one thread that has imported little."""
+    """The sandbox of one zygote. `enter` comes first, in a process of one thread; what that has imported, its keeper
+    has too."""
 
     def __init__(self, config: SandboxConfig) -> None:
         """Raises `NoSandbox` where the tier plainly cannot work here."""

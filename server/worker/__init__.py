@@ -7,6 +7,7 @@ In the worker:
 
     config, listening, program    what it is told, the socket, and the whole
     connections    one web: what it asks and what it is told
+    zygote_start   how a zygote is started: before the worker has imported all of this
     supply         a zygote that is alive, and spares that are warm
     forker         one zygote and the processes that it forked, seen from the worker
     running        one job: its time, its output, its reports, its memory, and its end

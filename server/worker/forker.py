@@ -11,15 +11,14 @@ import contextlib
 import os
 import select
 import signal
-import socket
-import sys
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
 
-from server.passed_on import passed_on
+from server.children import end_of, said_by
 from server.sandbox import ControlGroup, ControlGroups, JobLimits, Watch
 from server.wire.messages import Tier
 from server.worker.channel import (
@@ -34,6 +33,7 @@ from server.worker.channel import (
     send_packet,
 )
 from server.worker.records import Request, request_bytes
+from server.worker.zygote_start import Started
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +44,6 @@ _KILLS = 10
 """Times that it is killed in that time: a watch takes sharper means after a while."""
 _TELLING_SECONDS = 0.5
 """How long a guard has to tell how a process ended, which it needs a millisecond for."""
-_CHANNEL = 3
 
 
 class ZygoteLost(Exception):
@@ -189,49 +188,25 @@ class Zygote:
     it is gone."""
 
     def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        channel: socket.socket,
-        tier: Tier,
-        on_settled: Callable[[], None],
-        groups: ControlGroups | None,
+        self, started: Started, config: ZygoteConfig, on_settled: Callable[[], None], groups: ControlGroups | None
     ) -> None:
+        """Tells the one that was started what it is to be; it imports for seconds."""
         loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[Ready] = loop.create_future()
         self.settled = asyncio.Event()
         self.lost = asyncio.Event()
         self.problem: str | None = None
-        self._process = process
+        self._process, self._channel = started.process, started.channel
         self._on_settled = on_settled
         self._groups = groups
-        self._channel = channel
         self._processes: dict[int, Process] = {}
-        self._tier: Tier = tier
+        self._tier: Tier = config.sandbox.tier
         self._is_killed = False
         self._number = 0
-        self._tasks = [asyncio.create_task(_log_lines(process.stderr)), asyncio.create_task(self._watch())]
-        loop.add_reader(channel, self._receive)
-
-    @classmethod
-    async def start(
-        cls, config: ZygoteConfig, folder: Path, on_settled: Callable[[], None], groups: ControlGroups | None
-    ) -> Zygote:
-        """Starts one; it imports for seconds. Raises `OSError`."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-c", _ENTRY, str(theirs.fileno())),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                pass_fds=(theirs.fileno(),),
-                cwd=folder,
-                env=_environment(folder),
-                start_new_session=True,
-            )
-        ours.setblocking(False)
-        send_packet(ours, config)
-        return cls(process, ours, config.sandbox.tier, on_settled, groups)
+        self._tasks = [asyncio.create_task(_log_lines(self._process)), asyncio.create_task(self._watch())]
+        with contextlib.suppress(OSError):  # it has ended, which is seen soon
+            send_packet(self._channel, config)
+        loop.add_reader(self._channel, self._receive)
 
     @property
     def pid(self) -> int:
@@ -282,8 +257,7 @@ class Zygote:
 
     async def _kill(self) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(number)
+            self._process.send_signal(number)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(2 * KILL_SECONDS):
                     await self.lost.wait()
@@ -354,7 +328,7 @@ class Zygote:
 
     async def _watch(self) -> None:
         """Sees the zygote's end, and then that of all that it forked, which ends with it."""
-        code = await self._process.wait()
+        code = await end_of(self._process)
         asyncio.get_running_loop().remove_reader(self._channel)
         while select.select([self._channel], [], [], 0)[0] and self._take_packet():  # what it said last
             continue
@@ -377,31 +351,6 @@ def _protocol_of(reader: asyncio.StreamReader) -> Callable[[], asyncio.StreamRea
     return lambda: asyncio.StreamReaderProtocol(reader)
 
 
-# Descriptor 3 is what the zygote expects, and what subprocess may have given to something else.
-_ENTRY = (
-    "import os, sys\n"
-    f"os.dup2(int(sys.argv.pop()), {_CHANNEL}) != {_CHANNEL}\n"
-    "from server.worker.zygote import main\n"
-    "raise SystemExit(main())"
-)
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    return passed_on() | {
-        "HOME": str(folder),
-        "TMPDIR": str(folder),
-        "LANG": "C.UTF-8",
-        "PYTHONPATH": str(Path(__file__).parents[2]),
-        "PYTHONUNBUFFERED": "1",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        # Believe /proc/cpuinfo about vector instructions: trying each with a compiler takes every job six seconds.
-        "TORCHINDUCTOR_VEC_ISA_OK": "1",
-    }
-
-
 def _how(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
@@ -410,7 +359,6 @@ def _how(code: int) -> str:
     return f"signal {-code}"
 
 
-async def _log_lines(stream: asyncio.StreamReader | None) -> None:
-    assert stream is not None
-    while chunk := await stream.read(8192):
-        log.warning("zygote_says", text=chunk.decode(errors="replace"))
+async def _log_lines(process: subprocess.Popen[bytes]) -> None:
+    async for text in said_by(process):
+        log.warning("zygote_says", text=text)

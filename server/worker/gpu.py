@@ -13,17 +13,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from compiler.runtime.timing.clocks import SLOWED_BY
 from server.wire.messages import GpuHealth, GpuWhileTimed
 
-#: Bits of nvmlDeviceGetCurrentClocksThrottleReasons that slow a busy GPU (nvml.h, nvmlClocksThrottleReason*). That
-#: it is idle, and clocks that somebody has set, are none of these.
-SLOWED_BY = {
-    0x004: "power cap",
-    0x008: "hardware slowdown",
-    0x020: "software thermal slowdown",
-    0x040: "hardware thermal slowdown",
-    0x080: "power brake",
-}
 _LOST = "the GPU is lost: its driver does not reach it any more"
 
 

@@ -31,6 +31,7 @@ from server.worker.listening import CannotListen, listen
 from server.worker.records import Request
 from server.worker.running import NeverBegun, Place, RunningJob
 from server.worker.supply import Supply
+from server.worker.zygote_start import Started
 
 log = structlog.get_logger(__name__)
 
@@ -48,14 +49,20 @@ CANNOT_START = 3
 """The program's exit code where it never listened: no tier works, or the socket cannot be made."""
 
 
-def run(settings: WorkerSettings, program: Program | None = None, ends_with_stdin: bool = False) -> int:
+def run(
+    settings: WorkerSettings,
+    program: Program | None = None,
+    ends_with_stdin: bool = False,
+    zygote: Started | None = None,
+) -> int:
     """The program. Returns its exit code when a SIGTERM or SIGINT says that it should end, or with `ends_with_stdin`
-    when nobody holds the other end of its standard input any more: whoever started it has died."""
+    when nobody holds the other end of its standard input any more: whoever started it has died. `zygote` was started
+    beforehand, and imports while the tier is found."""
     logs.configure(settings.log_format)
     with OwnFolder("fusionscope-worker-") as folder:
         try:
             config = worker_config(settings, program or Program(), folder.path)
-            asyncio.run(_serve(Worker(config), ends_with_stdin))
+            asyncio.run(_serve(Worker(config, zygote), ends_with_stdin))
         except (NoSandbox, CannotListen) as refusal:
             print(f"The worker does not start: {refusal}", file=sys.stderr)
             return CANNOT_START
@@ -82,7 +89,7 @@ async def _serve(worker: Worker, ends_with_stdin: bool) -> None:
 class Worker:
     """One worker. Its folder is the caller's to remove."""
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: WorkerConfig, zygote: Started | None = None) -> None:
         self._config = config
         self._moved = Changes()
         self._lease = TimingLease()
@@ -94,13 +101,13 @@ class Worker:
         self._server: asyncio.Server | None = None
         self._supply = Supply(
             ZygoteConfig(sandbox=config.sandbox, program=config.program, threads=config.threads),
-            folder=config.sandbox.folder,
             limits=config.allowance.limits,
             spares=config.spares,
             warms_beside_jobs=config.profile.device == "cuda",
             lease=self._lease,
             changed=self._moved.notify,
             groups=config.groups,
+            first=zygote,
         )
 
     async def start(self) -> None:

@@ -1,9 +1,10 @@
 """The supply of processes: it keeps a zygote alive and spares warm, and hands out what a job runs in.
 
-A spare is made when it disturbs nobody: on a CPU one at a time while no job runs, since it would take a core from what
-is timed; and always under the timing lease there. On a GPU several warm up beside each other. A spare that is not warm
-yet when a job comes is given that job: it stops warming up after the step that it is at. Where there is none, a process
-is forked that does its first steps within the job.
+A spare is made when it disturbs nobody: on a CPU one at a time while no job runs and none has ended just now, since it
+would take a core from what is timed, and the next job of several may be on its way; and always under the timing lease
+there. On a GPU several warm up beside each other. A spare that is not warm yet when a job comes is given that job: it
+stops warming up after the step that it is at. Where there is none, a process is forked that does its first steps within
+the job.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import structlog
 
 from server.sandbox import ControlGroups, JobLimits
 from server.wire.messages import DeviceFacts
-from server.worker import records
+from server.worker import records, zygote_start
 from server.worker.changes import Changes
 from server.worker.channel import ZygoteConfig
 from server.worker.forker import Process, Zygote, ZygoteLost
 from server.worker.lease import TimingLease
 from server.worker.records import Request, Warm
+from server.worker.zygote_start import Started
 
 log = structlog.get_logger(__name__)
 
@@ -32,6 +33,8 @@ IMPORT_SECONDS = 180.0
 """How long a zygote may import; a cold disk takes most of it."""
 WARM_SECONDS = 120.0
 """How long a spare may warm up."""
+QUIET_SECONDS = 0.5
+"""How long no job must have run on a CPU before a spare is made: several times what web needs to send the next one."""
 
 
 @dataclass(eq=False)
@@ -45,35 +48,37 @@ class _Warming:
 
 
 class Supply:
-    """`changed` is called whenever `ready`, `problem`, `restarts` or `devices` may be others."""
+    """`changed` is called whenever `ready`, `problem`, `restarts` or `devices` may be others. `first` is a zygote that
+    was started beforehand."""
 
     def __init__(
         self,
         config: ZygoteConfig,
-        folder: Path,
         limits: JobLimits,
         spares: int,
         warms_beside_jobs: bool,
         lease: TimingLease,
         changed: Callable[[], None],
         groups: ControlGroups | None,
+        first: Started | None = None,
     ) -> None:
         self.problem: str | None = "it is starting"
         self.restarts = 0
         self.devices: tuple[DeviceFacts, ...] = ()
         self._config = config
-        self._folder = folder
         self._limits = limits
         self._wanted = spares
         self._warms_beside_jobs = warms_beside_jobs
         self._lease = lease
         self._changed = changed
         self._groups = groups
+        self._first = first
         self._zygote: Zygote | None = None
         self._warm: list[Process] = []
         self._warming: list[_Warming] = []
         self._being_made = 0
         self._in_use = 0
+        self._quiet_from = 0.0
         self._moved = Changes()
 
     @property
@@ -83,7 +88,8 @@ class Supply:
     async def keep_zygote(self) -> None:
         """Starts a zygote, and returns when one that was ready is gone. Raises `ZygoteLost` for one that never was."""
         try:
-            zygote = await Zygote.start(self._config, self._folder, self._moved.notify, self._groups)
+            started, self._first = self._first or zygote_start.start(), None
+            zygote = Zygote(started, self._config, self._moved.notify, self._groups)
         except OSError as failure:
             self._become(None, f"what runs snippets cannot be started: {failure.strerror}")
             raise
@@ -153,6 +159,9 @@ class Supply:
     def give_back(self) -> None:
         """A job is over."""
         self._in_use -= 1
+        loop = asyncio.get_running_loop()
+        self._quiet_from = loop.time() + QUIET_SECONDS
+        loop.call_at(self._quiet_from, self._moved.notify)
         self._moved.notify()
 
     def _become(self, zygote: Zygote | None, problem: str | None) -> None:
@@ -173,7 +182,8 @@ class Supply:
 
     def _wants_spare(self) -> bool:
         self._usable()
-        is_free = self._warms_beside_jobs or not self._in_use
+        is_quiet = not self._in_use and asyncio.get_running_loop().time() >= self._quiet_from
+        is_free = self._warms_beside_jobs or is_quiet
         is_settled = self._zygote is not None and self._zygote.settled.is_set()
         return is_settled and is_free and len(self._warm) + self._being_made < self._wanted
 

@@ -51,7 +51,6 @@ def main() -> int:
     """Forks until the worker closes the socket."""
     channel = socket.socket(fileno=CHANNEL)
     channel.set_inheritable(False)
-    gc.disable()  # nothing that is imported is garbage
     first = receive_packet(channel)
     if first is None:
         return 0

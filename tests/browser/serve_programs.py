@@ -10,6 +10,7 @@ import uvicorn
 
 from server import running
 from server.app import create_app
+from server.local_worker import LocalWorker
 from server.observed import Contradictions
 from server.settings import Settings
 from server.worker.channel import Program
@@ -22,6 +23,7 @@ running.contradictions = lambda *_: Contradictions()
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 settings = Settings.model_validate({"data": Path(sys.argv[1]), **TRUSTED})
-app = create_app(settings, worker=command(Program(explore="tests.browser.programs:explore", imports=(), later=())))
+program = Program(explore="tests.browser.programs:explore", imports=(), later=())
+app = create_app(settings, worker=LocalWorker(settings, command(program)))
 config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
 uvicorn.Server(config).run(sockets=[listener])

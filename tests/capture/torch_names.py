@@ -76,6 +76,11 @@ TABLE = (
         ("2.13",),
     ),
     Taken(INTERNALS, "say when Dynamo gives up to recompile", ("torch._dynamo.config.recompile_limit",)),
+    Taken(
+        ("bench/worker.py",),
+        "end where Dynamo would go on eagerly",
+        ("torch._dynamo.config.fail_on_recompile_limit_hit",),
+    ),
     Taken(INTERNALS, "let Dynamo's own signals pass", ("torch._dynamo.exc",)),
     Taken(INTERNALS, "keep Dynamo out of the capture machinery", ("torch._dynamo.trace_rules.add",)),
     Taken(
@@ -105,18 +110,15 @@ TABLE = (
     ),
     Taken(
         ("compiler/capture/shortcuts/while_captured.py",),
-        "do less while Dynamo captures: run equal calls once, look up names for a log that is on",
+        "do less while Dynamo captures: look up names for a log that is on",
         (
-            "torch._subclasses.fake_tensor.FakeTensor",
-            "torch._C._is_any_autocast_enabled",
-            *_names("torch", "_functorch._aot_autograd.graph_compile _logging._internal.trace_log"),
-            *_names("torch._dynamo", "convert_frame._compile utils.run_node output_graph.trace_call_log"),
+            *_names("torch._dynamo", "convert_frame._compile output_graph.trace_call_log"),
             *_names("torch._dynamo.symbolic_convert", "get_funcname trace_call_log trace_source_log"),
             "torch._dynamo.variables.higher_order_ops.LocalMapWrappedHigherOrderVariable",
         ),
     ),
     Taken(
-        ("compiler/rewrite/rewriting.py", "compiler/folding/writing.py"),
+        ("compiler/passes/rewrite/rewriting.py", "compiler/passes/folding/writing.py"),
         "make a copy of a graph as Dynamo makes its own, without a text of Python where nobody reads it",
         ("torch.fx._lazy_graph_module._make_graph_module",),
     ),
@@ -236,8 +238,11 @@ TABLE = (
     ),
     Taken(
         ("compiler/lowering/user_kernels.py",),
-        "find the Triton kernels that a snippet launches",
-        ("torch._higher_order_ops.triton_kernel_wrap.kernel_side_table",),
+        "find the Triton kernels that a snippet launches, and launch them alone",
+        (
+            *_names("torch._higher_order_ops.triton_kernel_wrap", "kernel_side_table triton_kernel_wrapper_mutation"),
+            "torch._prims_common.clone_preserve_strides",
+        ),
     ),
     Taken(
         ("compiler/lowering/printed_formulas.py",),
@@ -265,7 +270,7 @@ TABLE = (
         "read formulas of sizes",
         _names("torch.utils._sympy.functions", "CleanDiv FloorDiv Max Min Mod PythonMod ToFloat TruncToInt"),
     ),
-    Taken(("compiler/rewrite/calls.py",), "tell builtin functions of torch apart", ("torch._C._nn",)),
+    Taken(("compiler/passes/rewrite/calls.py",), "tell builtin functions of torch apart", ("torch._C._nn",)),
     # Launching and timing.
     Taken(
         ("compiler/runtime/host/quick_torch.py",),
@@ -296,7 +301,7 @@ TABLE = (
         ("torch._C._get_fp32_precision_getter",),
     ),
     Taken(
-        ("compiler/runtime/timing/stopwatch.py", "bench/agreement.py"),
+        ("compiler/runtime/timing/stopwatch.py", "bench/ablation.py", "bench/agreement.py"),
         "hold the stream while calls are queued",
         ("torch.cuda._sleep",),
     ),

@@ -19,8 +19,7 @@ from compiler.devices import device_for
 from compiler.ir.size import known
 from compiler.runtime.checking.verify import relative_error
 from compiler.runtime.interpreter.interpreter import interpret
-from compiler.schedule.cost.shape import shape_of
-from compiler.schedule.cost.touches import touches_of, traffic_by
+from compiler.schedule.cost.kernel import work_and_shape
 from compiler.schedule.records.reasons import Refuse
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 
@@ -146,8 +145,8 @@ def test_few_long_rows_keep_the_device_busy_and_are_predicted_so(
     assert plan.kind == "split" and known(plan.grid) >= 2 * device.multiprocessors
     (group,) = compilation.groups
     layouts = compilation.loops.buffers
-    shape = shape_of(group, traffic_by(group, touches_of(group, layouts)), layouts, device)
-    assert shape.programs == pytest.approx(known(plan.grid), rel=0.2) and shape.is_split and shape.joins_rows
+    _, shape = work_and_shape(group, layouts, device)
+    assert shape.programs == known(plan.grid) and shape.is_split and shape.joins_rows
 
 
 def _plan_of(compilation: GraphCompilation) -> Any:

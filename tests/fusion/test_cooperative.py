@@ -15,7 +15,7 @@ from compiler.compile import GraphCompilation
 from compiler.devices import GPUS, device_for
 from compiler.runtime.checking.verify import relative_error
 from compiler.runtime.interpreter.interpreter import interpret
-from compiler.schedule.cost.cooperative import cooperative_reduction
+from compiler.schedule.tiles.cooperative import cooperative_reduction
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, compiled_for_gpus, kernel_count
 
 Tensor = torch.Tensor

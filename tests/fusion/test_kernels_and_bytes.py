@@ -16,13 +16,12 @@ import torch
 from bench.fusion.count import Count, counted, schedules_of
 from bench.fusion.suite import launches
 from bench.fusion.table import PROGRAMS
-from compiler.codegen.triton.tile import plan_part
+from compiler.codegen.triton.tile import plan_tile
 from compiler.compile import GraphCompilation
 from compiler.ir.size import hint
 from compiler.schedule.cost.kernel import work_and_shape
-from compiler.schedule.group import parts_of
+from compiler.schedule.group import Batch, parts_of
 from compiler.schedule.products.loops import Product
-from compiler.schedule.tiles.lanes import run_by_lanes
 from tests.fusion.expected import EXPECTED, IN_ANOTHER_RELEASE
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(
@@ -43,9 +42,11 @@ def kernels_with_another_tile(compilation: GraphCompilation) -> list[str]:
     """The kernels that are made with other programs or threads than their tile was priced with."""
     assert compilation.schedule is not None
     graph, device, found = compilation.schedule.graph, compilation.model, []
-    for part in (part for group in compilation.groups for part in parts_of(group)):
-        if not isinstance(part, Product) and run_by_lanes(part, graph.dtypes, device) is not None:
-            plan, (_, shape) = plan_part(part, graph.dtypes, device), work_and_shape(part, graph.buffers, device)
+    for group in compilation.groups:
+        shares_launch = isinstance(group, Batch)
+        for part in parts_of(group) if not isinstance(group, Product) else ():
+            plan = plan_tile(part, graph.dtypes, device, shares_launch)
+            _, shape = work_and_shape(part, graph.buffers, device, None, shares_launch)
             if (hint(plan.grid), 32 * plan.num_warps) != (shape.programs, shape.threads):
                 found.append(part.name)
     return found

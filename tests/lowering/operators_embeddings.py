@@ -92,8 +92,14 @@ BAGS = [
     ),
     Operator("embedding_bag.even", _even(mode="sum"), lambda d: _bags(d)[:1], FLOATS),
     Operator("embedding_bag.even.padding", _even(mode="mean", padding_idx=3), lambda d: _bags(d)[:2], FLOATS),
-    Operator("embedding_bag.factors", _bag(mode="sum", with_factors=True), _bags, FLOATS),
-    Operator("embedding_bag.factors.padding", _bag(mode="sum", with_factors=True, padding_idx=3), _bags, FLOATS),
+    Operator("embedding_bag.factors", _bag(mode="sum", with_factors=True), _bags, FLOATS, falls_back=True),
+    Operator(
+        "embedding_bag.factors.padding",
+        _bag(mode="sum", with_factors=True, padding_idx=3),
+        _bags,
+        FLOATS,
+        falls_back=True,
+    ),
     *(_for_gradients(way, torch.float32) for way in range(len(WAYS))),
     # PyTorch's own kernel for CPUs takes the frequencies of other tokens, so there it stays a call of that.
     Operator("embedding_bag.frequency", _bag(mode="sum", scale_grad_by_freq=True), _bags, FLOATS, falls_back=True),

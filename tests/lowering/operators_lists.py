@@ -26,12 +26,19 @@ def _sort_less(row: Tensor, wanted: Tensor) -> Any:
     return torch.searchsorted(row, wanted, sorter=row.argsort(-1))
 
 
+def _repeats(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
+    often = torch.tensor([2, 0, 3, 1, 0])
+    return [(values(dtype, 5, 4), often), (values(dtype, 4, 5).t(), often.int())]
+
+
 SEARCHING = [
     Operator("searchsorted", torch.searchsorted, _rows, NUMBERS),
     Operator("searchsorted.right", lambda r, w: torch.searchsorted(r, w, side="right", out_int32=True), _rows, NUMBERS),
     Operator("searchsorted.sorter", _sort_less, _rows, (torch.float32,)),
     Operator("bucketize", lambda r, w: torch.bucketize(w, r[0]), _rows, NUMBERS),
     Operator("bucketize.right", lambda r, w: torch.bucketize(w, r[0], right=True), _rows, NUMBERS),
+    Operator("repeat_interleave.tensor", lambda x, r: x.repeat_interleave(r, 0, output_size=6), _repeats),
+    Operator("repeat_interleave.places", lambda x, r: torch.repeat_interleave(r, output_size=6), _repeats),
 ]
 
 
@@ -56,27 +63,12 @@ def _slopes(x: Tensor, y: Tensor, p: float) -> tuple[Tensor, ...]:
     return gradients
 
 
-def _matrices_with_equal_rows(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
-    x = values(dtype, 9, 5)
-    return [(torch.cat([x, x[2:4]]),), (values(dtype, 3, 40).t(),), (values(dtype, 1, 3),), (values(dtype, 4, 0),)]
-
-
-def _pairs(x: Tensor, p: float) -> tuple[Tensor, ...]:
-    pulled: Any = torch.func.vjp(partial(torch.pdist, p=p), x)
-    result, pull_back = pulled
-    return result, *pull_back(result + 1)
-
-
 DISTANCES = [
     *(Operator(f"cdist.{p}", partial(_distances, p=p), _points, (torch.float32,)) for p in (0.0, 1.0, 1.5, 2.0, 3.0)),
     Operator("cdist.inf", partial(_distances, p=float("inf")), _points, (torch.float32,)),
     *(
         Operator(f"cdist.{p}.backward", partial(_slopes, p=p), lambda d: _points(d)[:3], (torch.float32,))
         for p in (1.0, 1.5, 2.0, 3.0, float("inf"))
-    ),
-    *(
-        Operator(f"pdist.{p}", partial(_pairs, p=p), _matrices_with_equal_rows, (torch.float32, torch.float64))
-        for p in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf"))
     ),
     Operator(
         "bilinear_product",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests.lowering import (
     operators,
-    operators_counting,
     operators_embeddings,
     operators_float8,
     operators_grids,
@@ -27,7 +26,6 @@ TABLES_OF_PLACES = (
     operators_pooling,
     operators_scatter,
     operators_masks,
-    operators_counting,
     operators_embeddings,
     operators_special,
     operators_scans,

@@ -8,16 +8,20 @@ from typing import Any
 import pytest
 import torch
 from torch._higher_order_ops import triton_kernel_wrap
+from torch.fx.immutable_collections import immutable_dict
 from torch.utils._pytree import tree_flatten
 
+from compiler.devices import device_for
 from compiler.ir.nodes import ExternNode, Layout, TensorArgument
-from compiler.lowering.user_kernels import user_kernel
+from compiler.lowering.user_kernels import launches_alone, user_kernel
 from compiler.lowering.user_operators import UserCall
 from compiler.machine_code.of_report import kernel_to_compile
 from compiler.options import Options
 from compiler.pipeline import explore
 from compiler.present import add_user_kernel
 from compiler.report import Environment, Graph, Kernel, Report
+from compiler.runtime.timing.kernel_times import KernelTimes, note_times
+from compiler.runtime.timing.measure import Samples
 from compiler.wording import SNIPPET_FILE
 
 SNIPPET = """import triton
@@ -46,14 +50,15 @@ def call_of(given: dict[str, Any]) -> ExternNode:
     linecache.cache[SNIPPET_FILE] = (len(SNIPPET), None, SNIPPET.splitlines(keepends=True), SNIPPET_FILE)
     exec(compile(SNIPPET, SNIPPET_FILE, "exec"), scope)
     table = triton_kernel_wrap.kernel_side_table
-    named = {
+    # Some releases of torch hand out the dictionaries of FX, which nobody may change.
+    named = immutable_dict({
         "kernel_idx": table.add_kernel(scope["move"]),
         "constant_args_idx": table.add_constant_args(given),
         "grid": [(4, 1, 1)],
         "tma_descriptor_metadata": {},
-        "kwargs": {"x": "a tensor", "y": "a tensor"},
+        "kwargs": immutable_dict({"x": "a tensor", "y": "a tensor"}),
         "tensors_to_clone": ["y"],
-    }
+    })  # fmt: skip
     leaves, structure = tree_flatten(((), named))
     holes = tuple(place for place, leaf in enumerate(leaves) if leaf == "a tensor")
     target = triton_kernel_wrap.triton_kernel_wrapper_functional
@@ -83,6 +88,58 @@ def test_it_is_compiled_from_the_report_and_linked_to_the_snippet() -> None:
     ptx = next(level for level in code.levels if level.name == "ptx")
     stored = [ptx.text.splitlines()[line - 1] for line, source in ptx.lines if source == store]
     assert any("st.global" in line for line in stored)
+
+
+def test_it_is_launched_alone_on_the_same_copies_of_what_it_writes_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = call_of({"n": 1024})
+    x, y = torch.zeros(1000), torch.zeros(1000)
+    launched: list[dict[str, Any]] = []
+
+    def launch(**named: Any) -> None:
+        launched.append(named["kwargs"])
+        named["kwargs"]["y"].add_(1)
+
+    monkeypatch.setattr(triton_kernel_wrap, "triton_kernel_wrapper_mutation", launch)
+    assert isinstance(node.target, UserCall)
+    alone = launches_alone(node.target, [x, y])
+    alone()
+    alone()
+    first, second = launched
+    assert first["x"] is x and first["y"] is second["y"] is not y
+    assert first["y"].sum() == 2000 and y.sum() == 0
+
+
+def test_its_time_is_in_the_report_and_no_bandwidth() -> None:
+    call = call_of({"n": 1024})
+    kernel = Kernel(name=str(call.target), kind="extern", nodes=[call.name], source="", bytes=12_000)
+    add_user_kernel(kernel, call)
+    graph = Graph(name="graph_0", kernels=[kernel])
+    samples = Samples((0.01,) * 9)
+    note_times(graph, KernelTimes({call.name: samples}, samples), None, device_for("sm_90"))
+    assert (kernel.measured_us, kernel.gb_per_s, kernel.percent_of_peak) == (10.0, None, None)
+    assert kernel.own is not None
+
+
+@pytest.mark.gpu
+def test_it_is_timed_alone_on_a_gpu() -> None:
+    source = f"""{SNIPPET}
+import torch
+
+@torch.compile
+def f(x):
+    y = torch.empty_like(x)
+    move[(4096,)](x, y, x.numel())
+    move[(4096,)](y, x, x.numel())
+    return y * 2
+
+f(torch.randn(1 << 20, device="cuda"))
+"""
+    report = explore(source, Options(device="cuda"))
+    own = [kernel for graph in report.graphs for kernel in graph.kernels if kernel.own is not None]
+    assert report.error is None and len(own) == 2
+    for kernel in own:
+        assert kernel.measured_us is not None and 0.5 < kernel.measured_us < 1000 and kernel.spread_us is not None
+        assert kernel.gb_per_s is None and kernel.percent_of_peak is None
 
 
 @pytest.mark.parametrize(("n", "is_said"), [(None, True), (2.0, False)])

@@ -14,7 +14,7 @@ from compiler.capture.captured import CapturedGraph
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.report import Report
-from compiler.runtime.timing.measure import is_measurable_difference, measure, measure_each, take_samples
+from compiler.runtime.timing.measure import measure, measure_each, take_samples
 from compiler.runtime.timing.stopwatch import Call, HostStopwatch
 from compiler.stages.compiling import codegen
 from compiler.stages.exploration import Exploration
@@ -130,12 +130,10 @@ def test_kernels_for_which_there_is_no_time_have_no_figure() -> None:
 def test_one_sample_alone_proves_no_small_difference() -> None:
     clock = Clock()
     budget = Budget(clock=clock).within(1)
-    result = measure({"eager": clock.call_of(1.2), "compiled": clock.call_of(1)}, CPU, Timing(), budget)
-    eager, compiled = result.contestants
-    assert (len(eager.samples_ms), len(compiled.samples_ms)) == (1, 1)
-    assert not is_measurable_difference(eager, compiled)
-    eager.low_ms = eager.median_ms = eager.high_ms = 10_000
-    assert is_measurable_difference(eager, compiled)
+    calls = {"eager": clock.call_of(1.2), "compiled": clock.call_of(1), "peer": clock.call_of(0.1)}
+    result = measure(calls, CPU, Timing(), budget)
+    assert [len(one.samples_ms) for one in result.contestants] == [1, 1, 1]
+    assert [one.differs_from_eager for one in result.contestants] == [None, False, True]
 
 
 def notes(report: Report) -> str:

@@ -12,7 +12,7 @@ import torch
 from compiler.backend import BoxedGraph
 from compiler.capture.autograd.aot import compile_through_aot
 from compiler.capture.captured import Implementation, Phase
-from compiler.layout.passed import saved_outputs
+from compiler.passes.layout.passed import saved_outputs
 from compiler.replay.held import HeldAddresses, users_of_memory
 from compiler.replay.replayed import WATCHED_CALLS, Facts, ReplayedCall
 from tests.replay.pretended import PretendedRecorder

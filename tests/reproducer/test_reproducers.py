@@ -10,9 +10,10 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import CodeType
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
+import torch
 
 from compiler import pipeline
 from compiler.options import Options
@@ -43,6 +44,8 @@ index = torch.randint(0, 50, (300,), generator=generator)
 torch.compile(f)(torch.randn(50, 16), index, index.flip(0).contiguous(), torch.randn(300))
 torch.compile(product)(torch.randn(200, 16), torch.randn(200, 16))
 torch.compile(again)(torch.randn(64, 16), torch.randn(16, 16))
+convolution = torch.compile(lambda x, w: torch.nn.functional.conv2d(x, w))
+convolution(torch.randn(2, 24, 12, 12), torch.randn(8, 24, 3, 3))
 h = torch.compile(g)
 for n in (6, 8):
     h(torch.randn(n, 16))
@@ -111,6 +114,39 @@ def test_a_file_of_a_wrong_kernel_says_so(tmp_path: Path) -> None:
     wrong = re.sub(r"(\w+_ptr\[[^\]]+\] = )(\w+;)", r"\1 1.001f * \2", text)
     assert wrong != text
     assert endings({"wrong.py": wrong}, tmp_path) == {"wrong.py": "WRONG"}
+
+
+def test_a_convolution_on_a_gpu_may_round_as_torch_lets_it() -> None:
+    """TF32 has 10 bits after the first: its rounding is made here, on both factors."""
+    report = explored()
+    graph = next(one for one in report.graphs if "convolution" in one.kernels[0].nodes[-1])
+    text = reproducer(report, graph.kernels[0].nodes[-1], graph.name)
+    file: dict[str, Any] = {"__name__": "file"}
+    exec(text, file)
+    given = list(file["inputs"]().values())[: len(file["GIVEN"])]
+    exact = file["library"](*(one.double() for one in given))
+    found = file["library"](*(((one.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32) for one in given))
+    wrong, tolerance = file["library"](*given) * 1.01, file["TOLERANCE"]
+    file["allow_for_tf32"]("cpu")
+    assert tolerance[torch.float32] == 1e-5 and not file["is_right"]("result", found, exact, {})
+    file["allow_for_tf32"]("cuda")
+    assert tolerance[torch.float32] == 2**-10 and file["is_right"]("result", found, exact, {})
+    assert not file["is_right"]("result", wrong, exact, {})
+    sort = next((one, kernel) for one in report.graphs for kernel in one.kernels if "sort" in kernel.nodes[-1])
+    assert "ROUNDED_BY = None" in reproducer(report, sort[1].nodes[-1], sort[0].name)
+
+
+@pytest.mark.gpu
+def test_a_file_of_a_convolution_that_rounds_to_tf32_is_right(tmp_path: Path) -> None:
+    source = SOURCE[: SOURCE.index("def f")] + SOURCE[SOURCE.index("convolution =") : SOURCE.index("h =")]
+    source = source.replace("24, 12, 12)", "24, 12, 12, device='cuda')").replace(
+        "24, 3, 3)", "24, 3, 3, device='cuda')"
+    )
+    report = pipeline.explore(source, Options.model_validate({"device": "cuda", "timing": {"enabled": False}}))
+    assert report.status == "ok", report.error
+    calls = [name for name in names_of(report) if "convolution" in name[1]]
+    files = {f"{graph}_{name}.py": reproducer(report, name, graph) for graph, name in calls}
+    assert files and endings(files, tmp_path) == dict.fromkeys(files, "RIGHT")
 
 
 def test_files_of_triton_kernels_run_in_its_interpreter(tmp_path: Path) -> None:

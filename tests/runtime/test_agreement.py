@@ -2,7 +2,8 @@
 
 import pytest
 
-from bench.agreement import Run, between_marks, pairs
+from bench.agreement import Run, between_marks, pairs, ratio_pairs
+from compiler.report import Contestant
 from compiler.runtime.timing.measure import Samples
 
 
@@ -15,10 +16,30 @@ def test_a_launch_is_what_ran_between_its_two_marks():
     assert between_marks(events[::-1]) == [9.0, 6.0]
 
 
-@pytest.mark.parametrize(("second", "is_within", "is_same"), [(1.02, True, True), (1.3, False, False)])
-def test_two_runs_are_held_against_their_spread(second, is_within, is_same):
+@pytest.mark.parametrize(("second", "is_within"), [(1.02, True), (1.3, False)])
+def test_two_runs_are_held_against_their_spread(second, is_within):
     runs = [
         Run(calls={}, kernels={"k": Samples(tuple(at * one for one in (0.96, 1.0, 1.0, 1.04)))}) for at in (1.0, second)
     ]
     (pair,) = pairs("program", runs, lambda run: run.kernels)
-    assert (pair["is_within_spread"], pair["is_same"]) == (is_within, is_same)
+    assert pair["is_within_spread"] == is_within
+
+
+def run_of(compiled: float, factor: float) -> Run:
+    """Eager takes 1 ms."""
+    calls = {
+        name: Contestant(
+            name=name, samples_ms=[median] * 9, median_ms=median, low_ms=median, high_ms=median, ratio_factor=factor,
+            differs_from_eager=max(median, 1 / median) > factor,
+        )
+        for name, median in (("eager", 1.0), ("compiled", compiled))
+    }  # fmt: skip
+    return Run(calls, {})
+
+
+@pytest.mark.parametrize(
+    ("factor", "is_within", "is_contradicted"), [(1.02, False, True), (1.08, False, False), (1.2, True, False)]
+)
+def test_a_verdict_that_another_run_contradicts_is_counted(factor, is_within, is_contradicted):
+    (pair,) = ratio_pairs("program", [run_of(0.95, factor), run_of(1.05, factor)])
+    assert (pair["is_within_spread"], pair["is_contradicted"]) == (is_within, is_contradicted)

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from bench import cli, contest, snippets, table, worker
+from bench.convolutions import CONVOLUTIONS
 from bench.dropout import dropout_error
 from bench.gradients import ForwardAndBackward
 from bench.models import RACED
@@ -220,6 +221,13 @@ def test_programs_of_the_wide_suite_give_tensors_of_their_inputs(first: int) -> 
             results = case.call(case.function)(*case.inputs("full", CPU, 0))
         results = results if isinstance(results, tuple) else [results]
         assert all(isinstance(result, torch.Tensor) for result in results), name
+
+
+def test_programs_of_a_suite_share_no_code() -> None:
+    """Dynamo keeps what it compiled with the code, and runs eagerly beyond eight compilations of one."""
+    for suite in (WIDE, CONVOLUTIONS):
+        codes = [case.function.__code__ for case in suite.values() if hasattr(case.function, "__code__")]
+        assert len(set(map(id, codes))) == len(codes)
 
 
 def test_either_is_the_first_to_compile_in_about_half_of_the_cases() -> None:

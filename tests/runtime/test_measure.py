@@ -11,12 +11,9 @@ import pytest
 import torch
 
 from compiler.options import Timing
-from compiler.report import Contestant
 from compiler.runtime.timing import clocks
 from compiler.runtime.timing.measure import (
     WARMUP_CALLS,
-    Samples,
-    is_measurable_difference,
     measure,
     measure_each,
     order_of_round,
@@ -89,6 +86,9 @@ def test_every_sample_is_kept_with_its_median_and_quartiles() -> None:
     assert not result.cold_l2
     assert "interleaved" in result.method
     assert [type(one.differs_from_eager) for one in result.contestants] == [type(None), bool]
+    assert [type(one.ratio_factor) for one in result.contestants] == [type(None), float]
+    assert result.waited_share is not None and 0 <= result.waited_share <= 1
+    assert ("waited for a core" in result.method) == (result.waited_share >= 0.01)
     assert "mallopt" in result.method
 
 
@@ -129,45 +129,35 @@ def test_freed_memory_is_kept_so_that_fresh_outputs_do_not_fault() -> None:
     assert is_without_faults == "True"  # 64 MiB are 16384 pages
 
 
-def contestant(low: float, median: float, high: float) -> Contestant:
-    return Contestant(
-        name="eager",
-        samples_ms=[low, low, median, high, high],
-        median_ms=median,
-        low_ms=low,
-        high_ms=high,
-    )
-
-
-def test_overlapping_ranges_are_no_measurable_difference() -> None:
-    assert not is_measurable_difference(contestant(0.9, 1.0, 1.2), contestant(1.1, 1.3, 1.4))
-    assert not is_measurable_difference(contestant(1.0, 1.0, 1.0), contestant(1.01, 1.01, 1.01))
-    assert is_measurable_difference(contestant(0.9, 1.0, 1.1), contestant(1.2, 1.3, 1.4))
-    assert is_measurable_difference(Samples((2.0,) * 4), Samples((1.0,) * 4))
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_few_samples_show_a_large_difference_alone(count: int) -> None:
-    assert not is_measurable_difference(Samples((2.0,) * count), Samples((1.0,) * count))
-    assert is_measurable_difference(Samples((2.4,) * count), Samples((1.0,) * count))
-
-
 def test_percentiles_lie_between_samples() -> None:
     assert percentile([4.0, 1.0, 3.0, 2.0], 25) == pytest.approx(1.75)
     assert percentile([5.0], 75) == 5.0
 
 
-def test_the_state_of_a_gpu_is_read_from_its_driver() -> None:
-    state = clocks.parse_state("575.57.08, 1980, 1980, 3201, 41, [N/A], 0x0000000000000004\n")
-    assert state == {
-        "driver": "575.57.08",
-        "sm_mhz": 1980.0,
-        "sm_max_mhz": 1980.0,
-        "memory_mhz": 3201.0,
-        "temperature_c": 41.0,
-        "power_w": None,
-        "throttle": ["power cap"],
-    }
-    assert "slowed by power cap" in clocks.sentence(state)
-    assert clocks.parse_state("no devices were found") is None
-    assert clocks.device_state(CPU) is None
+class Driver:
+    """Like pynvml, of a GPU whose clock falls from look to look, and which is short of power at the second."""
+
+    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = range(3)
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self) -> None:
+        self.clocks, self.reasons = iter([1980, 1755, 1800]), iter([0x1, 0x4, 0x1])
+
+    def nvmlDeviceGetClockInfo(self, handle: str, kind: int) -> int:
+        return next(self.clocks)
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: str) -> int:
+        return next(self.reasons)
+
+    def nvmlDeviceGetMaxClockInfo(self, handle: str, kind: int) -> int:
+        raise self.NVMLError
+
+
+def test_the_clocks_of_a_gpu_are_looked_at_between_the_rounds() -> None:
+    seen = clocks.GpuClocks(Driver(), "GPU")
+    assert seen.sentence == ""
+    take_samples({"eager": lambda: None}, CountingStopwatch(), CPU, Timing(min_runs=3), seen=seen)
+    assert seen.sentence == "SM clock 1755 to 1980 of 1980 MHz in 3 looks, between the rounds; slowed by power cap."
+    assert clocks.GpuClocks.of(CPU) is None

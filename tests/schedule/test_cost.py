@@ -83,11 +83,11 @@ def test_passes_that_find_nothing_in_registers_read_again() -> None:
     in_one = replace(one_after_another, single_pass=frozenset(relative_members(one_after_another, layouts)))
     for strategy, passes in ((one_after_another, 3), (in_one, 2), (replace(in_one, is_cooperative=True), 1)):
         work, shape = predicted(strategy, layouts)
-        assert len(shape.passes) == passes
+        assert shape.passes == passes
         assert work.again == (passes - 1) * 64 * 50000 * 4
     group, layouts = only_group(softmax, torch.empty(64, 1000))
     work, shape = predicted(group, layouts)
-    assert len(shape.passes) == 1
+    assert shape.passes == 1
     assert work.again == 0
 
 

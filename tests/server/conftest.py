@@ -17,6 +17,7 @@ import pytest_asyncio
 from fastapi import FastAPI
 
 from server.app import create_app
+from server.local_worker import LocalWorker
 from server.settings import Settings
 from server.worker.channel import Program
 from server.worker.records import REPORT
@@ -40,7 +41,7 @@ f(torch.randn(64, 32))
 async def running_service(data: Path, program: Program = PLAIN, **settings: Any) -> AsyncIterator[Service]:
     """Web in this process and the worker as a program of its own; over when the block ends."""
     chosen = Settings(data=data, log_format="json", **{**TRUSTED, **settings})
-    app = create_app(chosen, worker=command(program) if chosen.needs_own_worker() else None)
+    app = create_app(chosen, worker=LocalWorker(chosen, command(program)) if chosen.needs_own_worker() else None)
     async with app.router.lifespan_context(app):
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=300) as client:

@@ -17,6 +17,7 @@ import uvicorn
 
 from server.app import create_app
 from server.bounded_http import BoundedHttp, Connections
+from server.local_worker import LocalWorker
 from server.settings import Settings
 from tests.server.conftest import TRUSTED
 from tests.server.run_worker import command
@@ -41,7 +42,7 @@ def _serve(data: Path, given: dict[str, object], said: Connection) -> None:
     os.dup2(log, 2)
     settings = Settings.model_validate({"data": data, "log_format": "json", **TRUSTED, **given})
     listener = socket.create_server(("127.0.0.1", 0))
-    app = create_app(settings, worker=command())
+    app = create_app(settings, worker=LocalWorker(settings, command()))
     said.send(listener.getsockname()[1])
     said.close()
     config = uvicorn.Config(

@@ -75,6 +75,19 @@ def test_the_verdict_is_first_and_everything_fits_on_a_screen(apart: Report) -> 
     assert "--all prints everything" in lines[-1]
 
 
+def test_kernels_of_one_code_are_one_row(apart: Report) -> None:
+    (graph,) = apart.graphs
+    first, other = graph.kernels
+    repeated = [
+        first,
+        *(other.model_copy(update={"name": f"layer_{n}", "same_as": first.name}) for n in range(20)),
+        other,
+    ]
+    text = screen(apart.model_copy(update={"graphs": [graph.model_copy(update={"kernels": repeated})]}))
+    assert f"21 times {first.name}" in text and f"K22  {other.name}" in text
+    assert "layer_" not in text and "other kernel" not in text
+
+
 def test_a_break_has_its_line_and_its_remedy(broken: Report) -> None:
     text = screen(broken)
     assert "at line 6" in text and "Print after the compiled function" in text

@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 
 from server import tokens
 from server.app import create_app
+from server.local_worker import LocalWorker
 from server.settings import Settings
 from tests.server.conftest import TRUSTED, Service, running_service
 from tests.server.run_worker import PLAIN, command
@@ -37,7 +38,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         queue_limit=4,
         **TRUSTED,
     )
-    app = create_app(settings, worker=command(PLAIN))
+    app = create_app(settings, worker=LocalWorker(settings, command(PLAIN)))
     authorization = {"Authorization": f"Bearer {token}"}
     yield schemathesis.openapi.from_asgi("/api/v1/openapi.json", app, headers=authorization), authorization
     asgi.shutdown_lifespans()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from structlog.testing import capture_logs
 
 from server.sandbox.processes import descendants
 from tests.server.conftest import Service, eventually, processes_mentioning, running_service
@@ -159,3 +161,20 @@ def test_events_arrive_while_the_job_runs(tmp_path: Path) -> None:
                 seen += [line] if line.startswith("event: ") else []
         assert seen[-1] == "event: done" and "event: stage" in seen
         assert httpx2.get(place, timeout=300).json()["status"] == "cancelled"
+
+
+@pytest.mark.asyncio
+async def test_a_worker_whose_socket_was_cleared_away_is_replaced(tmp_path: Path) -> None:
+    async with running_service(tmp_path / "data") as service:
+        await service.next_job_is_fine()
+        worker = service.app.state.web.local_worker
+        assert worker is not None
+        before = worker.process_id
+        with capture_logs() as told:
+            shutil.rmtree(worker.socket.parent)
+            assert await asyncio.to_thread(eventually, lambda: worker.process_id != before and worker.socket.exists())
+        failed = [line["problem"] for line in told if line["event"] == "task_failed"]
+        assert any("its socket was deleted" in problem for problem in failed), "which is what /readyz says meanwhile"
+        assert worker.socket.parent.stat().st_mode & 0o777 == 0o700
+        await service.next_job_is_fine()
+    assert not worker.socket.parent.exists()

@@ -20,7 +20,11 @@ from server.settings import unknown_variables
 ROOT = Path(__file__).resolve().parents[2]
 BINARIES = Path(sys.executable).parent
 COMPOSE_FILES = ("docker-compose.yml", *(f"deploy/{name}.yml" for name in ("gpu", "job-users", "postgres", "tier-a")))
-HASHED = ("image", "build")
+HASHED = {
+    "image": hashed_locks.image_pins(),
+    "build": hashed_locks.build_pins(),
+    "torch-cpu": hashed_locks.torch_pins("+cpu"),
+}
 TIER_A_CALLS = "clone unshare setns mount umount2 pivot_root sethostname chroot keyctl seccomp landlock_create_ruleset"
 
 
@@ -103,9 +107,17 @@ def test_no_image_runs_as_root() -> None:
 
 @pytest.mark.parametrize("lock", HASHED)
 def test_the_locks_with_hashes_pin_what_the_other_locks_pin(lock: str) -> None:
-    wanted = hashed_locks.image_pins() if lock == "image" else hashed_locks.build_pins()
-    assert set(map(plain_pin, hashed(lock))) == set(map(plain_pin, wanted))
+    assert set(map(plain_pin, hashed(lock))) == set(map(plain_pin, HASHED[lock]))
     assert min(hashed(lock).values()) >= 1
+
+
+def test_torch_is_installed_with_the_libraries_that_were_tested() -> None:
+    found = hashed("torch")
+    assert set(map(plain_pin, hashed_locks.torch_pins())) <= set(map(plain_pin, found))
+    known = hashed_locks.pins("requirements.lock")
+    names = {hashed_locks.plain(pin.split("==")[0]): plain_pin(pin) for pin in found}
+    assert all(pin == plain_pin(known[name]) for name, pin in names.items() if name in known)
+    assert min(found.values()) >= 1
 
 
 def plain_pin(line: str) -> str:

@@ -132,7 +132,7 @@ def test_the_wheel_holds_the_compiler_the_service_and_the_page(wheel: zipfile.Zi
     assert {"compiler/pipeline.py", "server/cli.py", "server/static/index.html"} <= names
     assert any(name.startswith("server/static/assets/") for name in names)
     assert any(name.startswith("compiler/codegen/cpp/include/") for name in names)
-    assert "server/reason_pages/index.reversed.md" in names
+    assert {"compiler/reason_pages/reasons/index.reversed.md", "compiler/reason_pages/rewrites.md"} <= names
 
 
 def test_the_wheel_holds_no_tests_no_page_sources_and_no_leftovers(wheel: zipfile.ZipFile) -> None:

@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: From the ground up: folders of the compiler, and its single files, those of a line in any order.
 ROOMS = (
     # what everybody knows: words, options, devices, the report
-    "wording report options devices",
-    "annotations budget compile_phases defects environment garbage lease observers snippet_changes",
+    "accelerators wording report options devices",
+    "annotations budget compile_phases defects environment garbage lease observers pages snippet_changes",
     "fx",
     # from graphs to kernels
     "ir",
@@ -24,11 +24,7 @@ ROOMS = (
     "lowering",
     "schedule",
     "codegen",
-    "folding",
-    "layout",
-    "rewrite",
-    "padding",
-    "complex_numbers",
+    "passes",
     # from the snippet to graphs, through what is above
     "capture",
     # kernels that run, are checked and timed

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from compiler.accelerators import is_on
 from compiler.capture.autograd.draws import restore_values
 from compiler.capture.autograd.naming import input_names, name_inputs
 from compiler.capture.autograd.regions import write_out_regions
 from compiler.capture.autograd.repeats import note_repeats, repeats_in
 from compiler.capture.autograd.running_products import short_gradients_of_running_products
-from compiler.capture.autograd.saved_indices import save_indices_as_bytes
 from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
 from compiler.capture.autograd.training import CHEAP, VIEWS
 from compiler.capture.autograd.unmet_sizes import asserts_sizes, eager_where_unmet
@@ -43,13 +43,10 @@ from compiler.capture.torch_internals import (
 )
 from compiler.fx.fake_values import outside_fake_mode
 from compiler.fx.lines import lines_of_text
-from compiler.layout.passed import note_passed
-from compiler.rewrite.gradient_layout import lay_gradients_out
-from compiler.rewrite.one_hot import sum_one_hots
-from compiler.rewrite.picked_numbers import add_along_rows
+from compiler.passes.layout.passed import note_passed
 
 if TYPE_CHECKING:
-    from compiler.rewrite.rewriting import Rewriting
+    from compiler.passes.rewrite.rewriting import Rewriting
 
 #: Makes something that runs a graph. AOTAutograd calls it with one list if it has `_boxed_call`.
 GraphCompiler = Callable[[torch.fx.GraphModule, Phase], Implementation]
@@ -87,7 +84,7 @@ def compile_through_aot(
     """
     # Imported here: lowering and rewriting read captured graphs, so capture must not need them to be imported.
     from compiler.lowering.decompositions import decompositions
-    from compiler.rewrite.rewriting import rewrite
+    from compiler.passes.rewrite.rewriting import rewrite
 
     names = input_names(graph)
     straight: list[Implementation] = []
@@ -120,7 +117,7 @@ def compile_through_aot(
         fw_compiler=partial(compile_phase, phase="forward"),
         bw_compiler=partial(compile_phase, phase="backward"),
         inference_compiler=partial(compile_phase, phase="inference"),
-        decompositions=decomposed_once(decompositions()),
+        decompositions=decomposed_once(decompositions()) if is_on("decomposed_once") else decompositions(),
         partition_fn=partial(_split, change_joint),
     )
     rewriting = rewrite(graph)
@@ -134,9 +131,14 @@ def compile_through_aot(
         compiled = _traced_once(backend, rewriting.graph, example_inputs)
     if is_thin:
         without_marks()
-        if phases == {"inference"}:
+        if phases == {"inference"} and is_on("without_hook_guard"):
             without_guard_on_saved_tensors()
-    if may_be_straight and len(straight) == 1 and getattr(straight[0], "_boxed_call", False):
+    if (
+        is_on("straight_calls")
+        and may_be_straight
+        and len(straight) == 1
+        and getattr(straight[0], "_boxed_call", False)
+    ):
         compiled = _called_straight(straight[0])
     if any(checked) and not written:
         compiled = eager_where_unmet(compiled, graph)
@@ -147,7 +149,7 @@ def _traced_once(
     backend: Callable[..., Callable[..., Any]], graph: torch.fx.GraphModule, example_inputs: Sequence[Any]
 ) -> Callable[..., Any]:
     learns = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs)
-    if not learns and may_be_traced_once(graph):
+    if is_on("traced_once") and not learns and may_be_traced_once(graph):
         with contextlib.suppress(Unlike), traced_once():
             return backend(graph, example_inputs)
     return backend(graph, example_inputs)
@@ -156,11 +158,10 @@ def _traced_once(
 def _split(
     change_joint: JointPass, joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **settings: Any
 ) -> Any:
-    save_indices_as_bytes(joint)
-    add_along_rows(joint)
-    sum_one_hots(joint)  # after those, which it sums too
-    lay_gradients_out(joint)
-    change_joint(joint)
+    from compiler.passes.order import WITH_GRADIENTS
+
+    for change in (*WITH_GRADIENTS, change_joint):
+        change(joint)
     repeats = repeats_in(joint)
     forward, backward = split_at_min_cut(
         joint, inputs, views=VIEWS, cheap=CHEAP, num_fwd_outputs=num_fwd_outputs, **settings
@@ -195,7 +196,7 @@ def _called_straight(implementation: Implementation) -> Callable[..., Any]:
 
     Kernels know no gradients, and library calls must not record any."""
     direct: Callable[..., Any] | None = getattr(implementation, "direct", None)
-    if direct is not None:
+    if direct is not None and is_on("without_wrapper"):
         return without_wrapper(direct, getattr(implementation, "direct_for", None))
     is_grad_enabled = torch.is_grad_enabled
 

@@ -31,7 +31,7 @@ from compiler.fx.lines import function_of_text, lines_of_text
 from compiler.report import Note
 
 if TYPE_CHECKING:
-    from compiler.rewrite.rewriting import Rewriting
+    from compiler.passes.rewrite.rewriting import Rewriting
 
 Backend = Callable[..., Callable[..., Any]]
 

@@ -124,12 +124,12 @@ def quiet_logs() -> Iterator[None]:
 
     A snippet that turns logs on itself (`torch._logging.set_logs`) gets new handlers with that, and its logs.
     """
-    loggers = [logging.getLogger(name) for name in ("torch", *logging.root.manager.loggerDict) if _is_of_torch(name)]
     handlers = [
         handler
-        for logger in loggers
+        for name, logger in logging.root.manager.loggerDict.items()
+        if isinstance(logger, logging.Logger) and _is_of_torch(name) and name != "torch.__trace"
         for handler in logger.handlers
-        if isinstance(handler, logging.StreamHandler) and logger.name != "torch.__trace"
+        if isinstance(handler, logging.StreamHandler)
     ]
     for handler in handlers:
         handler.addFilter(_drop)

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from compiler.accelerators import is_on
 from compiler.capture.shortcuts.read_outputs import Read, outputs_only_read
 
 #: Sets what Dynamo does with each new frame of Python, None for nothing; gives what it was.
@@ -41,8 +42,10 @@ def _thin_bytecode_of_ours() -> weakref.WeakSet[Any]:
         from compiler.capture.shortcuts.short_code import shortened
 
         compilations.discard(context)
-        names = tuple(_WITHOUT_EFFECT.get(name, name) for name in new_code.co_names)
-        return shortened(new_code.replace(co_names=names))
+        if is_on("without_marks"):
+            names = tuple(_WITHOUT_EFFECT.get(name, name) for name in new_code.co_names)
+            new_code = new_code.replace(co_names=names)
+        return shortened(new_code) if is_on("short_code") else new_code
 
     register_bytecode_hook(thin)
     return compilations

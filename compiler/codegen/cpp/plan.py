@@ -35,9 +35,9 @@ from compiler.codegen.cpp.transposed import can_be_transposed
 from compiler.codegen.cpp.wide import WIDE_BLOCK, wide_accesses
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, hint, text_of
-from compiler.schedule.cost.shape import KEPT_COST
 from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.program.single_pass import FIELDS
+from compiler.schedule.tiles.passes import KEPT_COST
 
 Shape = Literal["pointwise", "rows", "columns", "scatter"]
 

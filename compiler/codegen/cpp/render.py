@@ -8,7 +8,6 @@ from math import prod
 
 import torch
 
-from compiler.codegen.building import build_program
 from compiler.codegen.cpp.across import AcrossPrinter
 from compiler.codegen.cpp.condition_indices import DECLARATION
 from compiler.codegen.cpp.functions import function_lines
@@ -16,16 +15,18 @@ from compiler.codegen.cpp.ops import HEADERS, columns_text, storage_type, value_
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, UNROLLED, Plan, make_plan
 from compiler.codegen.cpp.statements import between, over, over_blocks, within
 from compiler.codegen.cpp.transposed import Tile
-from compiler.codegen.naming import identifier
+from compiler.codegen.naming import identifier, named_program
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.functions import with_calls
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
 from compiler.ir.size import hint, is_multiple, known, text_of
 from compiler.schedule.group import Group, parts_of
+from compiler.schedule.program.build import program_of
 from compiler.schedule.program.narrow import in_32_bits
 from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.program.single_pass import in_single_pass
+from compiler.schedule.program.statements import inlined, without_known_conditions
 from compiler.schedule.tiles.loops import simplify_loops
 from compiler.schedule.windows import over_windows
 
@@ -88,10 +89,9 @@ def _program(group: Group, storage: dict[str, torch.dtype]) -> Program:
     numel = group.space.reduction_numel
     in_one = in_single_pass(group.single_pass, numel) if group.single_pass else None
 
-    def rewrite(statements: list[Statement]) -> list[Statement]:
-        return in_32_bits(statements if in_one is None else in_one(statements), numel)
-
-    return build_program(group, storage, rewrite=rewrite)
+    statements = without_known_conditions(inlined(group, storage))
+    statements = in_32_bits(statements if in_one is None else in_one(statements), numel)
+    return named_program(program_of(group, statements, storage), group)
 
 
 def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]) -> RenderedKernel:
@@ -288,7 +288,7 @@ class _KernelPrinter(AcrossPrinter):
         self.writer.line(f"const int64_t {last} = fs::minimum<int64_t>({first} + {points}, {dim.size});")
 
     def _sections_of_a_row(self) -> None:
-        for section in self.program.sections:
+        for section in self.sections:
             if section.level == "x":
                 for statement in section.statements:
                     self.statement(statement)

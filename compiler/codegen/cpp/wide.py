@@ -21,8 +21,8 @@ from compiler.codegen.cpp.ops import HALF_TYPES
 from compiler.codegen.cpp.staging import StagedValues
 from compiler.ir.index import Dim
 from compiler.ir.size import hint
-from compiler.schedule.cost.shape import KEPT_COST
 from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.tiles.passes import KEPT_COST
 
 #: Elements of a block that is one vector, whose array the compiler keeps in a register.
 LANES = 16

@@ -18,9 +18,9 @@ import torch
 from compiler.codegen.triton.ops import DTYPES, Reduction
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
-from compiler.ir.size import known
+from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Statement
-from compiler.schedule.tiles.plan import Axis, Plan, next_power_of_two
+from compiler.schedule.tiles.plan import Axis, Plan
 
 #: Rows of the workspace that are loaded at once, and added as a tree.
 _TOGETHER = 4

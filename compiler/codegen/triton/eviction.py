@@ -6,8 +6,8 @@ from itertools import combinations
 
 from compiler.ir.index import Index
 from compiler.ir.size import hint
-from compiler.schedule.cost.columns import LINE
 from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.tiles.columns import LINE
 from compiler.schedule.tiles.plan import Plan
 
 #: Warps of a program from which on loads with evict-first gain: with 8 they do by 2 %.

@@ -74,18 +74,6 @@ def first_place_of(best, values, places, last: tl.constexpr, axis: tl.constexpr)
     """The lowest place of the extreme along an axis: where that is NaN, of a NaN."""
     return tl.min(tl.where((values == best) | (values != values), places, last), axis)
 ''',
-    "later_larger_at": '''@triton.jit
-def later_larger_at(a, a_at, b, b_at):
-    """The same where b stands behind a; what stands for nothing yet is at the first position."""
-    takes_b = ((b > a) | (b != b)) & (a == a)
-    return tl.where(takes_b, b, a), tl.where(takes_b, b_at, a_at)
-''',
-    "later_smaller_at": '''@triton.jit
-def later_smaller_at(a, a_at, b, b_at):
-    """The same where b stands behind a; what stands for nothing yet is at the first position."""
-    takes_b = ((b < a) | (b != b)) & (a == a)
-    return tl.where(takes_b, b, a), tl.where(takes_b, b_at, a_at)
-''',
     "floor_divide_integers": '''@triton.jit
 def floor_divide_integers(a, b):
     """a // b towards minus infinity; Triton's own // rounds towards zero."""

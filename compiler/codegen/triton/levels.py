@@ -18,7 +18,7 @@ import torch
 
 from compiler import report
 from compiler.codegen.triton.statements import StatementPrinter
-from compiler.codegen.triton.tile import plan_part, plan_tile
+from compiler.codegen.triton.tile import plan_tile
 from compiler.devices import Device
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint, known
@@ -38,8 +38,7 @@ def describe_levels(
     """The levels of memory of the Triton kernel of `group` for `device`."""
     if isinstance(group, Product):
         return _levels_of_product(group, layouts, device)
-    planned = plan_part if isinstance(group, Batch) else plan_tile
-    plans = [planned(part, storage, device) for part in parts_of(group)]
+    plans = [plan_tile(part, storage, device, isinstance(group, Batch)) for part in parts_of(group)]
     loaded = Counter[str]()
     for plan in plans:
         loaded.update(_loaded_bytes(plan))

@@ -10,7 +10,7 @@
     cumsum_before += what all groups before come to             look_back(...)
     cumsum = cumsum_before + cumsum
 
-`schedule/cost/look_back.py` says why the order of these sums is always the same. What is left are words of 64 bits, 32
+`schedule/tiles/look_back.py` says why the order of these sums is always the same. What is left are words of 64 bits, 32
 of a value and the number of the launch: a word says by itself whether it is there, so that no memory has to be in
 order, and nothing has to be cleared for the next launch. A value of 64 bits is two words, each with the number.
 Whoever waits does so for programs that have started, since places are drawn in that order.
@@ -29,9 +29,9 @@ from compiler.codegen.triton.shared_rows import WORD
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.devices import WARP
-from compiler.ir.size import known
+from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Statement
-from compiler.schedule.tiles.plan import Plan, next_power_of_two
+from compiler.schedule.tiles.plan import Plan
 
 HELPERS: dict[str, str] = {
     "send_wide": '''@triton.jit

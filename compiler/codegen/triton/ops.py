@@ -16,7 +16,6 @@ import torch
 from compiler.codegen.operators import ARITHMETIC, COMPARISONS
 from compiler.codegen.triton.fast_functions import HELPERS as FAST_FUNCTIONS
 from compiler.ir.ops import NAMED, compute_dtype
-from compiler.schedule.program.fast_math import REACHES
 
 #: Names of dtypes in Triton.
 DTYPES: dict[torch.dtype, str] = {
@@ -137,9 +136,6 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
         return f"{function_name(op, dtype)}({', '.join(operand.tensor for operand in operands)})"
     if op in FAST_FUNCTIONS:
         return _call(op, operands, helpers)
-    if op in REACHES.values():
-        helpers.add(op)
-        return f"{op}({first.tensor}, {operands[1].infix})"
     if dtype == torch.bool and op in _OF_BOOL:
         op = _OF_BOOL[op]
     if op in _INFIX:

@@ -306,7 +306,6 @@ class KernelPrinter:
                 self.writer.line(f"r_start = {start} + {counter}")
             self.place_axis(r_axis, "r_start")
             self.print_statements(section, pass_number)
-        self.reductions.end_loop(section.reductions)
 
     def _range(self, first: str, last: str, step: str) -> str:
         bounds = ", ".join(filter(None, (first, last, step)))

@@ -24,8 +24,7 @@ from collections.abc import Sequence
 
 import torch
 
-from compiler.codegen.building import fast_program
-from compiler.codegen.naming import identifier
+from compiler.codegen.naming import identifier, named_program
 from compiler.codegen.rendered import RenderedKernel, TileDescriptor
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.ops import DTYPES
@@ -38,6 +37,7 @@ from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.descriptors import line_stride
 from compiler.schedule.products.loops import Matrices, Product
 from compiler.schedule.products.tiles import Tile, programs_of, tiles_of
+from compiler.schedule.program.build import fast_program
 from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.tiles.plan import Axis, Plan
 
@@ -62,7 +62,8 @@ def render_tiles(
 ) -> RenderedKernel:
     """The kernel of `product` by this tile; with so many multiprocessors for its programs, quick to compile where that
     costs nothing."""
-    return _ProductPrinter(product, fast_program(product, storage), tile, multiprocessors).kernel()
+    program = named_program(fast_program(product, storage), product)
+    return _ProductPrinter(product, program, tile, multiprocessors).kernel()
 
 
 class _OperandPrinter(StatementPrinter):

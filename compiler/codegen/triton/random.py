@@ -9,13 +9,8 @@ in a row:
     draw n             a        b        c        d
     numbers 8n ...     a a'     b b'     c c'     d d'        x' is x turned by 16 bits
 
-A number is 31 bits of its word, its magnitude as a signed number, as a float32 and scaled. A word whose number is only
-compared with constants stays one, whose bits are compared with the whole numbers that the constants stand for:
-
-    uniform(seed, position) > 0.1    ->    reaches(uniform_word(seed, position), 214748368)
-
-Of a shared word it is the upper 31 bits, so that the word itself is compared. Shared words are of seven rounds, and all
-others of ten: see `compiler.ir.interpret.ROUNDS`.
+A number is 31 bits of its word, its magnitude as a signed number, as a float32 and scaled; of a shared word it is the
+upper 31 bits. Shared words are of seven rounds, and all others of ten: see `compiler.ir.interpret.ROUNDS`.
 """
 
 from __future__ import annotations
@@ -27,13 +22,11 @@ from compiler.schedule.tiles.plan import Axis
 #: What draws each kind of random number, one lane at a time.
 GENERATORS = {
     "rand": "uniform",
-    "rand_word": "uniform_word",
     "rand_compared": "shared",
-    "rand_compared_word": "shared_word",
     "randn": "tl.randn",
 }
 #: For how many lanes in a row one draw can be made, the most first, and how their generator's name ends.
-TOGETHER = {"rand": (4,), "rand_word": (4,), "rand_compared": (8, 4), "rand_compared_word": (8, 4)}
+TOGETHER = {"rand": (4,), "rand_compared": (8, 4)}
 SUFFIXES = {4: "_by_fours", 8: "_by_eights"}
 
 HELPERS: dict[str, str] = {
@@ -60,26 +53,10 @@ def drawn_word(seed, position, rounds: tl.constexpr):
     word = position % 4
     return tl.where(word < 2, tl.where(word == 0, a, b), tl.where(word == 2, c, d))
 ''',
-    "uniform_word": '''@triton.jit
-def uniform_word(seed, position):
-    """The words of which uniform numbers are made."""
-    return drawn_word(seed, position, 10)
-''',
     "uniform": '''@triton.jit
 def uniform(seed, position):
     """Uniform numbers in [0, 1); four in a row are the words of one draw."""
-    return tl.uint_to_uniform_float(uniform_word(seed, position))
-''',
-    "reaches": '''@triton.jit
-def reaches(word, least: tl.constexpr):
-    """Whether the magnitude of a word as a signed number, x or -1 - x, is at least so much; in one comparison, since
-    words of which it is not are 2 * least in a row."""
-    return word + tl.full([], least, tl.uint32) >= tl.full([], 2 * least, tl.uint32)
-''',
-    "reaches_shared": '''@triton.jit
-def reaches_shared(word, least: tl.constexpr):
-    """Whether the upper 31 bits of a word are at least so much."""
-    return word >= tl.full([], 2 * least, tl.uint32)
+    return tl.uint_to_uniform_float(drawn_word(seed, position, 10))
 ''',
     "in_a_row": '''@triton.jit
 def in_a_row(a, b, c, d):
@@ -89,16 +66,11 @@ def in_a_row(a, b, c, d):
     joined = tl.join(tl.join(a, c), tl.join(b, d))
     return joined.reshape(lanes) if len(a.shape) == 1 else joined.reshape(rows, lanes)
 ''',
-    "uniform_word_by_fours": '''@triton.jit
-def uniform_word_by_fours(seed, position):
-    """The words of the uniform numbers at `position`, which is a multiple of 4, and at the three after it."""
-    a, b, c, d = draw(seed, position // 4, 10)
-    return in_a_row(a, b, c, d)
-''',
     "uniform_by_fours": '''@triton.jit
 def uniform_by_fours(seed, position):
     """Uniform numbers in [0, 1) at `position`, which is a multiple of 4, and at the three after it."""
-    return tl.uint_to_uniform_float(uniform_word_by_fours(seed, position))
+    a, b, c, d = draw(seed, position // 4, 10)
+    return tl.uint_to_uniform_float(in_a_row(a, b, c, d))
 ''',
     "turned": '''@triton.jit
 def turned(word):
@@ -147,10 +119,8 @@ def shared_by_eights(seed, position):
 }
 #: What a helper calls besides.
 CALLS: dict[str, tuple[str, ...]] = {
-    "uniform_word": ("draw", "drawn_word"),
-    "uniform": ("draw", "drawn_word", "uniform_word"),
-    "uniform_word_by_fours": ("draw", "in_a_row"),
-    "uniform_by_fours": ("draw", "in_a_row", "uniform_word_by_fours"),
+    "uniform": ("draw", "drawn_word"),
+    "uniform_by_fours": ("draw", "in_a_row"),
     "shared_word": ("draw", "drawn_word", "turned"),
     "shared_word_by_fours": ("draw", "in_a_row", "turned"),
     "shared_word_by_eights": ("draw", "in_a_row", "turned"),

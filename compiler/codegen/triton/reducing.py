@@ -8,16 +8,20 @@ A position (`argmax`) is the first place where the extreme is, which is found wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import torch
 
-from compiler.codegen.triton.extremes import position_dtype, runs_from_the_first, taken_along
 from compiler.codegen.triton.ops import DTYPES, Reduction, reduction_of
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.tiles.plan import Plan
+
+
+def position_dtype(statement: Statement, by_number: Mapping[int, Statement]) -> torch.dtype:
+    """Of the positions that a reduction finds."""
+    return by_number[statement.operands[1]].dtype
 
 
 class Reductions:
@@ -29,10 +33,6 @@ class Reductions:
         self.vectors = plan.vectors
         self.printer = printer
         self.writer = writer
-        #: Extremes that the reduction to their position finds too, by their numbers.
-        self.along: dict[int, Statement] = {}
-        for section in self.program.sections:
-            self.along |= taken_along(section.reductions, plan.kind)
 
     def kind_of(self, statement: Statement) -> Reduction:
         """The rules of its kind; what they call is printed above the kernel."""
@@ -72,8 +72,6 @@ class Reductions:
 
     def reduce_at_once(self, statement: Statement) -> None:
         """The result of a tile that holds all of r."""
-        if statement.number in self.along:
-            return
         reduction = self.kind_of(statement)
         lanes = self.lanes_of(statement, reduction, is_whole=True)
         if reduction.is_position:
@@ -83,26 +81,20 @@ class Reductions:
 
     def start(self, statement: Statement) -> None:
         """The accumulators before a loop."""
-        if statement.number in self.along:
-            return
         reduction = self.kind_of(statement)
         shape, name = self.printer.shape(self.printer.all_axes), f"{statement.target}_acc"
         self.writer.line(f"{name} = tl.full({shape}, {reduction.identity}, {DTYPES[reduction.dtype]})", statement.nodes)
         if reduction.is_position:
             dtype = position_dtype(statement, self.printer.by_number)
-            first = 0 if self._runs_forwards(statement) else torch.iinfo(dtype).max
-            self.writer.line(f"{name}_at = tl.full({shape}, {first}, {DTYPES[dtype]})", statement.nodes)
+            none = torch.iinfo(dtype).max
+            self.writer.line(f"{name}_at = tl.full({shape}, {none}, {DTYPES[dtype]})", statement.nodes)
 
     def accumulate(self, statement: Statement) -> None:
         """One more block of a loop."""
-        if statement.number in self.along:
-            return
         reduction = self.kind_of(statement)
         lanes, name = self.lanes_of(statement, reduction, is_whole=False), f"{statement.target}_acc"
         if reduction.is_position:
             helper = str(reduction.helper)
-            if self._runs_forwards(statement):
-                helper, lanes[1] = f"later_{helper}", self.printer.operand(statement.operands[1]).block
             self.printer.helpers.add(helper)
             self.writer.line(f"{name}, {name}_at = {helper}({name}, {name}_at, {', '.join(lanes)})", statement.nodes)
         elif reduction.kind in ("sum", "prod"):
@@ -110,19 +102,8 @@ class Reductions:
         else:
             self.writer.line(f"{name} = {reduction.join(name, lanes[0])}", statement.nodes)
 
-    def _runs_forwards(self, statement: Statement) -> bool:
-        return runs_from_the_first(statement, self.program, self.printer.by_number)
-
-    def end_loop(self, reductions: Iterable[Statement]) -> None:
-        """Where programs share a row, each leaves an extreme of its part in both places that are joined later."""
-        for statement in reductions:
-            if statement.number in self.along and self.plan.kind == "split":
-                self.writer.line(f"{statement.target}_acc = {self.along[statement.number].target}_acc", statement.nodes)
-
     def collapse(self, statement: Statement) -> None:
         """The result after a loop."""
-        if statement.number in self.along:
-            return
         reduction, name = self.kind_of(statement), f"{statement.target}_acc"
         self.emit_collapsed(statement, reduction, [name, f"{name}_at"] if reduction.is_position else [name])
 
@@ -142,9 +123,7 @@ class Reductions:
         values, places = lanes
         axis, dtype = len(self.vectors) - 1, position_dtype(statement, self.printer.by_number)
         spread, last = "[:, None]" if axis else "", torch.iinfo(dtype).max
-        plain = [number for number, finder in self.along.items() if finder.number == statement.number]
-        is_found = plain and self.plan.kind != "split"
-        best = self.printer.by_number[plain[0]].target if is_found else f"{statement.target}_best"
+        best = f"{statement.target}_best"
         extreme = reduction_of(reduction.kind.removeprefix("arg"), reduction.dtype)
         self.printer.helpers |= {"first_place_of", *filter(None, [extreme.helper])}
         self.writer.line(f"{best} = {extreme.collapse(values, axis)}{spread}", statement.nodes)

@@ -10,7 +10,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.batch import render_batch
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.product import render_product, render_tiles
-from compiler.codegen.triton.tile import plan_part, plan_tile
+from compiler.codegen.triton.tile import plan_tile
 from compiler.devices import Device
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.products.loops import Product
@@ -29,7 +29,7 @@ def render_triton(
     this `tile`, or the one that the device's model prefers. What is
     `read_again` after it stays in the cache."""
     if isinstance(group, Batch):
-        return render_batch(group.name, [plan_part(part, storage, device) for part in group.parts])
+        return render_batch(group.name, [plan_tile(part, storage, device, shares_launch=True) for part in group.parts])
     if isinstance(group, Product):
         return render_product(group, storage, device) if tile is None else render_tiles(group, storage, tile)
     return render_plan(replace(plan_tile(group, storage, device), read_again=read_again))

@@ -7,7 +7,7 @@
 
 The programs of a team (`team`) must run at the same time. Which part a program takes is therefore not its number in
 the launch but the place at which it started, drawn from a counter: whoever waits only waits for programs that have
-started or start next, and a team is small enough for all of it to run (`schedule/cost/cooperative.py`).
+started or start next, and a team is small enough for all of it to run (`schedule/tiles/cooperative.py`).
 
 Programs of a team count themselves when they have left their values. Sums of exponentials go without a counter: they
 are left as words of 64 bits, 32 of a value and the number of the launch, by which who reads knows whether it is there,
@@ -23,16 +23,15 @@ from functools import cached_property
 import torch
 
 from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
-from compiler.codegen.triton.extremes import position_dtype
 from compiler.codegen.triton.frame import KernelFrame
 from compiler.codegen.triton.kept import Kept, kept_exponentials
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.order import loads_before_waiting
+from compiler.codegen.triton.reducing import position_dtype
 from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer
-from compiler.ir.size import known, text_of
+from compiler.ir.size import known, next_power_of_two, text_of
 from compiler.schedule.program.program import Section, Statement
-from compiler.schedule.tiles.plan import next_power_of_two
 
 #: Counters of two teams are so many apart: each in a sector of memory of its own.
 COUNTERS_APART = 8

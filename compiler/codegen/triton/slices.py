@@ -14,12 +14,9 @@ from dataclasses import replace
 
 from compiler.codegen.triton.frame import KernelFrame
 from compiler.codegen.triton.ops import DTYPES
-from compiler.ir.size import known
+from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Section, Statement
-from compiler.schedule.tiles.plan import Axis, Plan, next_power_of_two
-
-#: Reductions of a row whose parts are values of the same kind.
-JOINED = ("sum", "prod", "min", "max")
+from compiler.schedule.tiles.plan import Axis, Plan
 
 
 def plan_of_rows(plan: Plan) -> Plan:

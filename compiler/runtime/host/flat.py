@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from compiler.accelerators import is_on
 from compiler.capture.shortcuts.read_outputs import Read
 from compiler.capture.shortcuts.thin_calls import set_frame_evaluation
 from compiler.capture.torch_internals import set_gradients
@@ -60,6 +61,8 @@ def flat_call(
 ) -> FlatCall | None:
     """The function `call(inputs)` that `text` defines, whose other names `scope` has, `kernels` among them; None where
     it must be run by Python. With `on_device`, `call` is what is called while another GPU is the current one."""
+    if not is_on("flat"):
+        return None
     (function,) = ast.parse(text).body
     assert isinstance(function, ast.FunctionDef)
     translation = _Translation(scope)

@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from compiler.accelerators import is_on
 from compiler.runtime.host.launcher import cuda_driver, launcher_library
 from compiler.runtime.host.quick_torch import address_function
 
@@ -66,7 +67,7 @@ class HostValue:
 
 def has_host_values(device: torch.device) -> bool:
     """Whether a value that is made on a device takes a way to the host."""
-    return device.type == "cuda"
+    return device.type == "cuda" and is_on("host_values")
 
 
 def host_value(device: torch.device, dtype: torch.dtype, is_truth: bool) -> HostValue | None:

@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from compiler.accelerators import is_on
 from compiler.codegen.library_products import LibraryProduct, Matrix
 from compiler.runtime.host import cublas
 from compiler.runtime.host.cublas import BlasError
@@ -81,7 +82,7 @@ def product_launch(product: LibraryProduct, device: torch.device) -> Launch:
     """A function of the product's tensors, in the order of its operator's arguments, and of the result, which it fills
     on the current stream; `device`, a GPU, is the current one while it is called."""
     is_torchs_own = product.bias is not None and os.environ.get("DISABLE_ADDMM_CUDA_LT") == "1"  # as torch takes it
-    if is_torchs_own or launcher_library() is None or cublas.loaded() is None:
+    if not is_on("library_products") or is_torchs_own or launcher_library() is None or cublas.loaded() is None:
         return ByTorch(product)
     return ProductLauncher(product, torch.cuda.current_device() if device.index is None else device.index).launch
 

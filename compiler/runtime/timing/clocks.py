@@ -1,34 +1,25 @@
 """What a time must be read together with: clocks and state of a GPU as its driver tells them, and how long this process
 waited for a core while others had it.
 
-A GPU that is hot or short of power lowers its clocks, and its times then say nothing of the kernels. nvidia-smi is
-asked, since it stands wherever the driver does; where it is not there the answer is None.
+A GPU that is hot or short of power lowers its clocks, and its times then say nothing of the kernels. NVIDIA's
+management library is asked between rounds of samples (nvidia-ml-py, the extra `fusionscope[gpu]`); without it nothing
+of this is known.
 """
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import importlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
-#: Field of nvidia-smi → our name. Clocks are MHz, temperature is °C, power is watts.
-FIELDS = {
-    "driver_version": "driver",
-    "clocks.current.sm": "sm_mhz",
-    "clocks.max.sm": "sm_max_mhz",
-    "clocks.current.memory": "memory_mhz",
-    "temperature.gpu": "temperature_c",
-    "power.draw": "power_w",
-    "clocks_throttle_reasons.active": "throttle",
-}
-
-#: Bits of `clocks_throttle_reasons.active` (nvml.h, nvmlClocksThrottleReason*) that slow a busy GPU. An idle GPU and
-#: clocks set by an application are none of these.
-THROTTLE_BITS = {
+#: Bits of nvmlDeviceGetCurrentClocksThrottleReasons that slow a busy GPU (nvml.h, nvmlClocksThrottleReason*). That
+#: it is idle, and clocks that somebody has set, are none of these.
+SLOWED_BY = {
     0x004: "power cap",
     0x008: "hardware slowdown",
     0x020: "software thermal slowdown",
@@ -36,96 +27,82 @@ THROTTLE_BITS = {
     0x080: "power brake",
 }
 
-#: Seconds that nvidia-smi may take; on a machine with many GPUs and no persistence it is slow.
-PATIENCE_S = 5.0
 
+class GpuClocks:
+    """What a GPU's clocks were at each look. `library` is the module pynvml, initialised, or one like it."""
 
-def device_state(device: torch.device) -> dict[str, Any] | None:
-    """Driver, clocks, temperature and throttle reasons of a GPU right now; None on a CPU or without nvidia-smi.
+    def __init__(self, library: Any, handle: Any) -> None:
+        self._library, self._handle = library, handle
+        #: SM clocks in MHz, and what slowed the GPU at any look.
+        self._clocks: list[float] = []
+        self._slowed: set[str] = set()
 
-    `throttle` is a list of words, empty where nothing slows the GPU."""
-    command = shutil.which("nvidia-smi")
-    if device.type != "cuda" or command is None:
+    @classmethod
+    def of(cls, device: torch.device) -> GpuClocks | None:
+        """None on a CPU, and where the library or its driver is not there."""
+        if device.type != "cuda":
+            return None
+        import torch  # which the worker, who reads the names of what slows a GPU, does not load
+
+        try:
+            library = importlib.import_module("pynvml")
+        except ImportError:
+            return None
+        with suppress(library.NVMLError):
+            library.nvmlInit()
+            # CUDA_VISIBLE_DEVICES renumbers the rest.
+            name = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+            return cls(library, library.nvmlDeviceGetHandleByUUID(name))
         return None
-    query = [
-        command,
-        f"--query-gpu={','.join(FIELDS)}",
-        "--format=csv,noheader,nounits",
-        "-i",
-        _address(device),
-    ]
-    try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
+
+    def look(self) -> None:
+        """Takes some microseconds, and shows in no time that is taken before or after."""
+        clock = self._asked(self._library.nvmlDeviceGetClockInfo, self._library.NVML_CLOCK_SM)
+        bits = self._asked(self._library.nvmlDeviceGetCurrentClocksThrottleReasons)
+        if clock is not None:
+            self._clocks.append(clock)
+            self._slowed |= {word for bit, word in SLOWED_BY.items() if (bits or 0) & bit}
+
+    @property
+    def sentence(self) -> str:
+        """Of all looks, for a report; empty where there was none."""
+        if not self._clocks:
+            return ""
+        most = self._asked(self._library.nvmlDeviceGetMaxClockInfo, self._library.NVML_CLOCK_SM) or max(self._clocks)
+        slowed = f"slowed by {', '.join(self.slowed_by)}" if self._slowed else "not throttled"
+        return (
+            f"SM clock {min(self._clocks):.0f} to {max(self._clocks):.0f} of {most:.0f} MHz in {len(self._clocks)} "
+            f"looks, between the rounds; {slowed}."
+        )
+
+    @property
+    def slowed_by(self) -> list[str]:
+        """In words, whatever slowed the GPU at any look."""
+        return [word for word in SLOWED_BY.values() if word in self._slowed]
+
+    @property
+    def driver(self) -> str:
+        return str(self._library.nvmlSystemGetDriverVersion())
+
+    def _asked(self, question: Callable[..., Any], *details: Any) -> Any:
+        """None where this GPU has no answer to it."""
+        with suppress(self._library.NVMLError):
+            return question(self._handle, *details)
         return None
-    return parse_state(answer)
 
 
-def parse_state(line: str) -> dict[str, Any] | None:
-    """One line of nvidia-smi's answer in our names; a field that the driver does not support is None."""
-    values = [value.strip() for value in line.strip().split(",")]
-    if len(values) != len(FIELDS):
-        return None
-    state: dict[str, Any] = {}
-    for name, value in zip(FIELDS.values(), values, strict=True):
-        if name == "throttle":
-            state[name] = throttle_words(value)
-        elif name == "driver":
-            state[name] = value
-        else:
-            state[name] = _number(value)
-    return state
-
-
-def throttle_words(mask: str) -> list[str]:
-    """`0x0000000000000004` → ["power cap"]."""
-    try:
-        bits = int(mask, 16)
-    except ValueError:
-        return []
-    return [word for bit, word in THROTTLE_BITS.items() if bits & bit]
-
-
-def sentence(state: dict[str, Any] | None) -> str:
-    """The state as a sentence for a report, empty where it is not known."""
-    if state is None or state.get("sm_mhz") is None:
-        return ""
-    clock = f"SM clock {state['sm_mhz']:.0f} of {state['sm_max_mhz'] or state['sm_mhz']:.0f} MHz after the last sample"
-    slowed = f"; slowed by {', '.join(state['throttle'])}" if state["throttle"] else "; not throttled"
-    return clock + slowed + "."
-
-
-class CoreTime(NamedTuple):
-    """Nanoseconds that all threads of this process had a core, and that they waited for one."""
-
-    ran: int
-    waited: int
-
-
-def core_time() -> CoreTime:
-    """As the kernel counts it (`/proc/PID/schedstat`); zeros where it does not."""
+def core_time() -> tuple[int, int]:
+    """Nanoseconds that all threads of this process had a core, and that they waited for one, as the kernel counts them
+    (`/proc/PID/schedstat`); zeros where it does not."""
     ran = waited = 0
     for file in Path("/proc/self/task").glob("*/schedstat"):
         with suppress(OSError, ValueError):  # a thread that has ended meanwhile
             found = [int(number) for number in file.read_text().split()]
             ran, waited = ran + found[0], waited + found[1]
-    return CoreTime(ran, waited)
+    return ran, waited
 
 
-def share_waited(before: CoreTime, after: CoreTime) -> float:
+def share_waited(before: tuple[int, int], after: tuple[int, int]) -> float:
     """The share of its time for which the process waited for a core."""
-    ran, waited = after.ran - before.ran, after.waited - before.waited
+    ran, waited = after[0] - before[0], after[1] - before[1]
     return waited / (ran + waited) if ran > 0 and waited > 0 else 0.0
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _address(device: torch.device) -> str:
-    """What nvidia-smi calls this GPU: its UUID where torch tells it, since CUDA_VISIBLE_DEVICES renumbers the rest."""
-    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
-    return f"GPU-{uuid}" if uuid is not None else str(device.index or 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -15,7 +16,7 @@ from compiler.options import Timing
 from compiler.runtime.executable import CompiledGraph
 from compiler.runtime.timing.measure import Samples, measure_each
 from compiler.runtime.timing.reconcile import disturbance
-from compiler.runtime.trial import record_arguments
+from compiler.runtime.trial import record_arguments, users_launches
 
 #: How often times that do not add up are taken anew.
 TRIES_AGAIN = 2
@@ -23,8 +24,8 @@ TRIES_AGAIN = 2
 
 @dataclass(frozen=True)
 class KernelTimes:
-    """What was measured of one graph: each kernel alone, by name, and one call of all of them; and why these do not add
-    up, if they do not."""
+    """What was measured of one graph: each kernel alone, by name, those of the snippet's own by their loop nodes; one
+    call of all of them; and why these do not add up, if they do not."""
 
     kernels: Mapping[str, Samples]
     call: Samples
@@ -40,23 +41,23 @@ def measure_kernels(
     Times that do not add up to the call's are taken again; if they still do not, `disturbed` says so. Kernels for which
     there was no time are not in it. None where nothing was measured."""
     executable, inputs = compilation.executable, graph.inputs
-    if inputs is None or executable is None or not executable.kernels or not budget.fits(graph.least_seconds):
+    if inputs is None or executable is None or not budget.fits(graph.least_seconds):
         return None
     assert compilation.schedule is not None
-    arguments = record_arguments(compilation, inputs)
-    launch = executable.kernels
-
-    def call_of(name: str) -> Callable[[], None]:
-        given = arguments[name]
-        return lambda: launch[name](*given)
-
+    arguments = record_arguments(compilation, inputs) if executable.kernels else {}
     copies = copy_values(inputs)
 
     def whole() -> object:
         with torch.no_grad():
             return executable.call(list(copies))
 
-    calls = {name: call_of(name) for name in arguments}
+    calls: dict[str, Callable[[], None]] = {
+        name: partial(executable.kernels[name], *given) for name, given in arguments.items()
+    }
+    if compilation.runs_on.type == "cuda":
+        calls |= users_launches(compilation, inputs)
+    if not calls:
+        return None
     half = timing.model_copy(update={"max_seconds": timing.max_seconds / 2})
     found = None
     for left in range(TRIES_AGAIN, -1, -1):
@@ -65,7 +66,7 @@ def measure_kernels(
         if call is None:
             break
         times = measure_each(calls, compilation.runs_on, half, part)
-        is_whole = len(times) == len(compilation.schedule.units)
+        is_whole = len(times) == len(arguments) == len(compilation.schedule.units)
         told = disturbance(list(times.values()), call, is_whole, compilation.runs_on.type)
         found = KernelTimes(times, call, told)
         if told is None or not budget.fits(budget.clock() - began):
@@ -76,10 +77,10 @@ def measure_kernels(
 def beside_calls(measured: Mapping[str, KernelTimes], timing: rep.TimingResult | None, device_type: str) -> str | None:
     """Why the kernels' times are no parts of the time that the compiled calls took when they were raced; None where
     they may be. `measured` has the graphs that those calls run, by name."""
-    raced = timing.contestants if timing is not None else []
-    compiled = next((Samples(tuple(one.samples_ms)) for one in raced if one.name == "compiled"), None)
-    if compiled is None:
+    raced = timing.of("compiled") if timing is not None else None
+    if raced is None:
         return None
+    compiled = Samples(tuple(raced.samples_ms))
     kernels = [samples for times in measured.values() for samples in times.kernels.values()]
     calls = [times.call for times in measured.values()]
     # The calls do more than to launch these kernels, so only kernels that take longer contradict them.
@@ -93,12 +94,12 @@ def note_times(report: rep.Graph, found: KernelTimes, beside: str | None, peak_o
     report.call_us = round(1e3 * found.call.median_ms, 3)
     report.disturbed = found.disturbed or beside
     for kernel in report.kernels:
-        if kernel.name not in found.kernels:
+        times = found.kernels.get(kernel.nodes[-1] if kernel.own is not None else kernel.name)
+        if times is None:
             continue
-        kernel.measured_us = round(1e3 * found.kernels[kernel.name].median_ms, 3)
-        kernel.spread_us = round(1e3 * found.kernels[kernel.name].spread_ms, 3)
+        kernel.measured_us, kernel.spread_us = round(1e3 * times.median_ms, 3), round(1e3 * times.spread_ms, 3)
         kernel.gb_per_s = kernel.percent_of_peak = None
-        if report.disturbed is None:
+        if report.disturbed is None and kernel.own is None:  # which bytes that one moves is not known
             kernel.gb_per_s = round(kernel.bytes / max(kernel.measured_us, 1e-6) / 1e3, 3)
             if peak_of is not None:
                 kernel.percent_of_peak = round(100 * kernel.gb_per_s * 1e9 / peak_of.bandwidth, 2)

@@ -27,9 +27,9 @@ from compiler.runtime.timing.noise import (
     RULE,
     UNSEEN,
     BetweenRuns,
-    Spread,
-    are_apart,
+    Ratio,
     percentile,
+    ratio_of,
     stated_spread,
 )
 from compiler.runtime.timing.stopwatch import Call, Stopwatch, stopwatch
@@ -44,22 +44,28 @@ WARMUP_SHARE = 0.25
 HOST_SAMPLES = 21
 #: Rounds that are taken even when `Timing.max_seconds` are up, while they fit into the exploration's time.
 FEWEST_ROUNDS = FEWEST_SAMPLES
-#: By how much calls whose time on a GPU has the host's in it differ from run to run, as a share of the longer: 18 pairs
-#: of runs of three snippets beside an H100. The first run of a process was up to three times as long as later ones.
-HOST_SHARE = 0.7
-#: On a CPU that others use: how much longer calls may take than waiting for a core explains. Assumed.
-WAITS_OF_OTHERS = 3.0
+#: By how much calls whose time on a GPU has the host's in it differ from run to run, as a share of the longer, and
+#: their ratio to eager's: 18 pairs of runs of three snippets beside two H100s. The first run of a process was up to
+#: three times as long as later ones.
+HOST_SHARE, HOST_RATIO = 0.7, 0.3
+#: On a CPU that others use, of a time and of a ratio: what is added for each second of waiting to one of running. The
+#: largest that 95 of 100 pairs needed in five ranges of waiting, of 96 runs beside up to 18 others on two cores.
+WAITS_OF_TIME, WAITS_OF_RATIO = 2.1, 0.85
+#: Waiting is told in words from this share on.
+TOLD_FROM = 0.01
 Name = TypeVar("Name", bound=str)
 
 
 @dataclass(frozen=True)
 class Samples:
     """What was measured of one contestant, in milliseconds: device time on a GPU, wall time on a CPU; and on a GPU the
-    time that the host took to queue one call. `between` is what another run of these may differ by beyond them."""
+    time that the host took to queue one call. `between` is what another run of these may differ by beyond them, and
+    `waited` the share of its time for which the process waited for a core meanwhile."""
 
     samples_ms: tuple[float, ...]
     host_ms: float | None = None
     between: BetweenRuns = UNSEEN
+    waited: float = 0.0
 
     @property
     def median_ms(self) -> float:
@@ -93,29 +99,29 @@ def measure(
     Each call must run the same work on the same inputs; what it returns is dropped. An exception of a call is the
     caller's to handle. The calls run functions of the snippet whose `changes` these are.
     """
-    watch = stopwatch(device, timing.cold_l2, changes)
-    before = clocks.device_state(device)
-    samples = take_samples(contestants, watch, device, timing, budget, changes)
-    after = clocks.device_state(device)
-    eager = samples.get("eager")
+    watch, seen = stopwatch(device, timing.cold_l2, changes), clocks.GpuClocks.of(device)
+    samples = take_samples(contestants, watch, device, timing, budget, changes, seen)
+    waited = max(kept.waited for kept in samples.values()) if device.type == "cpu" and samples else None
     return TimingResult(
-        method=_method(watch, samples, [clocks.sentence(after), _throttled_before(before)]),
+        method=_method(watch, samples, seen, waited),
         device=device_name(device),
         cold_l2=timing.cold_l2 and device.type == "cuda",
-        contestants=[
-            Contestant(
-                name=name,
-                samples_ms=list(samples[name].samples_ms),
-                median_ms=samples[name].median_ms,
-                low_ms=samples[name].quartiles_ms[0],
-                high_ms=samples[name].quartiles_ms[1],
-                spread_ms=samples[name].spread_ms,
-                differs_from_eager=(
-                    is_measurable_difference(samples[name], eager) if eager and name != "eager" else None
-                ),
-            )
-            for name in contestants
-        ],
+        waited_share=waited,
+        contestants=[_contestant(name, samples[name], samples.get("eager")) for name in contestants],
+    )
+
+
+def _contestant(name: str, samples: Samples, eager: Samples | None) -> Contestant:
+    beside = beside_each_other(samples, eager) if eager is not None and name != "eager" else None
+    return Contestant(
+        name=name,
+        samples_ms=list(samples.samples_ms),
+        median_ms=samples.median_ms,
+        low_ms=samples.quartiles_ms[0],
+        high_ms=samples.quartiles_ms[1],
+        spread_ms=samples.spread_ms,
+        ratio_factor=beside.factor if beside else None,
+        differs_from_eager=beside.is_clear if beside else None,
     )
 
 
@@ -126,9 +132,10 @@ def take_samples(
     timing: Timing,
     budget: Budget = UNLIMITED,
     changes: SnippetChanges = NO_CHANGES,
+    seen: clocks.GpuClocks | None = None,
 ) -> dict[Name, Samples]:
     """The samples of any set of contestants, interleaved. What the first call of each took says how many more of them
-    fit into the budget; where no round does, those calls are the samples."""
+    fit into the budget; where no round does, those calls are the samples. `seen` looks between the rounds."""
     names = list(contestants)
     taken: dict[Name, list[float]] = {name: [] for name in names}
     is_gpu, cores = device.type == "cuda", clocks.core_time()
@@ -148,6 +155,8 @@ def take_samples(
                 break
             for name in order_of_round(names, turn):
                 taken[name].append(watch.sample(contestants[name]))
+            if seen is not None:
+                seen.look()
     changes.set_aside()
     waited = clocks.share_waited(cores, clocks.core_time())
     return {
@@ -155,6 +164,7 @@ def take_samples(
             tuple(taken[name] or [1e3 * seconds[name]]),
             host[name],
             between_runs(device, waited, is_gpu and watch.has_host_time(call)),
+            waited,
         )
         for name, call in contestants.items()
     }
@@ -165,10 +175,11 @@ def between_runs(device: torch.device, waited: float = 0.0, has_host_time: bool 
     waited for a core for the share `waited` of its time, another run may wait more or not at all, and loops in parallel
     wait for the slowest. On a GPU it is in the times of calls that wait for the device."""
     model = device_for(device)
-    host = HOST_SHARE if has_host_time else 0.0
+    time, ratio = (HOST_SHARE, HOST_RATIO) if has_host_time else (0.0, 0.0)
     if device.type == "cpu" and waited < 1:
-        host += WAITS_OF_OTHERS * waited / (1 - waited)
-    return BetweenRuns(1e-3 * model.between_runs_us, model.between_runs_share + host)
+        time, ratio = (most * waited / (1 - waited) for most in (WAITS_OF_TIME, WAITS_OF_RATIO))
+    share, of_ratio = model.between_runs_share + time, model.between_runs_ratio + ratio
+    return BetweenRuns(1e-3 * model.between_runs_us, share, of_ratio)
 
 
 def _warm_up(call: Call, most_seconds: float, budget: Budget, changes: SnippetChanges) -> float:
@@ -192,7 +203,7 @@ def measure_each(
     timing: Timing | None = None,
     budget: Budget = UNLIMITED,
 ) -> dict[str, Samples]:
-    """The samples of each of many single kernels, by name, less what the stopwatch shows of nothing. They are not
+    """The samples of each of many single kernels, by name, as a profiler would tell their durations. They are not
     raced: each is timed on its own.
 
     Without a device the GPU is meant if there is one. `timing.max_seconds` and the budget are shared by all the calls;
@@ -206,13 +217,14 @@ def measure_each(
         if budget.is_spent:
             break
         part = budget.share(1 / (len(calls) - place))
-        found[name] = take_samples({name: call}, watch, device, share, part)[name].less(watch.nothing_ms)
+        found[name] = take_samples({name: call}, watch, device, share, part)[name].less(watch.beside_ms)
     return found
 
 
-def is_measurable_difference(a: Contestant | Samples, b: Contestant | Samples) -> bool:
-    """Whether one is faster for a reader to rely on, by the rule of `noise`."""
-    return are_apart(_spread(a), _spread(b))
+def beside_each_other(one: Samples, two: Samples) -> Ratio:
+    """How many times the second's time the first's is, of contestants of one run."""
+    pairs = zip(one.between, two.between, strict=True)
+    return ratio_of(one.samples_ms, two.samples_ms, BetweenRuns(*(max(pair) for pair in pairs)))
 
 
 def order_of_round(names: Sequence[Name], turn: int) -> list[Name]:
@@ -230,12 +242,9 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
-def _spread(contestant: Contestant | Samples) -> Spread:
-    low, high = contestant.quartiles_ms if isinstance(contestant, Samples) else (contestant.low_ms, contestant.high_ms)
-    return Spread(len(contestant.samples_ms), low, contestant.median_ms, high)
-
-
-def _method(watch: Stopwatch, samples: Mapping[str, Samples], more: list[str]) -> str:
+def _method(
+    watch: Stopwatch, samples: Mapping[str, Samples], seen: clocks.GpuClocks | None, waited: float | None
+) -> str:
     rounds = max((len(kept.samples_ms) for kept in samples.values()), default=0)
     counted = f"{rounds} interleaved rounds" if rounds > 1 else "1 round"
     sentences = [
@@ -248,8 +257,8 @@ def _method(watch: Stopwatch, samples: Mapping[str, Samples], more: list[str]) -
     queueing = [f"{name} {kept.host_ms * 1e3:.0f} µs" for name, kept in samples.items() if kept.host_ms is not None]
     if queueing:
         sentences.append(f"Host time to queue one call, not in the samples: {', '.join(queueing)}.")
-    return " ".join(sentence for sentence in [*sentences, *more] if sentence)
-
-
-def _throttled_before(state: dict[str, object] | None) -> str:
-    return "The GPU was slowed by its driver before the first sample too." if state and state["throttle"] else ""
+    if waited is not None and waited >= TOLD_FROM:
+        sentences.append(f"Others used the machine: for {waited:.0%} of its time this process waited for a core.")
+    if seen is not None and seen.sentence:
+        sentences.append(seen.sentence)
+    return " ".join(sentences)

@@ -1,11 +1,11 @@
-"""When two measured times differ, and how far another run may be: rules about figures alone, which need neither torch
+"""How far another run may be, of a time and of the ratio of two: rules about figures alone, which need neither torch
 nor a device.
 
-Contestants of one run are interleaved, so what drifts between runs meets all of them alike: `are_apart`. Another run
-meets other clocks, neighbours and memory, of which the samples of one run tell little (Georges et al., "Statistically
-Rigorous Java Performance Evaluation", 2007; Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", 2013). So
-`stated_spread` has a part that was measured between runs of a device, which is data of it, beside the one that the
-samples show.
+Another run meets other clocks, neighbours and memory, of which the samples of one run tell little (Georges et al.,
+"Statistically Rigorous Java Performance Evaluation", 2007; Kalibera and Jones, "Rigorous Benchmarking in Reasonable
+Time", 2013). So each spread has a part that was measured between runs of a device, which is data of it, beside the one
+that the samples show. What drifts meets interleaved contestants alike: their ratio has a spread of its own, and whether
+one is faster is said by that and nothing else.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-#: Two medians closer than this are one: figures repeat from run to run within 1 to 2 %.
-REPEATABILITY = 0.02
 #: Fewer samples show no spread of their own. Of three and three, all of the one are below all of the other by chance
 #: alone one time in ten; of four and four, one time in 35 (the exact test of Mann and Whitney, two-sided).
 FEWEST_SAMPLES = 4
@@ -25,8 +23,8 @@ FEWEST_SAMPLES = 4
 UNKNOWN_SPREAD = 1.5
 
 RULE = (
-    f"A difference counts where the ranges between the quartiles do not overlap and the medians differ by more than "
-    f"{REPEATABILITY:.0%}. Fewer than {FEWEST_SAMPLES} samples are taken to be wrong by up to a factor of "
+    "A difference counts where the ratio of the medians is further from 1 than its spread: in 95 of 100 other runs it "
+    f"is then on the same side. Fewer than {FEWEST_SAMPLES} samples are taken to be wrong by up to a factor of "
     f"{UNKNOWN_SPREAD}."
 )
 
@@ -40,40 +38,30 @@ BLOCKS = 4
 _OF_BLOCKS = 3.182 * math.sqrt(2 / BLOCKS)
 
 
-class Spread(NamedTuple):
-    """How many samples there are, their 25th percentile, their median and their 75th percentile."""
-
-    samples: int
-    low: float
-    median: float
-    high: float
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Where another run's median is to be expected."""
-        if self.samples >= FEWEST_SAMPLES:
-            return self.low, self.high
-        return self.low / UNKNOWN_SPREAD, self.high * UNKNOWN_SPREAD
-
-
 class BetweenRuns(NamedTuple):
     """By how much two runs on a device differ, 95 times in 100, beyond what samples of one of them show: milliseconds
-    of any time, and a share of it."""
+    of any time, and a share of it; and the share by which the ratio of two interleaved contestants does."""
 
     ms: float = 0.0
     share: float = 0.0
+    of_ratio: float = 0.0
 
 
 #: Where nothing is known.
 UNSEEN = BetweenRuns()
 
 
-def are_apart(a: Spread, b: Spread) -> bool:
-    """Whether one is faster for a reader to rely on: the ranges between the quartiles do not overlap, and the medians
-    differ by more than 2 %, which is how well a figure repeats from run to run."""
-    (a_low, a_high), (b_low, b_high) = a.range, b.range
-    is_clear = abs(a.median - b.median) > REPEATABILITY * min(a.median, b.median)
-    return is_clear and (a_high < b_low or b_high < a_low)
+class Ratio(NamedTuple):
+    """Of two medians. `factor` is by how much that of another run may be larger or smaller, 95 times in 100: 1.04 of
+    one that may be 4 % off."""
+
+    value: float
+    factor: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether one of the two is faster for a reader to rely on."""
+        return max(self.value, 1 / self.value) > self.factor
 
 
 def stated_spread(samples: Sequence[float], between: BetweenRuns) -> float:
@@ -82,13 +70,28 @@ def stated_spread(samples: Sequence[float], between: BetweenRuns) -> float:
     median = statistics.median(samples)
     if len(samples) < FEWEST_SAMPLES:
         return (UNKNOWN_SPREAD - 1) * median
+    return math.hypot(_shown(samples), between.ms + between.share * median)
+
+
+def ratio_of(one: Sequence[float], two: Sequence[float], between: BetweenRuns = UNSEEN) -> Ratio:
+    """How many times the second's median the first's is. Samples of the same place are of one round."""
+    medians = [max(statistics.median(samples), 1e-9) for samples in (one, two)]
+    logs = [math.log(max(a, 1e-9) / max(b, 1e-9)) for a, b in zip(one, two, strict=False)]
+    if len(logs) < FEWEST_SAMPLES:
+        return Ratio(medians[0] / medians[1], UNKNOWN_SPREAD**2)
+    of_times = math.hypot(*(between.ms / median for median in medians))
+    return Ratio(medians[0] / medians[1], math.exp(min(math.hypot(_shown(logs), of_times + between.of_ratio), 20.0)))
+
+
+def _shown(samples: Sequence[float]) -> float:
+    """What the samples alone show of how far another run's median may be."""
     factor = _OF_QUARTILES * (1 + _OF_FEW / len(samples)) / math.sqrt(len(samples))
     within = factor * (percentile(samples, 75) - percentile(samples, 25))
-    if len(samples) >= 2 * BLOCKS:
-        ends = [place * len(samples) // BLOCKS for place in range(BLOCKS + 1)]
-        blocks = [statistics.median(samples[start:end]) for start, end in pairwise(ends)]
-        within = max(within, _OF_BLOCKS * statistics.stdev(blocks))
-    return math.hypot(within, between.ms + between.share * median)
+    if len(samples) < 2 * BLOCKS:
+        return within
+    ends = [place * len(samples) // BLOCKS for place in range(BLOCKS + 1)]
+    blocks = [statistics.median(samples[start:end]) for start, end in pairwise(ends)]
+    return max(within, _OF_BLOCKS * statistics.stdev(blocks))
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import torch
 
+from compiler.devices import device_for
 from compiler.runtime.host.allocator import keep_freed_memory
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
@@ -47,8 +48,8 @@ class Stopwatch(Protocol):
         ...
 
     @property
-    def nothing_ms(self) -> float:
-        """What it shows of a call that does nothing."""
+    def beside_ms(self) -> float:
+        """What it shows beside the time from the start of a call's first kernel to the end of its last."""
         ...
 
     def has_host_time(self, call: Call) -> bool:
@@ -65,7 +66,7 @@ class HostStopwatch:
     """The CPU's: `time.perf_counter` around a batch of calls long enough to be timed: beside them, what
     reading it takes does not show."""
 
-    nothing_ms = 0.0
+    beside_ms = 0.0
 
     def __init__(self, changes: SnippetChanges = NO_CHANGES) -> None:
         self._in_force = changes.in_force_for_a_sample
@@ -144,8 +145,8 @@ class CudaStopwatch:
         #: Calls that wait for the device.
         self._waiting: set[Call] = set()
         self._cycles_per_ms = self._spin_rate()
-        #: Reading two events, which every sample has in it.
-        self.nothing_ms = self._of_nothing()
+        self._nothing_ms, self._gap_ms = self._of_nothing(), 1e-3 * device_for(device).gap_us
+        self.beside_ms = self._nothing_ms + self._gap_ms
 
     def prepare(self, call: Call) -> None:
         queueing = max(self.wall(call) for _ in range(5))
@@ -190,8 +191,9 @@ class CudaStopwatch:
         return (
             f"Device time between CUDA events around the call. {cache} The stream is held busy while the host queues "
             "the call, so that launch gaps are not in the time; of a call that waits for the device, until it does so. "
-            f"Of a call that does nothing it shows {1e3 * self.nothing_ms:.2f} µs, which are taken from the times of "
-            "single kernels and graphs."
+            f"Of a call that does nothing it shows {1e3 * self._nothing_ms:.2f} µs, and between an event and a kernel "
+            f"the device takes {1e3 * self._gap_ms:.1f} µs (of its record): both are taken from the times of single "
+            "kernels and graphs, which are thus what a profiler calls their duration."
         )
 
     def _time(self, call: Call, repeats: int) -> tuple[float, bool]:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from triton import knobs
 from triton.runtime.cache import FileCacheManager
 
+from compiler.accelerators import is_on
 from compiler.runtime.disk_cache import (
     BLOCK,
     Entry,
@@ -197,7 +198,9 @@ def through_cache(attempt: Callable[[], Made], is_launched: bool = False) -> Mad
         try:
             with (
                 assembler_started_early(),
-                without_locations() if knobs.compilation.disable_line_info else nullcontext(),
+                without_locations()
+                if knobs.compilation.disable_line_info and is_on("quick_reading")
+                else nullcontext(),
             ):
                 return attempt()
         except Exception:  # noqa: BLE001 - a fault of the kernel's own is raised by the second try

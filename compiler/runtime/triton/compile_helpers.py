@@ -27,6 +27,7 @@ from typing import Any
 from triton.backends.nvidia import compiler as nvidia
 from triton.runtime.cache import triton_key
 
+from compiler.accelerators import is_on
 from compiler.devices import usable_cores
 from compiler.runtime.triton.cache import compiles_to_launch, is_shared
 from compiler.runtime.triton.compile_helper import Job
@@ -132,7 +133,7 @@ def start_helpers_for(nodes: int) -> None:
     """Have helpers where a graph of so many nodes is to be compiled, and there are cores for them. Raises ValueError
     for a setting that is no number."""
     global _helpers
-    if nodes < LEAST_NODES or not (count := _wanted()):
+    if nodes < LEAST_NODES or not is_on("compile_helpers") or not (count := _wanted()):
         return
     with _lock, suppress(OSError):
         if not helpers():

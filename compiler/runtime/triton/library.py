@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from compiler.accelerators import is_on
 from compiler.runtime.triton.device_functions import ARGUMENTS, UnknownLibrary, function_files
 
 #: What of Triton's language needs no function of a library.
@@ -39,7 +40,7 @@ def library_options(source: str, pointers: Iterable[torch.dtype]) -> dict[str, A
     """Triton's options for the libraries of a kernel with this text and pointers to such elements; none for
     libdevice."""
     symbols, draws = _symbols(source)
-    if torch.float64 in pointers or not symbols:
+    if torch.float64 in pointers or not symbols or not is_on("device_functions"):
         return {}
     try:
         files = function_files(symbols, as_they_are=draws)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from compiler.accelerators import is_on
 from compiler.devices import usable_cores
 from compiler.runtime.triton import passes as triton_passes
 from compiler.runtime.triton import product_loops
@@ -47,7 +48,7 @@ def with_our_stages(
     if stages is None:
         return "", ""
     started: list[WaitingAssembler] | None = getattr(_in_this_thread, "started", None)
-    if started is not None and "cubin" in stages:
+    if is_on("assembler_early") and started is not None and "cubin" in stages:
         _assemble_early(backend, stages, options, started)
     if started is not None and {"ttgir", "llir", "ptx"} <= stages.keys() and release_of_triton() in triton_passes.KNOWN:
         _leave_out(backend, stages, options)
@@ -62,14 +63,15 @@ def _leave_out(backend: Any, stages: dict[str, Any], options: Any) -> None:
     def with_fewer_passes(module: Any, metadata: dict[str, Any]) -> Any:
         nonlocal operators, keeps_loops
         operators = triton_passes.operators_of(module)
-        keeps_loops = product_loops.has_loop_to_keep(module, operators)
-        if not triton_passes.without_products(module, operators, options, backend.target.arch):
+        keeps_loops = is_on("loops_kept") and product_loops.has_loop_to_keep(module, operators)
+        arch = backend.target.arch
+        if not is_on("fewer_passes") or not triton_passes.without_products(module, operators, options, arch):
             return to_second_form(module, metadata)
         metadata["tensordesc_meta"] = module.get_tensordesc_metadata()
         return module
 
     def with_fewer_of_llvm(module: Any, metadata: dict[str, Any]) -> Any:
-        if not triton_passes.gains_nothing_from_llvm(operators, options):
+        if not is_on("fewer_of_llvm") or not triton_passes.gains_nothing_from_llvm(operators, options):
             return to_llvm(module, metadata)
         with triton_passes.without_llvms_passes():
             return to_llvm(module, metadata)

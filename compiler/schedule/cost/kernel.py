@@ -29,16 +29,17 @@ from typing import Any
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.cost.moved import moved_by_call, moved_by_group, moved_by_touches
-from compiler.schedule.cost.shape import Shape, shape_of
+from compiler.schedule.cost.shape import Shape, shape_of, shape_on_cpu
 from compiler.schedule.cost.single_pass import storage_of
 from compiler.schedule.cost.slots import unit_slots
 from compiler.schedule.cost.touches import Touch, iterations, touches_of, traffic_by
 from compiler.schedule.cost.work import Work, stores_half_types, work_of
-from compiler.schedule.group import Group, parts_of
+from compiler.schedule.group import Batch, Group, parts_of
 from compiler.schedule.products.best_tile import library_us, template_us, tile_of
 from compiler.schedule.products.loops import Matrices, Product
 from compiler.schedule.products.tiles import programs_of
-from compiler.schedule.tiles.lanes import run_by_lanes
+from compiler.schedule.tiles.choose import choose_tile
+from compiler.schedule.tiles.plan import LoopTile
 from compiler.schedule.windows import over_windows
 
 #: The power of the norm that joins what overlaps in part.
@@ -125,7 +126,7 @@ def resident_programs(shape: Shape, device: Device) -> int:
 
 def lost_from_cache(group: Group, layouts: dict[str, Layout], device: Device) -> int:
     """Of the bytes that later passes read again, those that the cache is expected not to hold any more."""
-    found = (work_and_shape(part, layouts, device) for part in parts_of(group))
+    found = _parts_by_shape(group, layouts, device)
     return round(sum(_lost(work, shape, device) for work, shape in found))
 
 
@@ -140,31 +141,39 @@ def _cache_share(footprint: float, device: Device) -> float:
 
 
 def work_and_shape(
-    group: Group, layouts: Mapping[str, Layout], device: Device, touches: Sequence[Touch] | None = None
+    group: Group,
+    layouts: Mapping[str, Layout],
+    device: Device,
+    touches: Sequence[Touch] | None = None,
+    shares_launch: bool = False,
 ) -> tuple[Work, Shape]:
-    """What one kernel asks for, and how it runs: by its tile, where its programs know nothing of each other. `touches`
-    are those of the group, if they are known."""
-    is_gpu, tile = device.kind == "cuda", None
-    found = run_by_lanes(group, storage_of(group, layouts), device) if is_gpu else None
-    if found is not None:
-        run, tile = found
-        if group.space.r:
+    """What one kernel asks for, and how it runs: on a GPU by its tile. `touches` are those of the group, if they are
+    known; it may share a launch with others."""
+    is_gpu = device.kind == "cuda"
+    if is_gpu:
+        run, tile = choose_tile(group, storage_of(group, layouts), device, shares_launch)
+        if group.space.r and isinstance(tile, LoopTile):
             group, touches = over_windows(group) or run, None
     traffic = traffic_by(group, touches_of(group, layouts) if touches is None else touches)
-    shape = shape_of(group, traffic, layouts, device, tile)
-    return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries, is_gpu, shape.times), shape
+    shape = shape_of(group, tile, device) if is_gpu else shape_on_cpu(group, traffic, layouts, device)
+    return work_of(group, traffic, layouts, shape, is_gpu), shape
 
 
 def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
     """The expected cost of running `group` as one kernel on `device`; the parts of a batch one after the other."""
-    costs = [_cost_of_one(part, layouts, device) for part in parts_of(group)]
+    costs = [_cost_of_one(part, layouts, device, isinstance(group, Batch)) for part in parts_of(group)]
     again = (device.alone_us + device.launch_us + device.latency_us) * (len(costs) - 1)
     time = sum(cost.microseconds for cost in costs) - again
     passes = max(cost.passes for cost in costs)
     return Cost(sum(cost.bytes for cost in costs), sum(cost.operations for cost in costs), time, passes)
 
 
-def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
+def _parts_by_shape(group: Group, layouts: dict[str, Layout], device: Device) -> list[tuple[Work, Shape]]:
+    shares_launch = isinstance(group, Batch)
+    return [work_and_shape(part, layouts, device, None, shares_launch) for part in parts_of(group)]
+
+
+def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device, shares_launch: bool) -> Cost:
     if isinstance(group, Product):
         moved = moved_by_group(group, layouts).bytes
         if group.library is not None:
@@ -172,9 +181,9 @@ def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Co
         time = template_us(group, moved, slots_besides(group, layouts, device), device)
         return Cost(moved, operations(group), time)
     touches = touches_of(group, layouts)
-    work, shape = work_and_shape(group, layouts, device, touches)
+    work, shape = work_and_shape(group, layouts, device, touches, shares_launch)
     time = terms_of(work, shape, device).total(device)
-    return Cost(moved_by_touches(touches, layouts).bytes, work.operations, time, len(shape.passes))
+    return Cost(moved_by_touches(touches, layouts).bytes, work.operations, time, shape.passes)
 
 
 def slots_besides(product: Product, layouts: dict[str, Layout], device: Device) -> int:
@@ -200,7 +209,7 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
     operations by the unit that does them."""
     if isinstance(group, Product):
         return _parts_of_product(group, layouts, device)
-    found = [work_and_shape(part, layouts, device) for part in parts_of(group)]
+    found = _parts_by_shape(group, layouts, device)
     terms = [asdict(terms_of(work, shape, device)) for work, shape in found]
     moved: Counter[str] = Counter()
     slots: Counter[str] = Counter()
@@ -217,7 +226,7 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
         "read_again": sum(work.again for work, _ in found),
         "updates": sum(work.updates for work, _ in found),
         "programs": sum(shape.programs for _, shape in found),
-        "passes": max(len(shape.passes) for _, shape in found),
+        "passes": max(shape.passes for _, shape in found),
     }
 
 

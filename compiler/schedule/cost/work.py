@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
-from types import MappingProxyType
 
 import torch
 
@@ -19,6 +18,7 @@ from compiler.ir.body import Access
 from compiler.ir.index import Dim, Mod
 from compiler.ir.nodes import Layout
 from compiler.ir.size import Integer, hint
+from compiler.schedule.cost.shape import Shape
 from compiler.schedule.cost.slots import IssueUnit, unit_slots
 from compiler.schedule.cost.touches import AccessPattern, Touch, Traffic, iterations, pattern_of
 from compiler.schedule.group import Group, Space
@@ -127,26 +127,21 @@ def work_of(
     group: Group,
     traffic: Traffic,
     layouts: Mapping[str, Layout],
-    passes: tuple[frozenset[Access], ...],
-    across: frozenset[Dim],
-    carries: bool = False,
+    shape: Shape,
     has_fast_math: bool = False,
-    times: Mapping[str, int] = MappingProxyType({}),
 ) -> Work:
-    """What the kernel of `group` asks for. `passes` are the loads of each pass over its reduction loops; along the
-    loops `across` its lanes do not lie; where it `carries` sums along, those of its `single_pass` take more. Where it
-    `has_fast_math`, functions take fewer slots if all results are of half types. Several passes compute those members
-    of which it says so many `times`."""
+    """What the kernel of `group`, which runs by this shape, asks for. Where it `has_fast_math`, functions take fewer
+    slots if all results are of half types."""
     slots: defaultdict[IssueUnit, int] = defaultdict(int)
     rows = hint(group.space.numel)
     is_fast = has_fast_math and stores_half_types(group, layouts)
     operations = 0
     for member, once in zip(group.members, iterations(group), strict=True):
-        points = once * times.get(member.name, 1)
+        points = once * shape.times.get(member.name, 1)
         operations += member.body.operations * points
         for unit, is_after, count in unit_slots(member.body, is_fast, traffic.lane):
             slots[unit] += round(count * (rows if is_after else points))
-        if carries and member.name in group.single_pass:
+        if shape.carries and member.name in group.single_pass:
             slots["simple"] += SINGLE_PASS * once
     tally = _Tally(layouts, traffic.lane)
     for touch in traffic.touches:
@@ -159,7 +154,7 @@ def work_of(
     crossing = [
         touch
         for touch in traffic.touches
-        if _is_across(touch.access, across, group.space)
+        if _is_across(touch.access, shape.across, group.space)
         or _is_transposed(touch.access, traffic.lane, group.space, layouts)
     ]
     gathered, updates = tally.gathered, tally.updates + _sectors_shared(group, traffic, layouts)
@@ -178,7 +173,7 @@ def work_of(
         bytes=dict(walked),
         read=sum(tally.read.values()),
         written=sum(tally.written.values()),
-        again=_read_again(traffic, passes) if len(passes) > 1 else 0,
+        again=shape.again,
         gathered=gathered,
         updates=updates,
         crowd=tally.crowd,
@@ -303,15 +298,6 @@ def _counts_of_steps(atom: object, lane: Dim) -> Iterator[Integer]:
     terms = atom.numerator.terms if isinstance(atom, Mod) else ((atom, 1),)
     if (lane, 1) in terms:
         yield atom.divisor if isinstance(atom, Mod) else lane.size
-
-
-def _read_again(traffic: Traffic, passes: tuple[frozenset[Access], ...]) -> int:
-    size_of = {touch.access: touch.bytes for touch in traffic.touches}
-    total, seen = 0, set[Access]()
-    for loads in passes:
-        total += sum(size_of.get(access, 0) for access in loads & seen)
-        seen |= loads
-    return total
 
 
 def stores_half_types(group: Group, layouts: Mapping[str, Layout]) -> bool:

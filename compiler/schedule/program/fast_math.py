@@ -4,7 +4,6 @@
     1 + tanh(x)           ->  one_plus_tanh(x)      likewise
     1 - tanh(x)^2         ->  p (2 - p)             where p is one_plus_tanh(x), and sums may follow as well
     exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
-    uniform(...) > 0.1    ->  reaches(word, n)      everywhere: the same comparison, bit for bit
     positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`, `narrow_indices.py`)
     log(exp(x) + 1e-9)    ->  log_of_normal(...)     everywhere that bounds allow it (see `logarithms.py`)
 
@@ -18,10 +17,8 @@ to a float16 does: where it takes part in sums, as in the gradient of a GELU, th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 
 import torch
 
@@ -34,11 +31,6 @@ from compiler.schedule.program.statements import inlined, without_known_conditio
 
 #: The largest error of an approximation, relative to its value.
 LARGEST_ERROR = 1e-5
-
-#: The words of which numbers are made.
-WORDS = {"rand": "rand_word", "rand_compared": "rand_compared_word"}
-#: What compares each kind of word.
-REACHES = {"rand": "reaches", "rand_compared": "reaches_shared"}
 
 #: What becomes of a function, and of one plus it.
 _FAST = {"exp": "quick_exp", "sigmoid": "quick_sigmoid"}
@@ -64,10 +56,7 @@ def fast_statements(
 
 def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
     """The statements with fast-math approximations; each keeps its number, so that its readers find it."""
-    return with_fast_logarithms(_compared_as_bits(_for_half_results(statements, storage)))
-
-
-# Results in half types --------------------------------------------------------------------------------------------
+    return with_fast_logarithms(_for_half_results(statements, storage))
 
 
 def _for_half_results(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
@@ -175,43 +164,6 @@ def _fast(s: Statement, by_number: Mapping[int, Statement], readers: Mapping[int
     return s
 
 
-# Comparisons of random numbers ------------------------------------------------------------------------------------
-
-_SCALE = 4.6566127342e-10
-#: For each comparison whether it holds from some number of bits on or up to one, and whether a number that is equal to
-#: the constant counts among the larger ones.
-_COMPARISONS = {"gt": (True, False), "ge": (True, True), "lt": (False, True), "le": (False, False)}
-_TURNED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}
-
-
-def _compared_as_bits(statements: list[Statement]) -> list[Statement]:
-    """Uniform numbers that are only compared with constants stay the words that they are made of."""
-    if not any(s.op in WORDS for s in statements):
-        return statements
-    by_number = {s.number: s for s in statements}
-    readers = _readers(statements)
-    new = _Numbers(statements)
-    result: dict[int, list[Statement]] = {}
-    for s in statements:
-        if s.op not in WORDS:
-            continue
-        bounds = [_as_bits(s, reader, by_number) for reader in readers[s.number]]
-        if not bounds or None in bounds:
-            continue
-        result[s.number] = [replace(s, op=WORDS[s.op], dtype=torch.uint32)]
-        for reader, bound in zip(readers[s.number], bounds, strict=True):
-            assert bound is not None
-            is_from, least = bound
-            constant = new.like(reader, "constant", (), torch.int32, least)
-            reached = replace(reader, op=REACHES[s.op], operands=(s.number, constant.number))
-            if not is_from:
-                reached = new.like(reader, reached.op, reached.operands, torch.bool)
-            result[reader.number] = [constant, reached]
-            if not is_from:
-                result[reader.number].append(replace(reader, op="logical_not", operands=(reached.number,)))
-    return [new for s in statements for new in result.get(s.number, [s])]
-
-
 class _Numbers:
     """Makes statements with numbers of their own."""
 
@@ -223,36 +175,3 @@ class _Numbers:
     ) -> Statement:
         self._next += 1
         return replace(s, number=self._next - 1, op=op, operands=operands, dtype=dtype, value=value)
-
-
-def _other(s: Statement, reader: Statement) -> int:
-    return next((number for number in reader.operands if number != s.number), s.number)
-
-
-def _as_bits(s: Statement, reader: Statement, by_number: Mapping[int, Statement]) -> tuple[bool, int] | None:
-    """The bits from which on, or up to which, `reader` holds, if it compares `s` with a constant that some reach."""
-    other = by_number[_other(s, reader)]
-    if reader.op not in _COMPARISONS or other.op != "constant" or isinstance(other.value, str | None):
-        return None
-    op = reader.op if reader.operands[0] == s.number else _TURNED[reader.op]
-    is_from, equal_counts = _COMPARISONS[op]
-    least = least_bits(float(other.value), equal_counts)
-    return None if least is None else (is_from, least)
-
-
-@cache
-def least_bits(bound: float, reaches_it: bool) -> int | None:
-    """The smallest of the 31-bit numbers whose uniform float32 is above `bound`, or equal to it if it `reaches_it`;
-    None where there is none, or no float32 that is such a bound."""
-    if not math.isfinite(bound):
-        return None
-    low, high = 0, 2**31
-    wanted = torch.tensor(bound, dtype=torch.float32)
-    while low < high:
-        middle = (low + high) // 2
-        value = torch.tensor(middle, dtype=torch.int32).to(torch.float32) * _SCALE
-        if bool(value >= wanted if reaches_it else value > wanted):
-            high = middle
-        else:
-            low = middle + 1
-    return low if low < 2**31 else None

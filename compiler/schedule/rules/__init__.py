@@ -18,7 +18,7 @@ from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.group import Group
 from compiler.schedule.legality import scatter_between, streams_differ
 from compiler.schedule.records.choices import Choice, weighed
-from compiler.schedule.records.reasons import REASONS, Refuse
+from compiler.schedule.records.reasons import Refuse, family_of
 from compiler.schedule.rules.across import ReduceAcross
 from compiler.schedule.rules.alike import pair_of
 from compiler.schedule.rules.batch import side_by_side
@@ -135,7 +135,7 @@ def _as_known(
 def _more_telling(first: Refuse, second: Refuse) -> Refuse:
     """Prefer another rule's reason to a mismatch of loops, which says little."""
     loops, telling = ("shape", "index"), ("dependency", "profit")
-    is_vague = REASONS[first.reason].family in loops and REASONS[second.reason].family in telling
+    is_vague = family_of(first.reason) in loops and family_of(second.reason) in telling
     return second if is_vague else first
 
 

@@ -12,13 +12,13 @@ from compiler.ir.lazy import lazy
 from compiler.ir.nodes import ExternNode
 from compiler.options import LARGEST_GROUP
 from compiler.schedule.cost.kernel import Cost, group_cost
-from compiler.schedule.cost.shape import may_cooperate
 from compiler.schedule.cost.single_pass import relative_members
 from compiler.schedule.directives import NO_DIRECTIVES, Directives
 from compiler.schedule.form import form_and_names
 from compiler.schedule.group import Group, Member
 from compiler.schedule.products.loops import Product
 from compiler.schedule.records.reasons import Refuse
+from compiler.schedule.tiles.cooperative import may_cooperate
 from compiler.schedule.units import Unit, UnitGraph
 
 #: Two predictions that differ by less than the model errs in the median are even.

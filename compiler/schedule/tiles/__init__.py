@@ -1,11 +1,15 @@
 """The tile of a kernel: chosen once, for the price of a fusion and for its text.
 
+choose                   the group as a GPU runs it, and its tile
 plan                     what a tile is: loops, block sizes, warps
-lanes                    which groups have programs that know nothing of each other, and the tile of these
-pointwise, windows       its rules: without reductions, and of long windows that a lane goes over by itself
+pointwise, windows       rules without reductions, and of long windows that a lane goes over by itself
+reductions               of reductions: which of the following
+held, lane_parts, looped of rows: in registers, short ones in parts, and in blocks;
+columns, across          of columns, and of what is reduced both ways;
+shared, cooperative,     of programs that share rows: in one pass, by exchanges,
+look_back                and of running sums
+programs, registers      what tiles go by: how many programs, and registers,
+text, lengths            which statements touch memory, how many instructions there are,
+walk, vectors, passes    how memory is walked, and how often
 loops                    loops in the form that a tile wants
-text, lengths            what tiles go by: which statements touch memory, how many instructions there are
-walk, vectors            and how memory is walked
-
-Rules of other reductions stand in `codegen/triton/tile_reduction.py`, and `cost/shape.py` foresees what they choose.
 """

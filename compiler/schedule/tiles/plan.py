@@ -22,9 +22,11 @@ from math import prod
 from typing import Literal
 
 from compiler.ir.index import Dim
-from compiler.ir.size import Integer, ceiling_quotient, is_multiple, known, product
+from compiler.ir.size import Integer, ceiling_quotient, is_multiple, known, next_power_of_two, product
 from compiler.schedule.group import Space
 from compiler.schedule.program.program import Program
+from compiler.schedule.tiles.cooperative import CooperativeReduction
+from compiler.schedule.tiles.look_back import Chunks
 
 Kind = Literal["pointwise", "persistent", "looped", "split", "team", "look_back", "product"]
 
@@ -83,7 +85,7 @@ class LoopTile:
 class Plan:
     """What the renderer needs: `program` over the loops of `axes`. `splits` programs share one row of `split`, `team`
     and `look_back` plans, each taking `chunk` of r (0: a block, or a share that the kernel computes, where r differs
-    from call to call); those of a team that `is_cluster` are started together, those that look back are in groups of
+    from call to call); how they do so is told by `team` and `chunks`, and those that look back are in groups of
     `team_size`. Where something is reduced across x there are `parts` programs, each of which takes `chunk` rows, in
     teams of `team_size` if that is not 0; `slices` times as many, if each takes only a slice of these rows. The
     `parts` of a `split` plan are its blocks of rows. Loops over what is loaded keep the loads of `stages` blocks
@@ -101,10 +103,18 @@ class Plan:
     slices: int = 1
     team_size: int = 0
     stages: int = 1
-    is_cluster: bool = False
+    team: CooperativeReduction | None = None
+    chunks: Chunks | None = None
     evicts_first: bool = False
     most_registers: int = 0
     read_again: frozenset[str] = frozenset()
+    #: The loops along which neighbouring lanes lie; both, where each side of the tile is whole sectors of memory.
+    lanes: Literal["x", "r", "both"] = "x"
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the programs of a team are started together, and reach each other's shared memory."""
+        return self.team is not None and self.team.is_cluster
 
     @property
     def has_equal_shares(self) -> bool:
@@ -146,10 +156,6 @@ class Plan:
         padded = [known(axis.blocks) * axis.block for axis in self.axes]
         everything = prod(known(axis.blocks) * axis.block for axis in self.axes if axis.name != "r")
         return max(most, *padded, known(self.grid), everything) >= 2**31
-
-
-def next_power_of_two(value: int) -> int:
-    return 1 << max(value - 1, 0).bit_length()
 
 
 def warps_for(elements: int, per_thread: int, most: int = 32) -> int:

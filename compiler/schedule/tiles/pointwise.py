@@ -10,11 +10,11 @@ import torch
 
 from compiler.devices import Device
 from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.size import hint, is_multiple
+from compiler.ir.size import hint, is_multiple, next_power_of_two
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.program import Program
-from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, LoopTile, next_power_of_two, warps_for
+from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, LoopTile, warps_for
 from compiler.schedule.tiles.text import PlainTouches, Text, plain_program, plain_touches, whole_program
 from compiler.schedule.tiles.vectors import Moves, moves_of
 from compiler.schedule.tiles.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last

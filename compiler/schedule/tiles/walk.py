@@ -23,14 +23,19 @@ class Access:
 
 def accesses_of(program: Program) -> list[Access]:
     """Every load and store with the bytes that it touches."""
-    found: dict[tuple[str, Index], Access] = {}
+    return list(accesses_by_place(program).values())
+
+
+def accesses_by_place(program: Program) -> dict[tuple[str | None, Index | None], Access]:
+    """The same by buffer and index."""
+    found: dict[tuple[str | None, Index | None], Access] = {}
     points = prod(hint(dim.size) for dim in (*program.space.x, *program.space.r))
     for statement in program.statements:
         if statement.op in ("load", "store") and statement.index is not None and statement.buffer is not None:
             itemsize = program.storage[statement.buffer].itemsize
             size = _elements(statement.index, points) * itemsize
             found[statement.buffer, statement.index] = Access(statement.index, size, itemsize)
-    return list(found.values())
+    return found
 
 
 def _elements(index: Index, points: int) -> int:

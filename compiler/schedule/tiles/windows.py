@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import torch
 
-from compiler.ir.size import hint
+from compiler.ir.size import hint, next_power_of_two
 from compiler.schedule.group import Group
-from compiler.schedule.tiles.plan import Axis, LoopTile, next_power_of_two
+from compiler.schedule.tiles.plan import Axis, LoopTile
 from compiler.schedule.tiles.text import touching_program
 from compiler.schedule.tiles.walk import accesses_of, fastest, unit_bytes, with_last
 

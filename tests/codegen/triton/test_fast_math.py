@@ -10,9 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.codegen.triton.fast_functions import HELPERS
-from compiler.ir import interpret
 from compiler.runtime.interpreter.interpreter import interpret as run_interpreted
-from compiler.schedule.program.fast_math import LARGEST_ERROR, REACHES, least_bits
+from compiler.schedule.program.fast_math import LARGEST_ERROR
 from tests.compile_program import call_interpreted, compile_program
 
 HALF = torch.bfloat16
@@ -119,60 +118,6 @@ def test_a_form_stands_where_only_half_types_see_it(
 ) -> None:
     text = texts_of(function, torch.randn(64, 256, dtype=dtype))
     assert {name for name in HELPERS if f"{name}(" in text} == ({form} if form else set())
-
-
-COMPARISONS: tuple[Callable[[Tensor, float], Tensor], ...] = (
-    lambda drawn, bound: drawn > bound,
-    lambda drawn, bound: bound > drawn,
-    lambda drawn, bound: drawn >= bound,
-    lambda drawn, bound: drawn <= bound,
-)
-
-
-@pytest.mark.parametrize("op", REACHES)
-def test_a_comparison_of_bits_is_that_of_the_number(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compiler.lowering.random._uniform", lambda _: op)
-    x = torch.zeros(9, 66)
-    drawn = compile_program(torch.rand_like, x)
-    assert drawn.loops is not None
-    torch.manual_seed(5)
-    (numbers,) = interpret.run(drawn.loops, [x])
-    bound = float(numbers[3, 5])  # so that equality is met too
-    for compare in COMPARISONS:
-        compilation = compile_program(lambda x, compare=compare: compare(torch.rand_like(x), bound), x)
-        assert f" {REACHES[op]}(rand" in "".join(kernel.source for kernel in compilation.triton.values())
-        torch.manual_seed(5)
-        (ours,) = call_interpreted(compilation, [x])
-        assert torch.equal(ours, compare(numbers, bound))
-
-
-def test_a_number_that_is_needed_itself_stays_one() -> None:
-    text = texts_of(lambda x: torch.where(torch.rand_like(x) > 0.5, x, 0), torch.zeros(64, 64))
-    assert " reaches_shared(rand" in text
-
-    def both(x: Tensor) -> Tensor:
-        drawn = torch.rand_like(x)
-        return torch.where(drawn > 0.5, drawn, x)
-
-    assert " reaches" not in texts_of(both, torch.zeros(64, 64))
-
-
-@pytest.mark.parametrize("bound", [0.1, 0.10009765625, 0.5, 1e-9, 0.999999, 0.25])
-def test_the_least_bits_are_the_first_that_pass(bound: float) -> None:
-    def number(bits: int) -> Tensor:
-        return torch.tensor(bits, dtype=torch.int32).to(torch.float32) * 4.6566127342e-10
-
-    wanted = torch.tensor(bound, dtype=torch.float32)
-    above, reaching = least_bits(bound, False), least_bits(bound, True)
-    assert above is not None and reaching is not None
-    assert number(above) > wanted >= number(above - 1)
-    assert number(reaching) >= wanted > number(reaching - 1)
-
-
-def test_no_bits_pass_a_bound_that_no_number_reaches() -> None:
-    assert least_bits(1.0, False) is None
-    assert least_bits(float("nan"), True) is None
-    assert least_bits(-1.0, True) == 0
 
 
 @pytest.mark.parametrize(

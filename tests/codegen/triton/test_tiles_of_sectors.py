@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 
 from bench.fusion.program import index, tensor
-from compiler.schedule.cost.columns import shares_of
+from compiler.schedule.tiles.columns import shares_of
 from tests.codegen.triton.test_tile_choices import H200, elements_of_a_thread, plans_of
 
 Tensor = torch.Tensor

@@ -87,7 +87,8 @@ function countedOf(summary: Summary, shown: Report): Figure[] {
 
 function measuredOf(summary: Summary, shown: Report): Figure[] {
   const isWrongResult = isWrong(shown);
-  const differs = contestant(shown, "compiled")?.differs_from_eager;
+  const compiled = contestant(shown, "compiled");
+  const differs = compiled?.differs_from_eager;
   const spread = isWrongResult ? "" : spreadText(shown);
   const figures: (Omit<Figure, "group"> | false)[] = [
     (summary.compiled_ms !== null || summary.eager_ms !== null) && {
@@ -97,7 +98,13 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
         <>
           {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
           {spread && <span class="spread" title="By how much the median of another run may differ, 95 times in 100">{` ${spread}`}</span>}
-          {summary.speedup !== null && differs === true && ` (${format.ratio(summary.speedup)})`}
+          {summary.speedup !== null && differs === true && (
+            <span title="Of interleaved calls: eager's time by ours, and by how much it may differ in another run">
+              {` (${format.ratio(summary.speedup)}`}
+              <span class="spread">{withinFactor(compiled)}</span>
+              {")"}
+            </span>
+          )}
           {slowedBy(shown) && (
             <span class="chip chip-warn" title={`The GPU was slowed while it was timed: ${slowedBy(shown)}`}>
               slowed GPU
@@ -154,7 +161,16 @@ export function spreadText(shown: Report): string {
   const compiled = contestant(shown, "compiled");
   if (!compiled || compiled.median_ms <= 0) return "";
   if (compiled.samples_ms.length < FEWEST_SAMPLES) return compiled.samples_ms.length === 1 ? "1 sample" : `${compiled.samples_ms.length} samples`;
-  const percent = (100 * (compiled.spread_ms ?? (compiled.high_ms - compiled.low_ms) / 2)) / compiled.median_ms;
+  return plusMinus((compiled.spread_ms ?? (compiled.high_ms - compiled.low_ms) / 2) / compiled.median_ms);
+}
+
+/** " ± 1.7 %": by how much the ratio to eager's time may differ in another run; empty where that is not known. */
+export function withinFactor(one: Contestant | undefined): string {
+  return one?.ratio_factor == null ? "" : ` ${plusMinus(one.ratio_factor - 1)}`;
+}
+
+function plusMinus(share: number): string {
+  const percent = 100 * share;
   if (percent >= 100) return "± over 100 %";
   return `± ${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
 }

@@ -24,9 +24,11 @@ export interface Contestant {
   high_ms: number;
   /** By how much the median of another run may differ, 95 times in 100; null in older reports. */
   spread_ms: number | null;
+  /** By which factor the ratio of eager's median to this one may be another in another run, 95 times in 100: 1.04 is 4 %. They are interleaved, so this is not what the two spreads would give. Null where it is not known. */
+  ratio_factor: number | null;
   /** Seconds of its first call, compiling included; null where it was not taken. */
   compile_s: number | null;
-  /** Whether its time differs measurably from eager's; null where that is not known. */
+  /** Whether that ratio is further from 1 than `ratio_factor`; null where it is not known. */
   differs_from_eager: boolean | null;
 }
 
@@ -62,6 +64,8 @@ export interface TimingResult {
   method: string;
   /** The GPU's name, or cpu. */
   device: string;
+  /** On a CPU: the share of its time for which the process waited for a core that others had. */
+  waited_share: number | null;
   /** Whether the L2 cache was cleared before each sample. */
   cold_l2: boolean;
   /** The times of each way to run the calls. */

@@ -152,11 +152,12 @@ describe("a recorded call", () => {
 });
 
 describe("beside eager", () => {
-  const taken = (median_ms: number, differs_from_eager: boolean | null): Contestant => ({ name: "compiled", samples_ms: [median_ms], median_ms, low_ms: median_ms, high_ms: median_ms, spread_ms: null, compile_s: null, differs_from_eager });
+  const taken = (median_ms: number, differs_from_eager: boolean | null): Contestant => ({ name: "compiled", samples_ms: [median_ms], median_ms, low_ms: median_ms, high_ms: median_ms, spread_ms: null, ratio_factor: 1.25, compile_s: null, differs_from_eager });
 
   it("tells the ratio, and none where the report has no measurable difference", () => {
-    expect(besideEager(taken(10, true), taken(20, null))).toBe("2× as fast as eager");
-    expect(besideEager(taken(30, true), taken(20, null))).toBe("takes 1.5× as long as eager");
-    expect(besideEager(taken(10, false), taken(20, null))).toBe("no measurable difference from eager");
+    expect(besideEager(taken(10, true), taken(20, null))).toBe("2× as fast as eager ± 25 %");
+    expect(besideEager(taken(30, true), taken(20, null))).toBe("takes 1.5× as long as eager ± 25 %");
+    expect(besideEager(taken(10, false), taken(20, null))).toBe("no measurable difference from eager ± 25 %");
+    expect(besideEager({ ...taken(10, true), ratio_factor: null }, taken(20, null))).toBe("2× as fast as eager");
   });
 });

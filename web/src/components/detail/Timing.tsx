@@ -2,6 +2,7 @@ import { clockSentence, slowedBy } from "../../clocks";
 import * as format from "../../format";
 import type { CompilePhase, Contestant, ContestantOutcome, Graph, Report } from "../../report";
 import { wrongOf } from "../../wrong";
+import { withinFactor } from "../figures";
 import { Empty, Scroller } from "../Scroller";
 import { WrongResults } from "../WrongResults";
 import { ticksUpTo } from "./lanes";
@@ -52,13 +53,14 @@ function Strip({ contestants }: { contestants: Contestant[] }) {
   );
 }
 
-/** `3.2× as fast as eager`, `takes 1.3× as long as eager`, `no measurable difference from eager`. */
+/** `3.2× as fast as eager ± 4.1 %`, `takes 1.3× as long as eager ± 4.1 %`, `no measurable difference from eager ± 12 %`. */
 export function besideEager(one: Contestant, eager: Contestant): string {
   if (one.differs_from_eager == null) return "";
-  if (!one.differs_from_eager) return "no measurable difference from eager";
+  const within = withinFactor(one);
+  if (!one.differs_from_eager) return `no measurable difference from eager${within}`;
   const [shorter, longer] = [one, eager].map(({ median_ms }) => median_ms).sort((a, b) => a - b);
   const ratio = format.ratio((longer ?? 1) / (shorter ?? 1));
-  return one.median_ms < eager.median_ms ? `${ratio} as fast as eager` : `takes ${ratio} as long as eager`;
+  return `${one.median_ms < eager.median_ms ? `${ratio} as fast as eager` : `takes ${ratio} as long as eager`}${within}`;
 }
 
 interface Row {
@@ -162,7 +164,7 @@ function whereOf(report: Report): string {
   return `Measured on ${name}${cache}.`;
 }
 
-/** Every sample of each way to run the same calls, on one device; whether one is faster goes by the stated rule. */
+/** Every sample of each way to run the same calls, on one device; whether one is faster goes by its ratio to eager and how far that may be off. */
 export function Timing({ report }: { report: Report }) {
   const { timing } = report;
   const wrong = [...wrongOf(report, "compiled"), ...wrongOf(report, "peer")];

@@ -1,0 +1,108 @@
+"""Tiles of rows that a program holds in registers."""
+
+from __future__ import annotations
+
+from compiler.devices import SECTOR, WARP, Device
+from compiler.ir.size import hint, known, next_power_of_two
+from compiler.schedule.program.program import Program
+from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, Plan, warps_for
+from compiler.schedule.tiles.programs import (
+    COALESCED_POINTS,
+    elements_of_long_work,
+    elements_of_many_accesses,
+    is_fed_by,
+    looks_up_elements,
+    reads_rows_at_loaded_indices,
+    rows_of_a_warp,
+)
+from compiler.schedule.tiles.registers import (
+    REGISTERS_FOR_ADDRESSES,
+    live_registers,
+)
+from compiler.schedule.tiles.vectors import VECTOR_BYTES
+from compiler.schedule.tiles.walk import Walk, loads_along_r
+
+#: Bytes of a tensor that a thread takes where a tile is read along x and written along r, and values of each element
+#: that may live at a time then; and its elements where it is read along r and written along x. On an H200 a layer norm
+#: of 192 channels of 32 x 56 x 56 bfloat16 takes 34 us the one way by 128 threads of 64 elements, 41 by 256, and 53 by
+#: 512, and the other way 32, 31 and 28; of 128 channels of float32 33, 32 and 32.
+_BYTES_OF_BOTH_WAYS, _FEW_LIVE, _OF_BOTH_WAYS = 128, 4, 16
+
+
+def _elements_of_a_thread(r_block: int, itemsize: int) -> int:
+    """Of a row in registers: two vectors of 16 bytes, which one thread has in flight together. On an H200, layer norm
+    of rows of 4,096 bfloat16 takes 72 us with 16 elements in each thread, 84 us with 8."""
+    return min(16, max(BYTES_PER_THREAD // itemsize, 16 if r_block >= 8192 else 8))
+
+
+#: Programs, as a share of the multiprocessors, that are few: what a thread does then takes as long as all of it. Their
+#: elements from which on many warps take them, one each. On an H200 the sine, cosine, exponential, sum and maximum of
+#: 256 values take 5.5 us by eight warps, 6.1 by one; a mean of 2,048 5.6 by sixteen, 6.1 by eight.
+_FEW_PROGRAMS, _LEAST_OF_FEW, _WARPS_OF_FEW = 4, 256, 16
+
+#: Elements of a thread that are looked up one by one.
+_LOOKED_UP = 4
+
+#: Elements of a program of which a device would start more than it could feed.
+_MANY_ELEMENTS = 4096
+
+
+def plan_held(program: Program, walk: Walk, device: Device) -> Plan:
+    """Where rows lie side by side by threes, such as colours, a few of them at once are whole sectors. On an H200 the
+    weights and the colours of 65,536 rays of 128 samples take 72 us by 8 rows of colours at once, 83 by 32."""
+    rows, size = hint(program.space.numel), known(program.space.reduction_numel)
+    run = hint(program.space.x[-1].size) if program.space.x else 1
+    r_block = next_power_of_two(size)
+    in_a_warp = rows_of_a_warp(program, live_registers(program), walk.itemsize, device)
+    goes_along = not (walk.is_outer or walk.is_mixed)
+    if in_a_warp and goes_along:
+        axes = (Axis("x", program.space.x, in_a_warp, is_scalar=in_a_warp == 1), Axis("r", program.space.r, r_block))
+        return Plan("persistent", program, axes, 1)
+    elements = 2048 if walk.itemsize <= 2 else 1024
+    x_block = max(1, elements // r_block)
+    of_work = elements_of_long_work(program, live_registers(program), walk.itemsize, device) if goes_along else 0
+    if of_work and is_fed_by(rows / max(1, of_work * WARP // r_block), program, device):
+        x_block = max(1, of_work * WARP // r_block)
+    of_accesses = elements_of_many_accesses(program)
+    is_looked_up = goes_along and looks_up_elements(program)
+    if is_looked_up:
+        x_block = max(_LOOKED_UP * WARP // r_block, 1)
+    if of_accesses:
+        x_block = min(x_block, max(4 * WARP * of_accesses // r_block, 1))
+    is_short = walk.is_mixed and run * walk.itemsize < SECTOR
+    if not (goes_along or is_short):
+        x_block = max(x_block, COALESCED_POINTS)
+    # Each element that is looked up is a sector, which takes longer than to start a program for so many of them.
+    is_fed = is_looked_up or is_fed_by(rows / x_block, program, device)
+    if not is_fed:
+        # On an H200 the ranks of 128 values of 8,192 rows each take 85 us by programs of 8 x 128, 39 by 32 x 128, 35 by
+        # 64 x 128: as many elements as leave a thread some registers.
+        many = _MANY_ELEMENTS if live_registers(program) > _FEW_LIVE else 2 * _MANY_ELEMENTS
+        x_block = max(x_block, many // r_block)
+    while x_block > 1 and rows < x_block * device.multiprocessors and not walk.is_outer:
+        x_block //= 2
+    x_block = min(x_block, next_power_of_two(max(rows, 1)))
+    per_thread = _elements_of_a_thread(r_block, walk.itemsize) if is_fed else many // 128
+    per_thread = max(per_thread, of_work)
+    per_thread = min(per_thread, of_accesses) if of_accesses else per_thread
+    if is_looked_up:
+        per_thread = _LOOKED_UP
+    if reads_rows_at_loaded_indices(program):
+        # On an H200 524,288 products of two rows of 128 float32 out of 65,536 take 67 us so, 74 by eight elements.
+        per_thread = max(per_thread, 16)
+    if walk.is_mixed and not is_short and live_registers(program) <= _FEW_LIVE:
+        per_thread = _OF_BOTH_WAYS if loads_along_r(program) else max(per_thread, _BYTES_OF_BOTH_WAYS // walk.itemsize)
+    warps = warps_for(x_block * r_block, per_thread, most=device.threads_per_block // 32 or 32)
+    if _FEW_PROGRAMS * (rows // x_block) <= device.multiprocessors and x_block * r_block >= _LEAST_OF_FEW:
+        warps = max(warps, warps_for(x_block * r_block, 1, most=_WARPS_OF_FEW))
+    if goes_along and x_block == 1 and rows <= device.multiprocessors:
+        # No multiprocessor has a second one. On an H200 a sum and its layer norm, 128 rows of 768 float32, take 2.5 us
+        # by one vector of each thread, 2.8 by two.
+        warps = max(warps, warps_for(r_block, VECTOR_BYTES // walk.itemsize, most=_WARPS_OF_FEW))
+    needed = live_registers(program) * (x_block * r_block // (warps * 32)) + REGISTERS_FOR_ADDRESSES
+    while warps > 4 and needed > device.registers_per_multiprocessor // (warps * 32):
+        # Too many threads for the registers: fewer threads may have more each, up to 255.
+        warps //= 2
+        needed = 2 * (needed - REGISTERS_FOR_ADDRESSES) + REGISTERS_FOR_ADDRESSES
+    axes = (Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block))
+    return Plan("persistent", program, axes, warps)

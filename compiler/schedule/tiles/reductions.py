@@ -1,0 +1,279 @@
+"""Tiles of reductions: a row in registers, in blocks, or shared among programs, by what fits and fills the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import torch
+
+from compiler.devices import SECTOR, Device
+from compiler.ir.lazy import lazy
+from compiler.ir.size import hint, known, next_power_of_two
+from compiler.schedule.group import Group, Space
+from compiler.schedule.program.build import fast_program, program_of
+from compiler.schedule.program.fast_math import fast_statements
+from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.program.rest import rest_apart
+from compiler.schedule.program.single_pass import in_single_pass
+from compiler.schedule.program.statements import passes_before, sections_of
+from compiler.schedule.tiles.across import joins_rows_last, plan_across
+from compiler.schedule.tiles.columns import (
+    SHORT,
+    Walked,
+    held_columns,
+    plan_of_columns,
+    streamed_plan,
+    walked_by,
+)
+from compiler.schedule.tiles.cooperative import (
+    cooperative_reduction,
+    exchanges_floats,
+    may_cooperate,
+)
+from compiler.schedule.tiles.held import plan_held
+from compiler.schedule.tiles.lane_parts import plan_in_parts
+from compiler.schedule.tiles.look_back import Chunks, bytes_of_scans, chunks_of, may_look_back
+from compiler.schedule.tiles.looped import FILLING, plan_looped
+from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.programs import (
+    COALESCED_POINTS,
+)
+from compiler.schedule.tiles.registers import (
+    carries,
+    live_registers,
+    loading_ahead,
+    r_sections,
+)
+from compiler.schedule.tiles.shared import evicts_first, shared_rows
+from compiler.schedule.tiles.walk import Walk, accesses_of, fastest, unit_bytes, with_last
+
+#: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
+_LONGEST_PERSISTENT = 32768
+
+#: The same where neighbours in memory are different rows, of which a program holds some.
+_LONGEST_OUTER = 128
+
+
+class _Reduction:
+    """A group with reduction loops as rules of tiles ask about it. Each form of its program is made when a rule first
+    asks for it: a scheduler weighs many groups, most of which are too long to be held, or certainly fit."""
+
+    def __init__(self, group: Group, storage: Mapping[str, torch.dtype], device: Device) -> None:
+        self.group, self.storage, self.device = group, storage, device
+        r_dims, x_dims = frozenset(group.space.r), group.space.x
+        accesses = [a for a in accesses_of(self._looped) if not a.index.dims.isdisjoint(r_dims)]
+        x_unit, r_unit = unit_bytes(accesses, x_dims), unit_bytes(accesses, group.space.r)
+        x = with_last(x_dims, fastest(x_dims, x_unit)) if x_dims else ()
+        # A scan is one in the order of its loops.
+        r = group.space.r if group.has_scan else with_last(group.space.r, fastest(group.space.r, r_unit))
+        self.space = Space(x, r)
+        itemsize = min((a.itemsize for a in accesses), default=4)
+        self.walk = Walk(r_unit[r[-1]], x_unit[x[-1]] if x else 0, itemsize)
+
+    @lazy
+    def _statements(self) -> list[Statement]:
+        return fast_statements(self.group, self.storage)
+
+    @lazy
+    def _single_pass(self) -> Callable[[list[Statement]], list[Statement]] | None:
+        group = self.group
+        return in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
+
+    @lazy
+    def _looped(self) -> Program:
+        if self._single_pass is None:
+            return program_of(self.group, self._statements, self.storage)
+        return fast_program(self.group, self.storage, rewrite=self._single_pass)
+
+    @lazy
+    def looped(self) -> Program:
+        """Pass by pass, with its relative sums in the pass of what they are relative to."""
+        return replace(self._looped, space=self.space)
+
+    @lazy
+    def persistent(self) -> Program:
+        """With all of a row at hand, each value once."""
+        program = program_of(self.group, self._statements, self.storage, is_persistent=True)
+        return replace(program, space=self.space)
+
+    @lazy
+    def exchanged(self) -> Program:
+        """The same with relative sums, where a row is held by several programs that exchange what they reduce."""
+        if self._single_pass is None:
+            return self.persistent
+        program = fast_program(self.group, self.storage, is_persistent=True, rewrite=self._single_pass)
+        return replace(program, space=self.space)
+
+    @lazy
+    def passes(self) -> int:
+        """How many passes it takes with nothing at hand."""
+        return len(r_sections(self.looped))
+
+    @lazy
+    def fits_registers(self) -> bool:
+        """Whether all of r may be held in registers. For one pass nothing is gained beyond a block's worth of r."""
+        size, walk, passes = self.group.space.reduction_numel, self.walk, self._plain_passes
+        if not isinstance(size, int):
+            return False  # a later call may have more
+        if self.goes_across:
+            return size <= SHORT or (size <= _LONGEST_OUTER and passes > 1)
+        padded = next_power_of_two(size)
+        if (passes == 1 and size > 4096) or padded > _LONGEST_PERSISTENT:
+            return False
+        # Where x is contiguous in memory too, a block of it is held at once, so that both directions coalesce.
+        rows = next_power_of_two(max(hint(self.group.space.numel), 1))
+        points = min(COALESCED_POINTS, rows) if walk.is_mixed else 1
+        registers = self.device.registers_per_multiprocessor
+        budget = registers * 3 // 4 if registers else 49152
+        return padded * points <= budget and padded * live_registers(self.persistent) * points <= budget
+
+    @lazy
+    def _plain_passes(self) -> int:
+        if self._single_pass is None:
+            return self.passes
+        sections = sections_of(self._statements, passes_before(self._statements), is_persistent=False)
+        return sum(section.level == "r" for section in sections)
+
+    @property
+    def goes_across(self) -> bool:
+        """Whether neighbours in memory are different rows, and nothing much lies along r."""
+        return self.walk.is_outer and not self.walk.is_mixed
+
+    @property
+    def goes_along(self) -> bool:
+        """Whether neighbours in memory are elements of one row, and nothing much lies along x."""
+        return not (self.walk.is_outer or self.walk.is_mixed)
+
+    @lazy
+    def walked(self) -> Walked:
+        """What is read of columns."""
+        return walked_by(self.looped)
+
+    @lazy
+    def operations(self) -> int:
+        """Weighted operations for each element; see `OpInfo.cost`."""
+        r_dims = frozenset(self.group.space.r)
+        return sum(m.body.operations for m in self.group.members if not m.body.dims.isdisjoint(r_dims))
+
+    @lazy
+    def held_columns(self) -> Plan | None:
+        """Columns that programs hold, where several passes go over them, if that gains something."""
+        length = self.space.reduction_numel
+        if not self.goes_across or self._plain_passes < 2 or not isinstance(length, int) or length <= SHORT:
+            return None
+        if self.group.has_scan or any(s.level == "r" for s in self.looped.across):
+            return None
+        columns = held_columns(hint(self.space.numel), length, self.walked, self.device)
+        return None if columns is None else plan_of_columns("persistent", self.persistent, columns)
+
+
+def plan_reduction(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> Plan:
+    """The plan for a group with reduction loops."""
+    reduction = _Reduction(group, storage, device)
+    plan, walk = _plan_reduction(reduction), reduction.walk
+    is_both = walk.is_mixed and plan.axes[0].block * walk.itemsize >= SECTOR
+    plan = replace(plan, lanes="both" if is_both else "x" if walk.is_outer else "r")
+    return replace(plan, evicts_first=True) if plan.evicts_first or evicts_first(plan, device) else plan
+
+
+def _plan_reduction(of: _Reduction) -> Plan:
+    group, device = of.group, of.device
+    if may_look_back(group):
+        chunks = chunks_of(hint(of.space.numel), known(of.space.reduction_numel), bytes_of_scans(group), device)
+        if chunks is not None:
+            return _plan_look_back(of.persistent, chunks)
+    team = _plan_cooperative(of) if may_cooperate(group) and not of.walk.is_mixed and of.passes > 1 else None
+    if team is not None:
+        return team
+    if group.across:
+        return _plan_both_ways(of)
+    if of.held_columns is not None:
+        return of.held_columns
+    if of.fits_registers:
+        return _plan_of_held_rows(of)
+    # Not in several passes: the last program alone knows the result of the first.
+    if of.passes == 1 and not group.has_scan:
+        plan = _plan_of_shares(of)
+        return loading_ahead(plan, device) if plan.kind == "looped" and carries(of.looped) else plan
+    if of.goes_across and not group.has_scan:
+        return streamed_plan(of.looped, of.walked, False, of.operations, device)
+    return plan_looped(of.looped, of.walk, False, device)
+
+
+def _plan_both_ways(of: _Reduction) -> Plan:
+    """Of a group that is reduced across x too. Nobody shares the rows of several passes, so those of columns are in
+    narrow blocks, for enough programs."""
+    whole, device = of.held_columns, of.device
+    is_held = whole is not None or of.fits_registers or any(s.level == "r" for s in of.looped.across)
+    if of.passes == 1 and not is_held and joins_rows_last(of.looped):
+        shared = _plan_of_shares(of)
+        if shared.kind == "split":
+            return replace(shared, parts=known(shared.axes[0].blocks))
+    if whole is not None:
+        plan = whole
+    elif not is_held:
+        plan = plan_looped(of.looped, of.walk, of.passes == 1, device)
+    else:
+        in_parts = plan_in_parts(of.group, of.storage, of.persistent, device) if of.goes_along else None
+        plan = in_parts or plan_held(of.persistent, of.walk, device)
+    return plan_across(plan, of.walk, whole is not None, device)
+
+
+def _plan_of_held_rows(of: _Reduction) -> Plan:
+    """Of rows that fit registers."""
+    program = of.persistent
+    if of.goes_along:
+        in_parts = plan_in_parts(of.group, of.storage, program, of.device)
+        if in_parts is not None:
+            return in_parts
+        apart = rest_apart(of.group)
+        if apart is not None:
+            main = fast_program(of.group, of.storage, is_persistent=True, rewrite=apart.rewrite)
+            program = replace(main, space=Space(of.space.x, (apart.main,)))
+    return plan_held(program, of.walk, of.device)
+
+
+def _plan_look_back(program: Program, chunks: Chunks) -> Plan:
+    """Programs that have a chunk of a row each, and scan it after what those before them come to."""
+    axes = (Axis("x", program.space.x, 1, is_scalar=True), Axis("r", program.space.r, chunks.length))
+    return Plan("look_back", program, axes, chunks.warps, splits=chunks.count, team_size=chunks.of_group, chunks=chunks)
+
+
+def _plan_of_shares(of: _Reduction) -> Plan:
+    """A loop of one pass, by several programs to a row where rows alone do not fill the device."""
+    if of.goes_across:
+        return streamed_plan(of.looped, of.walked, True, of.operations, of.device)
+    return shared_rows(plan_looped(of.looped, of.walk, True, of.device), of.device)
+
+
+def _plan_cooperative(of: _Reduction) -> Plan | None:
+    """A team of programs for each row, if its parts fit into registers and nothing is stored for a row as a whole
+    before its first reduction: that might overwrite what another program of the team still has to read. What one
+    program holds needs no team, unless rows are so few that multiprocessors would have none."""
+    rows, length = hint(of.space.numel), known(of.space.reduction_numel)
+    if rows >= FILLING * of.device.multiprocessors and not of.walk.is_outer and of.fits_registers:
+        return None
+    loads = [{s.number for s in section.statements if s.op == "load"} for section in r_sections(of.looped)]
+    held = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
+    itemsize, floats = _loaded_itemsize(of.looped, of.walk), exchanges_floats(of.group)
+    team = cooperative_reduction(rows, length, held, itemsize, of.walk.is_outer, of.device, floats)
+    if team is None:
+        return None
+    program = of.exchanged
+    first = next(place for place, section in enumerate(program.sections) if section.level == "r")
+    early = [s for section in program.sections[: first + 1] for s in section.statements if s.op == "store"]
+    if any(s.level == "x" for s in early):
+        return None
+    x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)
+    axes = (x_axis, Axis("r", program.space.r, team.r_block))
+    return Plan(
+        "team", program, axes, team.warps, splits=team.size, chunk=team.share, team=team,
+        most_registers=team.registers if team.is_cluster else 0,
+    )  # fmt: skip
+
+
+def _loaded_itemsize(program: Program, walk: Walk) -> int:
+    """The bytes of the narrowest element that is loaded for each point of r."""
+    loads = (program.storage[s.buffer or ""].itemsize for s in program.statements if s.op == "load" and s.level == "r")
+    return min(loads, default=walk.itemsize)
