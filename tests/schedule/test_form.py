@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bench.scheduling.programs import KINDS
 from compiler.devices import H200
-from compiler.ir.nodes import Layout, LoopGraph
+from compiler.ir.nodes import Layout
 from compiler.lowering.lower import lower
 from compiler.options import Options
 from compiler.schedule import rules
@@ -25,7 +25,7 @@ from compiler.schedule.records.decisions import Decision
 from compiler.schedule.rules import Fuse
 from compiler.schedule.rules.alike import Pair, pair_of
 from compiler.schedule.rules.verdicts import Context
-from compiler.schedule.scheduler import Schedule, schedule
+from compiler.schedule.scheduler import schedule
 from tests.compile_program import compile_program
 
 #: So many blocks of each kind that some repeat others.
@@ -34,33 +34,14 @@ BLOCKS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Searched:
-    graph: LoopGraph
-    schedule: Schedule
-    choices: list[Choice]
-    contexts: list[Context]
-
-
-@pytest.fixture(scope="module", params=BLOCKS)
-def searched(request: pytest.FixtureRequest) -> Searched:
-    """A graph, what it was scheduled to, and all that was weighed and asked for that."""
-    graph = lower(KINDS[request.param](BLOCKS[request.param]).graph())
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_all_that_a_search_weighs_costs_what_its_form_does(kind: str) -> None:
+    graph = lower(KINDS[kind](BLOCKS[kind]).graph())
     choices: list[Choice] = []
-    contexts: list[Context] = []
-
-    def noted(a: int, b: int, shared: Sequence[str], context: Context) -> Pair | None:
-        contexts.append(context)
-        return pair_of(a, b, shared, context)
-
-    with observed_choices(choices.append), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rules, "pair_of", noted)
-        return Searched(graph, schedule(graph, H200, Options()), choices, contexts)
-
-
-def test_all_that_a_search_weighs_costs_what_its_form_does(searched: Searched) -> None:
-    layouts = searched.graph.buffers | searched.schedule.graph.buffers
-    groups = {group for choice in searched.choices for group in (*choice.apart, *choice.together)}
+    with observed_choices(choices.append):
+        scheduled = schedule(graph, H200, Options())
+    layouts = graph.buffers | scheduled.graph.buffers
+    groups = {group for choice in choices for group in (*choice.apart, *choice.together)}
     by_form = defaultdict(list)
     for group in groups:
         # Parts of a concatenation that was not written part by part are buffers of no graph that is left.
@@ -72,14 +53,21 @@ def test_all_that_a_search_weighs_costs_what_its_form_does(searched: Searched) -
         assert len({group_cost(group, layouts, H200) for group in alike}) == 1
 
 
-def test_what_is_known_of_a_pair_is_what_rules_would_answer(
-    searched: Searched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_what_is_known_of_a_pair_is_what_rules_would_answer(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pair that differs from an earlier one in names alone gets the earlier one's verdict, with its own names."""
-    found, contexts = searched.schedule, searched.contexts
+    graph = lower(KINDS[kind](BLOCKS[kind]).graph())
+    contexts: list[Context] = []
+
+    def noted(a: int, b: int, shared: Sequence[str], context: Context) -> Pair | None:
+        contexts.append(context)
+        return pair_of(a, b, shared, context)
+
+    monkeypatch.setattr(rules, "pair_of", noted)
+    found = schedule(graph, H200, Options())
     assert 0 < len(contexts[0].verdicts_of_forms) < len(contexts)
     monkeypatch.setattr(rules, "pair_of", lambda *_: None)
-    plain = schedule(searched.graph, H200, Options())
+    plain = schedule(graph, H200, Options())
     assert found.units == plain.units
     assert [told(decision) for decision in found.decisions] == [told(decision) for decision in plain.decisions]
 
