@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,18 @@ setup/test_package.py
 """.split()
 #: Folders whose tests are of the compiler alone, a few seconds in each file: with them the workers end at one time.
 SHORT = ("folding", "fusion", "layout", "rewrite", "schedule", "sweep")
+
+
+@pytest.fixture(scope="module")
+def others_frozen() -> Iterator[None]:
+    """For tests in which Python is told to search for cycles: it does not go through what the tests of other modules
+    have left, which takes a second each time."""
+    import compiler.garbage
+
+    gc.freeze()
+    yield
+    gc.unfreeze()
+    compiler.garbage._is_frozen = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

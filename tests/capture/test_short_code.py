@@ -126,6 +126,7 @@ def test_errors_name_the_line_of_the_branch() -> None:
     assert raises.__code__.co_firstlineno in lines or raises.__code__.co_firstlineno + 1 in lines
 
 
+@pytest.mark.usefixtures("others_frozen")
 @pytest.mark.parametrize("is_short", [True, False])
 def test_nothing_is_kept_for_longer(is_short: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the rest of the function runs, only what it wants is alive."""

@@ -13,7 +13,7 @@ from bench.opinfo.database import Sample
 from bench.opinfo.run import Outcome, run_samples
 from compiler.runtime.cpp.instruction_sets import SETTING, runnable
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.usefixtures("others_frozen")]
 
 #: Operators that are compiled together: the C++ compiler's start is expensive.
 TOGETHER = 48

@@ -42,7 +42,7 @@ def installed(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) 
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / "bin" / "python"
-    options = ["install", "--quiet", "--no-deps", "--no-index", str(wheel.filename)]
+    options = ["install", "--quiet", "--no-compile", "--no-deps", "--no-index", str(wheel.filename)]
     subprocess.run([sys.executable, "-m", "pip", "--python", str(python), *options], check=True)
     dependencies = {str(Path(one.__file__ or "").parents[1]) for one in (fastapi, torch)}
     (places,) = folder.glob("lib/python*/site-packages")

@@ -12,6 +12,8 @@ from compiler.options import MOST_SWEPT, Options
 from compiler.pipeline import explore
 from compiler.report import Report
 
+pytestmark = pytest.mark.usefixtures("others_frozen")
+
 #: What both results read is cheaper to read once, but for sums over the columns of a large matrix.
 BOTH_WAYS = """import torch
 N = 64

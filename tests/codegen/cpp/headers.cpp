@@ -26,7 +26,7 @@ struct Digest {
     uint64_t state = 14695981039346656037ull;  // FNV-1a
     explicit Digest(const char* name) : name(name) {}
     ~Digest() { printf("%s %016llx\n", name, static_cast<unsigned long long>(state)); }
-    template <typename T> void take(T value) {
+    template <typename T> __attribute__((noinline)) void take(T value) {
         if (value != value) value = T(NAN);
         unsigned char bytes[sizeof(T)];
         memcpy(bytes, &value, sizeof value);
