@@ -5,21 +5,24 @@ a first call count, and its least wall seconds, as some accelerators have others
 call begins with empty caches. On a CPU kernels are compiled beforehand, as none of these changes what the C++ compiler
 does; a share is of what is left. Small programs are then called many times, and the host's least microseconds count.
 
-Programs are measured one after the other, as what they share is made by the first. On a machine that does anything else
-seconds are noise: there, `--calls` counts the functions that a first call calls, of Python's and of C's, instead. Their
-number is the same each time, and they take about as long as each other on average.
+Each program has a process of its own, in which what is made once is made before anything counts. On a machine that
+does anything else seconds are noise: there, `--calls` counts the functions that a first call calls, of Python's and of
+C's, instead. Their number is the same each time, and they take about as long as each other on average.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import cProfile
 import math
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from statistics import mean
 from typing import Any
 
@@ -67,7 +70,8 @@ def programs(device: torch.device) -> list[Program]:
         Program("encoder", encoder, [words]),
         Program("encoder of open sizes", encoder, [words], is_dynamic=True),
         Program("encoder with gradients", ForwardAndBackward(encoder), [words]),
-        Program("convolutions", nn.Sequential(*blocks).to(device).eval(), [images]),
+        Program("convolutions", nn.Sequential(*copy.deepcopy(blocks)).to(device).eval(), [images]),
+        Program("convolutions with gradients", ForwardAndBackward(nn.Sequential(*blocks).to(device)), [images]),
         Program("graph break", branch, [numbers], is_small=True),
         Program("layer norm", layer_norm, [numbers], is_small=True),
         Program("dropout", lambda x: nn.functional.dropout(x.sin(), 0.5), [numbers], is_small=True),
@@ -100,26 +104,39 @@ class Samples:
         return min(getattr(self, kind), default=float("nan"))
 
 
-def measured(
-    program: Program, device: torch.device, rounds: int, names: Sequence[str], counts_calls: bool
-) -> dict[str, Samples]:
-    """By the name of what is off; "" where nothing is."""
-    found = {name: Samples() for name in ("", *names)}
+@dataclass(frozen=True)
+class Asked:
+    device: torch.device
+    rounds: int
+    accelerators: Sequence[str]
+    counts_calls: bool
+    seconds: float
+
+
+def measured(name: str, asked: Asked) -> dict[str, Samples]:
+    """Of the program of that name, by what is off; "" where nothing is. No round begins after so many seconds."""
+    torch.set_num_threads(1)
+    program = next(program for program in programs(asked.device) if program.name == name)
+    found = {name: Samples() for name in ("", *asked.accelerators)}
+    started = time.monotonic()
     for _ in range(2):
-        _measure(program, device, Samples(), counts_calls)
-    for _ in range(rounds):
-        for name, samples in found.items():
-            with without(*filter(None, [name])):
-                _measure(program, device, samples, counts_calls)
+        _measure(program, asked, Samples())
+    for number in range(asked.rounds):
+        if number and time.monotonic() - started > asked.seconds:
+            break
+        for off, samples in found.items():
+            with without(*filter(None, [off])):
+                _measure(program, asked, samples)
     return found
 
 
-def _measure(program: Program, device: torch.device, samples: Samples, counts_calls: bool) -> None:
+def _measure(program: Program, asked: Asked, samples: Samples) -> None:
+    device = asked.device
     torch._dynamo.reset()
     gradients = nullcontext() if isinstance(program.function, ForwardAndBackward) else torch.no_grad()
     with gradients, fresh_caches() if device.type == "cuda" else nullcontext():
         compiled = torch.compile(program.function, backend=fusionscope, dynamic=program.is_dynamic or None)
-        if counts_calls:
+        if asked.counts_calls:
             with cProfile.Profile() as profile:
                 compiled(*program.inputs)
             samples.cpu.append(sum(entry.callcount for entry in profile.getstats()))
@@ -169,18 +186,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--calls", action="store_true", help="count calls instead of seconds")
     parser.add_argument("--only", default="", help="names of programs, separated by commas")
     parser.add_argument("--accelerators", default=",".join(ACCELERATORS))
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no program after these")
-    asked = parser.parse_args(arguments)
-    device, names = torch.device(asked.device), asked.accelerators.split(",")
-    torch.set_num_threads(1)
-    started, results = time.monotonic(), {}
-    for program in programs(device):
-        if (asked.only and program.name not in asked.only.split(",")) or time.monotonic() - started > asked.seconds:
-            continue
-        results[program.name] = measured(program, device, asked.rounds, names, asked.calls)
-        plain = results[program.name][""]
-        what = f"{plain.least('cpu'):.0f} calls" if asked.calls else f"{plain.least('cpu'):.3f} s"
-        print(f"{program.name}: {what}, a later call {plain.least('call'):.1f} us", flush=True)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other round after these")
+    parser.add_argument("--processes", type=int, default=1, help="programs that are measured at the same time")
+    given = parser.parse_args(arguments)
+    device, names = torch.device(given.device), given.accelerators.split(",")
+    asked = Asked(device, given.rounds, names, given.calls, given.seconds)
+    wanted = given.only.split(",") if given.only else [program.name for program in programs(torch.device("cpu"))]
+    with ProcessPoolExecutor(given.processes, get_context("spawn"), max_tasks_per_child=1) as pool:
+        begun = {name: pool.submit(measured, name, asked) for name in wanted}
+        results = {name: future.result() for name, future in begun.items()}
+    for name, found in results.items():
+        what = f"{found[''].least('cpu'):.0f} calls" if given.calls else f"{found[''].least('cpu'):.3f} s"
+        print(f"{name}: {what}, a later call {found[''].least('call'):.1f} us")
     print(table(results, names))
 
 

@@ -44,7 +44,7 @@ from compiler.options import Options, Timing
 from compiler.pipeline import compile_graphs
 from compiler.report import Contestant
 from compiler.runtime.timing.measure import Samples
-from compiler.runtime.timing.noise import UNSEEN, ratio_of, stated_spread
+from compiler.runtime.timing.noise import BetweenRuns, ratio_of, stated_spread
 from compiler.runtime.timing.stopwatch import stopwatch
 from compiler.runtime.trial import record_arguments
 from compiler.stages.exploration import Exploration
@@ -280,7 +280,7 @@ def pairs(
                 "timed": name,
                 "ms": [one.median_ms, two.median_ms],
                 "apart": (most - least) / most,
-                "of_samples": max(stated_spread(timed.samples_ms, UNSEEN) for timed in (one, two)) / most,
+                "of_samples": max(stated_spread(timed.samples_ms, BetweenRuns()) for timed in (one, two)) / most,
                 "of_time": 1 / most,
                 "waited": max(a.waited or 0.0, b.waited or 0.0),
                 "percent": round(100 * (most - least) / max(least, 1e-9), 2),

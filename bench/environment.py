@@ -49,12 +49,13 @@ def copy_bandwidth(device: torch.device, watch: Stopwatch) -> float:
 def describe(device: torch.device, bandwidth: float | None, seed: int) -> dict[str, Any]:
     """The environment of a run as plain JSON; `bandwidth` is None where nothing was timed."""
     seen = GpuClocks.of(device)
-    state = seen.state() if seen is not None else {}
+    if seen is not None:
+        seen.look()
     return {
         "device": device_name(device) if device.type == "cuda" else processor_name(),
         "kind": device.type,
-        "driver": state.pop("driver", None),
-        "clocks": state or None,
+        "driver": seen.driver if seen is not None else None,
+        "clocks": {"seen": seen.sentence, "throttle": seen.slowed_by} if seen is not None else None,
         "torch": torch.__version__,
         "cuda": torch.version.cuda if device.type == "cuda" else None,
         "triton": triton_version(),

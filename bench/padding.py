@@ -5,7 +5,7 @@
 Each function is compiled with padding turned off and with padding forced, whatever is expected of it. Printed is
 a table of Markdown: device time between CUDA events, L2 cache overwritten before each sample, contestants interleaved,
 medians in microseconds; and errors ||out - ref|| / ||ref|| of the first rows against float64. Predictions are those of
-`compiler/passes/padding/price.py`, of the products and their copies alone.
+`compiler/passes/price.py`, of the products and their copies alone.
 """
 
 from __future__ import annotations

@@ -19,12 +19,10 @@ SETTING = "FUSIONSCOPE_WITHOUT"
 _OF_CAPTURE = {
     "traced_once": "a graph that changes nothing is traced once, and equal calls in it are traced once",
     "decomposed_once": "an operator is decomposed once for equal inputs",
-    "values_known": "Dynamo runs an operator on fake tensors once for equal inputs",
     "formulas_once": "a formula of open sizes is made once",
     "kinds_checked_once": "torch's cache of fake tensors checks each kind of result once",
     "settings_at_hand": "torch's settings are read from their table",
     "names_as_asked": "names of functions are found where a log wants them",
-    "graphs_as_asked": "texts of graphs are made where a log wants them",
     "wrapped_as_asked": "tensors of many devices are not imported to learn that there are none",
     "inductor_left_out": "TorchInductor is neither imported nor described for a log of its own",
     "no_states": "states of random generators are shared where nobody sets them",

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 
 from compiler.matched_kernels import KernelChange, matched, total
 from compiler.report import Contestant, Graph, Kernel, Report, ReportModel, WhatIf
-from compiler.runtime.timing.noise import UNSEEN, stated_spread
+from compiler.runtime.timing.noise import BetweenRuns, stated_spread
 from compiler.wording import byte_count, counted
 
 
@@ -174,7 +174,7 @@ def _measured(before: Report, after: Report, is_same_source: bool) -> list[Figur
         ("eager, unchanged" if is_same_source else "eager", "eager"),
     ]
     for label, name in contestants:
-        one, two = _contestant(before, name), _contestant(after, name)
+        one, two = (report.timing.of(name) if report.timing else None for report in (before, after))
         figure = _figure(
             label, "measured", unit="ms", device=device,
             before=one.median_ms if one else None, after=two.median_ms if two else None,
@@ -194,15 +194,11 @@ def _either(one: str, two: str) -> str:
     return one if one == two else f"{one}, then {two}"
 
 
-def _contestant(report: Report, name: str) -> Contestant | None:
-    contestants = report.timing.contestants if report.timing else []
-    return next((contestant for contestant in contestants if contestant.name == name), None)
-
-
 def _differ(one: Contestant, two: Contestant) -> bool:
     """Whether they are further apart than two runs of the same are. Reports of older versions state no spread."""
     stated = (
-        stated_spread(each.samples_ms, UNSEEN) if each.spread_ms is None else each.spread_ms for each in (one, two)
+        stated_spread(each.samples_ms, BetweenRuns()) if each.spread_ms is None else each.spread_ms
+        for each in (one, two)
     )
     return abs(one.median_ms - two.median_ms) > max(stated)
 

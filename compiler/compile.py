@@ -36,13 +36,12 @@ from compiler.lowering.streams import refusal_of_streams
 from compiler.lowering.unsupported import OpenSizesUnsupported, UnsupportedGraph
 from compiler.observers import Observers
 from compiler.options import Options
-from compiler.passes.complex_numbers.write import in_real_numbers
 from compiler.passes.folding.fold import Folding
 from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.decide import lower_in_layout
 from compiler.passes.layout.passed import saved_outputs
+from compiler.passes.order import OF_EACH_GRAPH, run
 from compiler.passes.padding.choice import PaddingChoice
-from compiler.passes.padding.decide import pad_products
 from compiler.replay.choose import Compiled, Replayed, replayed_or_not
 from compiler.replay.decision import ReplayDecision
 from compiler.runtime.cpp.library import compile_kernels
@@ -139,8 +138,8 @@ class GraphCompilation:
         if self.writes_inputs:
             mark_updates(graph)
         self.saved = saved_outputs(graph)
-        padded, self.paddings = pad_products(in_real_numbers(graph), self.decides_for, self.options)
-        self.loops, self.layouts, self.foldings = lower_in_layout(padded, self.decides_for, self.options)
+        changed, self.paddings = run(OF_EACH_GRAPH, graph, self.decides_for, self.options)
+        self.loops, self.layouts, self.foldings = lower_in_layout(changed, self.decides_for, self.options)
         self.loops.soon_read = soon_read(graph, self.loops)
         if self.writes_inputs:
             self.written_back = written_back(graph, self.loops)

@@ -74,16 +74,18 @@ class Device:
     #: What a kernel takes besides launch and bytes: its first addresses, a cold cache, its last block.
     latency_us: float
     #: What timing a kernel by itself adds: the events around it, and a device that was idle. A sequence has it once.
+    #: Measured on the H200, median of 199 pairs of small kernels.
     alone_us: float = 1.1
     #: Of `launch_us` and of a time between two events, what no profiler counts as the kernel's: until its first block
     #: starts, and from its last. Measured on two H100s, ten kernels of 10 to 50 us beside torch's profiler.
     gap_us: float = 1.1
     #: By how much medians of two runs differ, 95 times in 100, beyond what samples of one run show: microseconds of any
-    #: time, and a share of it. Chosen after 462 pairs of runs on an H100, of which they cover 98 %; assumed of others.
-    between_runs_us: float = 0.3
-    between_runs_share: float = 0.015
+    #: time, and a share of it. They cover 447 of 462 pairs of runs in fresh processes on an H200, after which they were
+    #: chosen; assumed of others.
+    between_runs_us: float = 0.4
+    between_runs_share: float = 0.02
     #: The same share of the ratio of two calls that were interleaved, beside what the microseconds make of either: they
-    #: cover 263 of 264 pairs of ratios on two H100s.
+    #: cover 130 of 132 pairs of ratios there.
     between_runs_ratio: float = 0.015
     #: Bytes per second of one multiprocessor by itself.
     multiprocessor_bandwidth: float = 100e9
@@ -114,12 +116,12 @@ class Device:
     #: Operations per second of the tensor cores on half types, and on float32 rounded to TensorFloat-32; 0 without any.
     half_product_flops: float = 0.0
     tf32_product_flops: float = 0.0
-    registers_per_multiprocessor: int = 0
-    registers_per_thread: int = 0
+    registers_per_multiprocessor: int = 65536
+    registers_per_thread: int = 255
     shared_per_multiprocessor: int = 0
     shared_per_block: int = 0
-    threads_per_multiprocessor: int = 0
-    threads_per_block: int = 0
+    threads_per_multiprocessor: int = 2048
+    threads_per_block: int = 1024
     warp_size: int = 32
     #: Programs that are started together and reach each other's shared memory, at the most; 0 where none are.
     programs_of_cluster: int = 0
@@ -143,22 +145,11 @@ H200 = Device(
     flops=66.9e12,  # V: 132 SMs x 128 lanes x 2 x 1.98 GHz
     launch_us=1.5,  # measured: 1,000 one-thread kernels in one stream, 1.49 us each
     latency_us=0.9,  # measured: a kernel of 4 KiB alone takes 3.5 us, and two in a row 1.1 us less than twice that
-    alone_us=1.1,  # measured: the same, median of 199 pairs of small kernels
-    multiprocessor_bandwidth=100e9,  # fitted, as the next seven
-    step_us=0.18,
-    sector_rate=70e9,
-    crowd_rate=56e6,
-    split_us=1.0,
-    dirty_share=0.65,
-    dirty_bytes=28e6,
+    gap_us=1.3,  # measured: eight kernels of 10 to 50 us beside torch's profiler
     half_product_flops=989e12,  # V: dense
     tf32_product_flops=494e12,  # V: dense
-    registers_per_multiprocessor=65536,
-    registers_per_thread=255,
     shared_per_multiprocessor=228 * KIB,
     shared_per_block=227 * KIB,
-    threads_per_multiprocessor=2048,
-    threads_per_block=1024,
     programs_of_cluster=16,  # CUDA's guide: eight everywhere, and on Hopper sixteen where a function asks for it
     is_measured=True,
 )
@@ -166,6 +157,7 @@ H200 = Device(
 H100 = replace(
     H200,
     name="NVIDIA H100 SXM",
+    gap_us=1.1,
     bandwidth=3.35e12 * COPY_SHARE,  # V: 3.35 TB/s
     l2_bytes=50 * MIB,  # V
     memory_bytes=80 * 10**9,  # V
@@ -187,12 +179,8 @@ A100 = Device(
     latency_us=1.0,  # assumed
     half_product_flops=312e12,  # V: dense
     tf32_product_flops=156e12,  # V: dense
-    registers_per_multiprocessor=65536,
-    registers_per_thread=255,
     shared_per_multiprocessor=164 * KIB,
     shared_per_block=163 * KIB,
-    threads_per_multiprocessor=2048,
-    threads_per_block=1024,
 )
 
 RTX_4090 = Device(
@@ -209,12 +197,9 @@ RTX_4090 = Device(
     latency_us=1.0,  # assumed
     half_product_flops=165e12,  # V: dense, sums in float32
     tf32_product_flops=82.6e12,  # V: dense
-    registers_per_multiprocessor=65536,
-    registers_per_thread=255,
     shared_per_multiprocessor=100 * KIB,
     shared_per_block=99 * KIB,
     threads_per_multiprocessor=1536,
-    threads_per_block=1024,
 )
 
 B200 = Device(
@@ -231,12 +216,8 @@ B200 = Device(
     latency_us=1.0,  # assumed
     half_product_flops=2250e12,  # V: dense
     tf32_product_flops=1100e12,  # V: dense
-    registers_per_multiprocessor=65536,
-    registers_per_thread=255,
     shared_per_multiprocessor=228 * KIB,
     shared_per_block=227 * KIB,
-    threads_per_multiprocessor=2048,
-    threads_per_block=1024,
 )
 
 T4 = Device(
@@ -252,12 +233,10 @@ T4 = Device(
     flops=8.1e12,  # V
     launch_us=3.0,  # assumed
     latency_us=1.5,  # assumed
-    registers_per_multiprocessor=65536,
-    registers_per_thread=255,
+    half_product_flops=65e12,  # V: dense
     shared_per_multiprocessor=64 * KIB,
     shared_per_block=64 * KIB,
     threads_per_multiprocessor=1024,
-    threads_per_block=1024,
 )
 
 #: The GPUs that the page offers; the first of a target stands for it.
@@ -301,11 +280,15 @@ def cpu_device(cores: int | None = None) -> Device:
         alone_us=0.0,
         gap_us=0.0,
         between_runs_us=0.0,
-        between_runs_share=0.05,  # assumed, of a machine that nobody else uses
-        between_runs_ratio=0.05,
+        # Measured on 16 cores of a virtual machine without neighbours, in five fresh processes: they cover 332 of 340
+        # pairs of times, and 107 of 110 of ratios. What others take is added (`runtime/timing/measure.py`).
+        between_runs_share=0.3,
+        between_runs_ratio=0.25,
         sector_rate=0.2e9 * cores,  # assumed: an atomic operation on a line that another core holds
         dirty_bytes=0.0,
         warp_size=8,
+        registers_per_multiprocessor=0,
+        registers_per_thread=0,
         threads_per_block=1,
         threads_per_multiprocessor=1,
     )

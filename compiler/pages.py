@@ -12,19 +12,19 @@ from pathlib import Path
 
 #: Where the pages are: in a wheel beside this file, in a checkout among the documents.
 _FOLDERS = (Path(__file__).parent / "reason_pages", Path(__file__).parents[1] / "docs")
-_FOLDER = next((folder for folder in _FOLDERS if (folder / "reasons").is_dir()), _FOLDERS[0])
+FOLDER = next((folder for folder in _FOLDERS if (folder / "reasons").is_dir()), _FOLDERS[0])
 
 
 def page_of(reason: str) -> str:
     """The Markdown of a reason's page. Raises `FileNotFoundError` where the pages are not installed."""
-    return (_FOLDER / "reasons" / f"{reason}.md").read_text(encoding="utf-8")
+    return (FOLDER / "reasons" / f"{reason}.md").read_text(encoding="utf-8")
 
 
 @cache
 def sentences() -> dict[str, str]:
     """The sentence of each reason with a page of its own, by its id."""
     found = {}
-    for path in (_FOLDER / "reasons").glob("*.md"):
+    for path in (FOLDER / "reasons").glob("*.md"):
         _, sentence, *_ = page_of(path.stem).split("\n\n", 2)
         found[path.stem] = " ".join(sentence.split())
     return found
@@ -33,7 +33,7 @@ def sentences() -> dict[str, str]:
 @cache
 def rewrite_sections() -> dict[str, tuple[str, str]]:
     """The sentence of each reason of `rewrites.md`, and its remedy, which may be empty."""
-    text = (_FOLDER / "rewrites.md").read_text(encoding="utf-8")
+    text = (FOLDER / "rewrites.md").read_text(encoding="utf-8")
     sections = re.split(r"^## (?=[a-z_]+\.[a-z_]+$)", text, flags=re.MULTILINE)[1:]
     found = {}
     for section in sections:

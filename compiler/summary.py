@@ -15,8 +15,9 @@ def summarise(report: Report, checked: Sequence[Checked], captured: Capture) -> 
     graph and each trained call."""
     graphs = report.graphs
     has_kernels = any(graph.kernels for graph in graphs)
-    eager, compiled = _contestant(report, "eager"), _contestant(report, "compiled")
-    peer = _contestant(report, "peer")
+    eager, compiled, peer = (
+        report.timing.of(name) if report.timing else None for name in ("eager", "compiled", "peer")
+    )
     summary = Summary(
         eager_kernels=_sum(graph.eager_kernels for graph in graphs),
         kernels=sum(len(graph.kernels) for graph in graphs) if has_kernels else None,
@@ -49,11 +50,6 @@ def _peer_kernels(report: Report, captured: Capture) -> int | None:
 def _unfused_bytes(graph: Graph) -> int | None:
     unfused = graph.traffic.unfused if graph.traffic else None
     return unfused.bytes if unfused else None
-
-
-def _contestant(report: Report, name: str) -> Contestant | None:
-    contestants = report.timing.contestants if report.timing else []
-    return next((c for c in contestants if c.name == name), None)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

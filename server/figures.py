@@ -18,7 +18,7 @@ def plus_minus(value: float, spread: float | None) -> str:
 
 def beside_eager(one: Contestant, timing: TimingResult) -> str:
     """How its time compares with eager's; nothing of eager itself, and where that is not known."""
-    eager = next((other for other in timing.contestants if other.name == "eager"), None)
+    eager = timing.of("eager")
     if eager is None or one.differs_from_eager is None:
         return ""
     return wording.beside_eager(eager.median_ms, one.median_ms, one.ratio_factor, one.differs_from_eager)

@@ -92,10 +92,10 @@ class LocalWorker:
 
     async def _look_after_socket(self, process: subprocess.Popen[bytes]) -> None:
         """Ends a worker whose socket was deleted, by what clears folders of temporary files say: nobody could connect
-        to it once the connection that there is has ended."""
-        while not self.socket.exists():
+        to it once the connection that there is has ended, or would find what another user has put in its place."""
+        while self._folder.is_whole and not self.socket.exists():
             await asyncio.sleep(_LOOK_SECONDS)
-        while self.socket.exists():
+        while self._folder.is_whole and self.socket.exists():
             await asyncio.sleep(_LOOK_SECONDS)
         if process.poll() is None:
             self.problem = "its socket was deleted, and it starts again"

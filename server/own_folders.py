@@ -29,9 +29,17 @@ class OwnFolder:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.path = made.rename(within / made.name[1:])
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is still there under its name. Another one may be, of whoever may write beside it."""
+        try:
+            return os.path.samestat(self.path.lstat(), os.fstat(self._lock))
+        except OSError:
+            return False
+
     def restore(self) -> None:
-        """Makes it anew where somebody deleted it. Raises `OSError`, also where the place is taken meanwhile."""
-        if self.path.exists():
+        """Makes it anew where somebody deleted it. Raises `OSError`, also where its place is taken."""
+        if self.is_whole:
             return
         self.path.mkdir(mode=0o700)
         lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
@@ -42,7 +50,8 @@ class OwnFolder:
     def remove(self) -> None:
         """Deletes the folder and all in it. Does nothing where that is done."""
         if self._lock >= 0:
-            remove_tree(self.path)
+            if self.is_whole:
+                remove_tree(self.path)
             os.close(self._lock)
             self._lock = -1
 

@@ -71,10 +71,9 @@ def _executor(settings: Settings, local_worker: LocalWorker | None, build: str, 
     most_payload_bytes = settings.report_mib * MIB
     if settings.executor == "ray":
         return RayExecutor(settings.ray_address, settings.ray_token, build, profiles.declared, most_payload_bytes)
-    sockets = [Path(path) for path in settings.workers]
-    if local_worker is not None:
-        sockets.append(local_worker.socket)
-    return LocalExecutor(sockets, build, profiles.declared, most_payload_bytes)
+    own = [] if local_worker is None else [local_worker.socket]
+    sockets = [*(Path(path) for path in settings.workers), *own]
+    return LocalExecutor(sockets, build, profiles.declared, most_payload_bytes, own)
 
 
 def _owner() -> str:

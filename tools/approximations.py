@@ -244,11 +244,6 @@ CPP_HEADER = """// The polynomials of gamma.h, from `python tools/approximations
 #include "elementary.h"
 
 namespace fusionscope {
-
-template <typename T> inline T polynomial(T, T last) { return last; }
-template <typename T, typename... Others> inline T polynomial(T x, T first, Others... others) {
-    return multiply_add(polynomial(x, others...), x, first);
-}
 """
 
 

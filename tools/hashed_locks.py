@@ -9,7 +9,7 @@ torch-cpu   torch's build for CPUs, and triton
 
 Versions come from requirements.lock and requirements-dev.lock. The first three have the hashes of every file that the
 registry has, so one lock serves every Python and every processor; `uv` finds them, in a temporary environment. The
-build for CPUs comes from an index of its own: its lock has the file that pip finds for this Python and this processor.
+build for CPUs comes from an index of its own: its lock has the file that pip finds for this Python and processor.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import torch
 
 from compiler.devices import Device
 from compiler.options import Timing
-from compiler.passes.layout.price import (
+from compiler.passes.price import (
     Convolution,
     Price,
     Reached,

@@ -7,6 +7,7 @@ exp(x) / sqrt(x), or exp(-x) / sqrt(x), times a smooth function of 1 / x.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import factorial
 
@@ -66,49 +67,20 @@ def _k(x: Term, order: int, is_scaled: bool) -> Term:
     return where(x <= FAR_K, near, far)
 
 
-@function
-def bessel_i0(x: Term) -> Term:
-    """I0(x), the modified Bessel function of the first kind and order 0."""
-    return _i(x, 0, is_scaled=False)
+def _register(name: str, summary: str, formula: Callable[[Term, int, bool], Term], order: int, scaled: bool) -> None:
+    def definition(x: Term) -> Term:
+        return formula(x, order, scaled)
+
+    definition.__name__, definition.__doc__ = name, summary
+    function(definition)
 
 
-@function
-def scaled_bessel_i0(x: Term) -> Term:
-    """exp(-|x|) I0(x)."""
-    return _i(x, 0, is_scaled=True)
-
-
-@function
-def bessel_i1(x: Term) -> Term:
-    """I1(x), the modified Bessel function of the first kind and order 1."""
-    return _i(x, 1, is_scaled=False)
-
-
-@function
-def scaled_bessel_i1(x: Term) -> Term:
-    """exp(-|x|) I1(x)."""
-    return _i(x, 1, is_scaled=True)
-
-
-@function
-def bessel_k0(x: Term) -> Term:
-    """K0(x), the modified Bessel function of the second kind and order 0."""
-    return _k(x, 0, is_scaled=False)
-
-
-@function
-def scaled_bessel_k0(x: Term) -> Term:
-    """exp(x) K0(x)."""
-    return _k(x, 0, is_scaled=True)
-
-
-@function
-def bessel_k1(x: Term) -> Term:
-    """K1(x), the modified Bessel function of the second kind and order 1."""
-    return _k(x, 1, is_scaled=False)
-
-
-@function
-def scaled_bessel_k1(x: Term) -> Term:
-    """exp(x) K1(x)."""
-    return _k(x, 1, is_scaled=True)
+for _order in (0, 1):
+    for _letter, _formula, _kind, _scale in (("i", _i, "first", "exp(-|x|)"), ("k", _k, "second", "exp(x)")):
+        _symbol = f"{_letter.upper()}{_order}(x)"
+        _register(
+            f"bessel_{_letter}{_order}",
+            f"{_symbol}, the modified Bessel function of the {_kind} kind and order {_order}.",
+            _formula, _order, False,
+        )  # fmt: skip
+        _register(f"scaled_bessel_{_letter}{_order}", f"{_scale} {_symbol}.", _formula, _order, True)

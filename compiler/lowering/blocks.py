@@ -18,42 +18,35 @@ from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, inside_of
-from compiler.lowering.pooling import along
+from compiler.lowering.pooling import SlidingWindows, along
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import Position, TensorValue, constant
 
 aten = torch.ops.aten
 
 
-class Blocks:
-    """Where the blocks of a kernel over an image of two dimensions lie."""
-
-    def __init__(self, image: Sequence[Integer], kernel: Any, dilation: Any, padding: Any, stride: Any) -> None:
-        self.image = tuple(image)
-        self.kernel, self.dilation = along(kernel, 2), along(dilation, 2)
-        self.padding, self.stride = along(padding, 2), along(stride, 2)
-        sizes = zip(self.image, self.kernel, self.dilation, self.padding, self.stride, strict=True)
-        #: How many there are along each axis.
-        self.counts = tuple(
-            (size + 2 * before - step * (kernel - 1) - 1) // stride + 1 for size, kernel, step, before, stride in sizes
-        )
+def _blocks(image: Sequence[Integer], kernel: Any, dilation: Any, padding: Any, stride: Any) -> SlidingWindows:
+    """The blocks of a kernel over an image of two dimensions."""
+    sizes = zip(image, *(along(numbers, 2) for numbers in (kernel, dilation, padding, stride)), strict=True)
+    counts = tuple(
+        (size + 2 * before - step * (kernel - 1) - 1) // stride + 1 for size, kernel, step, before, stride in sizes
+    )
+    return SlidingWindows(tuple(image), counts, kernel, stride, padding, dilation)
 
 
 @lowers(aten.im2col.default)
 def im2col(build: Builder, x: TensorValue, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> TensorValue:
     *batch, channels = x.shape[:-2]
-    blocks = Blocks(x.shape[-2:], kernel_size, dilation, padding, stride)
+    blocks = _blocks(x.shape[-2:], kernel_size, dilation, padding, stride)
+    kernel, counts = blocks.most_elements, blocks.pooled
 
     def element(position: Position) -> Any:
         *front, row, column = position
-        channel, *inner = unflatten(row, (channels, *blocks.kernel))
-        block = unflatten(column, blocks.counts)
-        parts = zip(block, inner, blocks.stride, blocks.dilation, blocks.padding, strict=True)
-        place = [number * stride + k * step - before for number, k, stride, step, before in parts]
-        return x.load((*front, channel, *place), inside_of(place, blocks.image))
+        channel, *inner = unflatten(row, (channels, *kernel))
+        place, inside = blocks.element(unflatten(column, counts), tuple(inner))
+        return x.load((*front, channel, *place), inside)
 
-    shape = (*batch, channels * blocks.kernel[0] * blocks.kernel[1], blocks.counts[0] * blocks.counts[1])
-    return build.pointwise(shape, x.dtype, element)
+    return build.pointwise((*batch, channels * kernel[0] * kernel[1], counts[0] * counts[1]), x.dtype, element)
 
 
 @lowers(aten.col2im.default)
@@ -61,24 +54,25 @@ def col2im(
     build: Builder, x: TensorValue, output_size: Sequence[Integer], kernel_size: Any, dilation: Any, padding: Any,
     stride: Any,
 ) -> TensorValue:  # fmt: skip
-    blocks = Blocks(output_size, kernel_size, dilation, padding, stride)
-    channels = x.shape[-2] // (blocks.kernel[0] * blocks.kernel[1])
+    blocks = _blocks(output_size, kernel_size, dilation, padding, stride)
+    kernel = blocks.most_elements
+    channels = x.shape[-2] // (kernel[0] * kernel[1])
 
     def element(position: Position, reduced: Position) -> Any:
         *front, channel, row, column = position
         starts = [index + before for index, before in zip((row, column), blocks.padding, strict=True)]
-        axes = zip(starts, reduced, blocks.kernel, blocks.dilation, blocks.stride, strict=True)
+        axes = zip(starts, reduced, kernel, blocks.dilation, blocks.stride, strict=True)
         inner, numbers, conditions = zip(*(_covering(*axis) for axis in axes), strict=True)
-        inside = inside_of(numbers, blocks.counts)
-        place = (*front, flatten((channel, *inner), (channels, *blocks.kernel)), flatten(numbers, blocks.counts))
+        inside = inside_of(numbers, blocks.pooled)
+        place = (*front, flatten((channel, *inner), (channels, *kernel)), flatten(numbers, blocks.pooled))
         known = [condition for condition in (inside, *conditions) if condition is not None]
         return ops.reduce("sum", x.load(place, all_of(known)))
 
     shape = (*x.shape[:-2], channels, *output_size)
     if 0 in shape:
         return constant(0, shape, x.dtype)
-    axes = zip(blocks.kernel, blocks.dilation, blocks.stride, strict=True)
-    sizes = [-(-kernel // stride) if dilation == 1 else kernel for kernel, dilation, stride in axes]
+    axes = zip(kernel, blocks.dilation, blocks.stride, strict=True)
+    sizes = [-(-size // stride) if dilation == 1 else size for size, dilation, stride in axes]
     return build.reduction(shape, x.dtype, sizes, element)
 
 

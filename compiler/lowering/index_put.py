@@ -23,7 +23,7 @@ from compiler.lowering.indexing import all_of
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.masks import ranks, truth, with_indices_of_masks
 from compiler.lowering.registry import lowers
-from compiler.lowering.scatter import reader, scatter_into
+from compiler.lowering.scatter import of_slices, reader, scatter_into
 from compiler.lowering.values import Position, TensorValue, broadcast
 from compiler.lowering.views import wrap
 
@@ -88,14 +88,7 @@ def put_where(
 def index_fill(build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any) -> TensorValue:
     """Whole slices, at the places of an index of one dimension or none, get one value."""
     at, new = wrap(dim, x.rank) if x.rank else 0, reader(value, x)
-
-    def update(position: Position) -> Update:
-        value = new((Index.number(0),) * x.rank)
-        if not x.rank:
-            return (), value, None
-        place, is_inside = index_in(index.load((position[at],) if index.rank else ()), x.shape[at])
-        return (*position[:at], place, *position[at + 1 :]), value, is_inside
-
+    update = of_slices(x, dim, index, lambda position: new((Index.number(0),) * x.rank))
     count = index.numel if index.rank else 1
     sources: tuple[Integer, ...] = (*x.shape[:at], count, *x.shape[at + 1 :]) if x.rank else (() if count else (0,))
     return scatter_into(build, x, sources, "set", update)

@@ -16,6 +16,7 @@ from compiler.lowering.promotion import (
     dtypes_of,
     element_of,
     elementwise,
+    lowers_elements,
 )
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, constant
@@ -64,15 +65,10 @@ for _name in LOGICAL:
     _logical(_name)
 
 
-def _bitwise(name: str, on_bool: str) -> None:
-    @lowers(getattr(aten, f"bitwise_{name}"))
-    def lowering(build: Builder, x: Operand, y: Operand) -> TensorValue:
-        is_bool = dtypes_of(SAME, x, y)[0] == torch.bool
-        return elementwise(build, SAME, getattr(ops, on_bool if is_bool else f"bitwise_{name}"), x, y)
-
-
 for _name, _on_bool in BITWISE.items():
-    _bitwise(_name, _on_bool)
+    lowers_elements(
+        SAME, getattr(ops, f"bitwise_{_name}"), getattr(aten, f"bitwise_{_name}"), on_bool=getattr(ops, _on_bool)
+    )
 
 
 def _shift(name: str, op: str) -> None:

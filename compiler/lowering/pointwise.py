@@ -9,7 +9,7 @@ import torch
 
 from compiler.ir.ops import ops
 from compiler.lowering.builder import Builder
-from compiler.lowering.promotion import Kind, Operand, dtypes_of, elementwise
+from compiler.lowering.promotion import Kind, Operand, dtypes_of, elementwise, lowers_elements
 from compiler.lowering.registry import lowers, lowers_late
 from compiler.lowering.values import CannotLower, TensorValue
 
@@ -33,24 +33,23 @@ def is_float(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point
 
 
-def _unary(name: str, kind: Kind, op: Callable[[Any], Any]) -> None:
-    @lowers(getattr(aten, name))
-    def lowering(build: Builder, x: TensorValue) -> TensorValue:
-        return elementwise(build, kind, op, x)
+def same(value: Any) -> Any:
+    return value
 
 
 for _name in FLOAT_UNARY:
-    _unary(_name, FLOAT, getattr(ops, _name))
-
-
-def _rounding(name: str) -> None:
-    @lowers(getattr(aten, name).default)
-    def lowering(build: Builder, x: TensorValue) -> TensorValue:
-        return elementwise(build, SAME, getattr(ops, name) if is_float(x.dtype) else lambda value: value, x)
-
-
+    lowers_elements(FLOAT, getattr(ops, _name), getattr(aten, _name))
 for _name in ROUNDING:
-    _rounding(_name)
+    lowers_elements(SAME, getattr(ops, _name), getattr(aten, _name).default, on_integers=same)
+for _name in SAME_UNARY:
+    # On bool, all of these that eager accepts give back what they are given.
+    lowers_elements(SAME, getattr(ops, _name), getattr(aten, _name), on_bool=same)
+for _name in FLOAT_BINARY:
+    lowers_elements(FLOAT, getattr(ops, _name), getattr(aten, _name))
+
+lowers_elements(SAME, ops.bitwise_not, aten.bitwise_not, on_bool=ops.logical_not)
+#: Eager only notes the sign for later; here it is computed.
+neg_view = lowers_elements(SAME, ops.neg, aten._neg_view)
 
 
 @lowers(aten.round.decimals)
@@ -64,18 +63,7 @@ def round_decimals(build: Builder, x: TensorValue, *, decimals: int = 0) -> Tens
         scaled = ops.mul(value, scale) if decimals >= 0 else ops.truediv(value, scale)
         return ops.truediv(ops.round(scaled), scale) if decimals >= 0 else ops.mul(ops.round(scaled), scale)
 
-    return elementwise(build, SAME, function if is_float(x.dtype) else lambda value: value, x)
-
-
-def _same_unary(name: str) -> None:
-    @lowers(getattr(aten, name))
-    def lowering(build: Builder, x: TensorValue) -> TensorValue:
-        # On bool, all of these that eager accepts give back what they are given.
-        return elementwise(build, SAME, (lambda value: value) if x.dtype == torch.bool else getattr(ops, name), x)
-
-
-for _name in SAME_UNARY:
-    _same_unary(_name)
+    return elementwise(build, SAME, function if is_float(x.dtype) else same, x)
 
 
 def _predicate(name: str) -> None:
@@ -99,17 +87,6 @@ def logical_not(build: Builder, x: TensorValue) -> TensorValue:
     return build.pointwise(
         x.shape, torch.bool, lambda position: ops.logical_not(ops.to_dtype(x.load(position), torch.bool))
     )
-
-
-@lowers(aten._neg_view)
-def neg_view(build: Builder, x: TensorValue) -> TensorValue:
-    """Eager only notes the sign for later; here it is computed."""
-    return elementwise(build, SAME, ops.neg, x)
-
-
-@lowers(aten.bitwise_not)
-def bitwise_not(build: Builder, x: TensorValue) -> TensorValue:
-    return elementwise(build, SAME, ops.logical_not if x.dtype == torch.bool else ops.bitwise_not, x)
 
 
 # --- sums, products, quotients
@@ -160,10 +137,10 @@ def rsub(build: Builder, x: Operand, y: Operand, alpha: Any = 1) -> TensorValue:
     return _sum(build, y, x, alpha, "sub")
 
 
-@lowers(aten.mul.Tensor, aten.mul.Scalar)
-def mul(build: Builder, x: Operand, y: Operand) -> TensorValue:
-    op = ops.logical_and if _compute_dtype(SAME, x, y) == torch.bool else ops.mul
-    return elementwise(build, SAME, op, x, y)
+mul = lowers_elements(SAME, ops.mul, aten.mul.Tensor, aten.mul.Scalar, on_bool=ops.logical_and)
+div = lowers_elements(FLOAT, ops.truediv, aten.div.Tensor, aten.div.Scalar, aten.true_divide)
+lowers_elements(SAME, ops.remainder, aten.remainder)
+lowers_elements(SAME, ops.fmod, aten.fmod)
 
 
 def _floor_quotient(dtype: torch.dtype, a: Any, b: Any) -> Any:
@@ -179,11 +156,6 @@ def _floor_quotient(dtype: torch.dtype, a: Any, b: Any) -> Any:
     signed_zero = ops.copysign(zero, ops.truediv(a, b))
     floored = ops.where(ops.eq(quotient, zero), signed_zero, floored)
     return ops.where(ops.eq(b, zero), ops.truediv(a, b), floored)
-
-
-@lowers(aten.div.Tensor, aten.div.Scalar, aten.true_divide)
-def div(build: Builder, x: Operand, y: Operand) -> TensorValue:
-    return elementwise(build, FLOAT, ops.truediv, x, y)
 
 
 @lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)
@@ -205,65 +177,22 @@ def floor_divide(build: Builder, x: Operand, y: Operand) -> TensorValue:
     return div_mode(build, x, y, rounding_mode="floor")
 
 
-@lowers(aten.remainder)
-def remainder(build: Builder, x: Operand, y: Operand) -> TensorValue:
-    return elementwise(build, SAME, ops.remainder, x, y)
-
-
-@lowers(aten.fmod)
-def fmod(build: Builder, x: Operand, y: Operand) -> TensorValue:
-    return elementwise(build, SAME, ops.fmod, x, y)
-
-
-def _float_binary(name: str) -> None:
-    @lowers(getattr(aten, name))
-    def lowering(build: Builder, x: Operand, y: Operand) -> TensorValue:
-        return elementwise(build, FLOAT, getattr(ops, name), x, y)
-
-
-for _name in FLOAT_BINARY:
-    _float_binary(_name)
-
-
 # --- the smaller, the larger, and what lies between
 
 
-def _extreme(build: Builder, name: str, *operands: Operand) -> TensorValue:
-    on_bool = {"minimum": ops.logical_and, "maximum": ops.logical_or}[name]
-    op = on_bool if _compute_dtype(SAME, *operands) == torch.bool else getattr(ops, name)
-    return elementwise(build, SAME, op, *operands)
-
-
-@lowers(aten.minimum, aten.min.other)
-def minimum(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
-    return _extreme(build, "minimum", x, y)
-
-
-@lowers(aten.maximum, aten.max.other)
-def maximum(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
-    return _extreme(build, "maximum", x, y)
-
-
-def _extreme_number(build: Builder, name: str, x: TensorValue, y: TensorValue) -> TensorValue:
+def _number_rather(extreme: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """fmin and fmax: a NaN loses against a number."""
-
-    def function(a: Any, b: Any) -> Any:
-        result = getattr(ops, name)(a, b)
-        return ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, result))
-
-    if not is_float(_compute_dtype(SAME, x, y)):
-        return _extreme(build, name, x, y)
-    return elementwise(build, SAME, function, x, y)
+    return lambda a, b: ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, extreme(a, b)))
 
 
-@lowers(aten.fmin)
-def fmin(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
-    return _extreme_number(build, "minimum", x, y)
-
-
-@lowers(aten.fmax)
-def fmax(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
-    return _extreme_number(build, "maximum", x, y)
+minimum = lowers_elements(SAME, ops.minimum, aten.minimum, aten.min.other, on_bool=ops.logical_and)
+maximum = lowers_elements(SAME, ops.maximum, aten.maximum, aten.max.other, on_bool=ops.logical_or)
+lowers_elements(
+    SAME, _number_rather(ops.minimum), aten.fmin, on_bool=ops.logical_and, on_integers=ops.minimum
+)  # fmt: skip
+lowers_elements(
+    SAME, _number_rather(ops.maximum), aten.fmax, on_bool=ops.logical_or, on_integers=ops.maximum
+)  # fmt: skip
 
 
 @lowers(aten.clamp)

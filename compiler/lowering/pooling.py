@@ -67,11 +67,11 @@ class HoldingWindows(Windows, Protocol):
 
 class SlidingWindows:
     def __init__(
-        self, x: TensorValue, pooled: tuple[Integer, ...], kernel: Any, stride: Any, padding: Any, dilation: Any = 1,
-        includes_padding: bool = True, divisor: int | None = None,
+        self, image: tuple[Integer, ...], pooled: tuple[Integer, ...], kernel: Any, stride: Any, padding: Any,
+        dilation: Any = 1, includes_padding: bool = True, divisor: int | None = None,
     ) -> None:  # fmt: skip
         rank = len(pooled)
-        self.pooled, self.image = pooled, x.shape[-rank:]
+        self.pooled, self.image = pooled, image
         self.most_elements = along(kernel, rank)
         self.stride = along(stride, rank) if stride else self.most_elements
         self.padding, self.dilation = along(padding, rank), along(dilation, rank)
@@ -285,7 +285,7 @@ def _sliding(rank: int) -> None:
     ) -> TensorValue:  # fmt: skip
         pooled = build.eager.shape[-rank:]
         return _average(build, x, SlidingWindows(
-            x, pooled, kernel_size, stride, padding, 1, count_include_pad, divisor_override
+            x.shape[-rank:], pooled, kernel_size, stride, padding, 1, count_include_pad, divisor_override
         ))  # fmt: skip
 
     @lowers(getattr(aten, f"avg_pool{rank}d_backward"))
@@ -295,7 +295,7 @@ def _sliding(rank: int) -> None:
     ) -> TensorValue:  # fmt: skip
         pooled = gradient.shape[-rank:]
         return _average_backward(build, gradient, x, SlidingWindows(
-            x, pooled, kernel_size, stride, padding, 1, count_include_pad, divisor_override
+            x.shape[-rank:], pooled, kernel_size, stride, padding, 1, count_include_pad, divisor_override
         ))  # fmt: skip
 
     @lowers(getattr(aten, f"max_pool{rank}d_with_indices"))
@@ -304,14 +304,14 @@ def _sliding(rank: int) -> None:
         ceil_mode: bool = False,
     ) -> tuple[TensorValue, TensorValue]:  # fmt: skip
         pooled = build.eager[0].shape[-rank:]
-        return _largest(build, x, SlidingWindows(x, pooled, kernel_size, stride, padding, dilation))
+        return _largest(build, x, SlidingWindows(x.shape[-rank:], pooled, kernel_size, stride, padding, dilation))
 
     @lowers(getattr(aten, f"max_pool{rank}d_with_indices_backward"))
     def largest_backward(
         build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, stride: Any, padding: Any,
         dilation: Any, ceil_mode: bool, indices: TensorValue,
     ) -> TensorValue:  # fmt: skip
-        windows = SlidingWindows(x, gradient.shape[-rank:], kernel_size, stride, padding, dilation)
+        windows = SlidingWindows(x.shape[-rank:], gradient.shape[-rank:], kernel_size, stride, padding, dilation)
         return _largest_backward(build, gradient, x, indices, windows)
 
 

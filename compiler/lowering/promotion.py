@@ -17,6 +17,7 @@ from compiler.ir.formulas import Real
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer, Size, hint
 from compiler.lowering.builder import Builder
+from compiler.lowering.registry import Lowering, lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
 
 Operand = Any  # a TensorValue or a Python number
@@ -105,3 +106,21 @@ def elementwise(
         return function(*(element_of(operand, shape, position, compute) for operand in operands))
 
     return build.pointwise(shape, result or inferred, element)
+
+
+def lowers_elements(
+    kind: Kind, op: Callable[..., Any], *targets: Any, on_bool: Callable[..., Any] | None = None,
+    on_integers: Callable[..., Any] | None = None,
+) -> Lowering:  # fmt: skip
+    """Register `op` of the elements of the operands, or another function where eager computes in bool or in integers
+    (what is given for these is for bools too where nothing else is)."""
+
+    @lowers(*targets)
+    def lowering(build: Builder, *operands: Operand) -> TensorValue:
+        dtype = dtypes_of(kind, *operands)[0]
+        chosen = None if dtype.is_floating_point else on_integers
+        if dtype == torch.bool and on_bool is not None:
+            chosen = on_bool
+        return elementwise(build, kind, chosen or op, *operands)
+
+    return lowering

@@ -75,26 +75,20 @@ def sum_dtype(x: TensorValue, dtype: torch.dtype | None) -> torch.dtype:
     return x.dtype if x.dtype.is_floating_point else torch.int64
 
 
-@lowers(aten.sum)
-def sum_(
-    build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
-) -> TensorValue:
-    result = sum_dtype(x, dtype)
-    if result == torch.bool:
-        return any_(build, x, dim, keepdim)
-    plan = Plan(x, dim, keepdim)
-    return reduce_values(build, x, plan, "sum", result, accumulate=compute_dtype(result), identity=0)
+def _total(kind: str, identity: int, on_bool: str) -> None:
+    @lowers(getattr(aten, kind))
+    def lowering(
+        build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+    ) -> TensorValue:
+        result = sum_dtype(x, dtype)
+        if result == torch.bool:
+            return _truth(build, on_bool, x, dim, keepdim)
+        plan = Plan(x, dim, keepdim)
+        return reduce_values(build, x, plan, kind, result, accumulate=compute_dtype(result), identity=identity)
 
 
-@lowers(aten.prod)
-def prod_(
-    build: Builder, x: TensorValue, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
-) -> TensorValue:
-    result = sum_dtype(x, dtype)
-    if result == torch.bool:
-        return all_(build, x, dim, keepdim)
-    plan = Plan(x, dim, keepdim)
-    return reduce_values(build, x, plan, "prod", result, accumulate=compute_dtype(result), identity=1)
+_total("sum", 0, "any")
+_total("prod", 1, "all")
 
 
 @lowers(aten.mean)
@@ -122,33 +116,11 @@ def _extreme(build: Builder, kind: str, x: TensorValue, dims: Any, keepdim: bool
     return reduce_values(build, x, plan, kind, x.dtype, accumulate=compute_dtype(x.dtype), identity=None)
 
 
-@lowers(aten.amax)
-def amax(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
-    return _extreme(build, "max", x, dim, keepdim)
-
-
-@lowers(aten.amin)
-def amin(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
-    return _extreme(build, "min", x, dim, keepdim)
-
-
 def _check_not_empty(plan: Plan) -> None:
     """Eager refuses to look for an extreme among no elements. (Not so for amax, whose result softmax does not use where
     there are none.)"""
     if any(symbol.is_late for size in plan.sizes for symbol in symbols_of(size)) and not is_below(0, plan.count):
         raise CannotLower("only a run tells whether there is an element at all, which the library's call checks")
-
-
-@lowers(aten.max.default)
-def max_all(build: Builder, x: TensorValue) -> TensorValue:
-    _check_not_empty(Plan(x, None, False))
-    return _extreme(build, "max", x, None, False)
-
-
-@lowers(aten.min.default)
-def min_all(build: Builder, x: TensorValue) -> TensorValue:
-    _check_not_empty(Plan(x, None, False))
-    return _extreme(build, "min", x, None, False)
 
 
 def _position_of_extreme(
@@ -170,24 +142,30 @@ def _position_of_extreme(
     return build.reduction(plan.shape, torch.int64, plan.sizes, element, label=label)
 
 
-@lowers(aten.argmax)
-def argmax(build: Builder, x: TensorValue, dim: int | None = None, keepdim: bool = False) -> TensorValue:
-    return _position_of_extreme(build, "argmax", x, dim, keepdim)
+def _extremes(kind: str) -> None:
+    @lowers(getattr(aten, f"a{kind}"))
+    def extreme(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
+        return _extreme(build, kind, x, dim, keepdim)
+
+    @lowers(getattr(aten, kind).default)
+    def extreme_of_all(build: Builder, x: TensorValue) -> TensorValue:
+        _check_not_empty(Plan(x, None, False))
+        return _extreme(build, kind, x, None, False)
+
+    @lowers(getattr(aten, f"arg{kind}"))
+    def position(build: Builder, x: TensorValue, dim: int | None = None, keepdim: bool = False) -> TensorValue:
+        return _position_of_extreme(build, f"arg{kind}", x, dim, keepdim)
+
+    @lowers(getattr(aten, kind).dim)
+    def with_position(
+        build: Builder, x: TensorValue, dim: int, keepdim: bool = False
+    ) -> tuple[TensorValue, TensorValue]:
+        value = _extreme(build, kind, x, dim, keepdim)
+        return value, _position_of_extreme(build, f"arg{kind}", x, dim, keepdim, "indices")
 
 
-@lowers(aten.argmin)
-def argmin(build: Builder, x: TensorValue, dim: int | None = None, keepdim: bool = False) -> TensorValue:
-    return _position_of_extreme(build, "argmin", x, dim, keepdim)
-
-
-@lowers(aten.max.dim)
-def max_dim(build: Builder, x: TensorValue, dim: int, keepdim: bool = False) -> tuple[TensorValue, TensorValue]:
-    return amax(build, x, dim, keepdim), _position_of_extreme(build, "argmax", x, dim, keepdim, "indices")
-
-
-@lowers(aten.min.dim)
-def min_dim(build: Builder, x: TensorValue, dim: int, keepdim: bool = False) -> tuple[TensorValue, TensorValue]:
-    return amin(build, x, dim, keepdim), _position_of_extreme(build, "argmin", x, dim, keepdim, "indices")
+for _kind in ("max", "min"):
+    _extremes(_kind)
 
 
 # --- truth
@@ -201,14 +179,14 @@ def _truth(build: Builder, kind: str, x: TensorValue, dims: Any, keepdim: bool) 
     )  # fmt: skip
 
 
-@lowers(aten.any)
-def any_(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
-    return _truth(build, "any", x, dim, keepdim)
+def _truths(kind: str) -> None:
+    @lowers(getattr(aten, kind))
+    def lowering(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
+        return _truth(build, kind, x, dim, keepdim)
 
 
-@lowers(aten.all)
-def all_(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
-    return _truth(build, "all", x, dim, keepdim)
+for _kind in ("any", "all"):
+    _truths(_kind)
 
 
 # --- variance, in two passes: a mean, then the mean square of the distances to it
@@ -240,32 +218,17 @@ def _variance(
     return variance, mean_value
 
 
-@lowers(aten.var.correction)
-def var(
-    build: Builder, x: TensorValue, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
-) -> TensorValue:
-    return _variance(build, x, dim, correction, keepdim, is_deviation=False)[0]
+def _spread(name: str) -> None:
+    @lowers(getattr(aten, name).correction, getattr(aten, f"{name}_mean").correction)
+    def lowering(
+        build: Builder, x: TensorValue, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
+    ) -> Any:
+        both = _variance(build, x, dim, correction, keepdim, is_deviation=name == "std")
+        return both if isinstance(build.eager, list | tuple) else both[0]
 
 
-@lowers(aten.std.correction)
-def std(
-    build: Builder, x: TensorValue, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
-) -> TensorValue:
-    return _variance(build, x, dim, correction, keepdim, is_deviation=True)[0]
-
-
-@lowers(aten.var_mean.correction)
-def var_mean(
-    build: Builder, x: TensorValue, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
-) -> tuple[TensorValue, TensorValue]:
-    return _variance(build, x, dim, correction, keepdim, is_deviation=False)
-
-
-@lowers(aten.std_mean.correction)
-def std_mean(
-    build: Builder, x: TensorValue, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
-) -> tuple[TensorValue, TensorValue]:
-    return _variance(build, x, dim, correction, keepdim, is_deviation=True)
+for _name in ("var", "std"):
+    _spread(_name)
 
 
 # --- norms

@@ -115,6 +115,19 @@ def along(x: TensorValue, dim: int, index: TensorValue, source: Callable[[Positi
     return update
 
 
+def of_slices(x: TensorValue, dim: int, index: TensorValue, source: Callable[[Position], Any]) -> Updating:
+    """The updates of whole slices of `x`, at the places of an index of one dimension or none."""
+    at = wrap(dim, x.rank) if x.rank else 0
+
+    def update(position: Position) -> Update:
+        if not x.rank:
+            return (), source(position), None
+        place, is_inside = index_in(index.load((position[at],) if index.rank else ()), x.shape[at])
+        return (*position[:at], place, *position[at + 1 :]), source(position), is_inside
+
+    return update
+
+
 def reader(source: Any, x: TensorValue) -> Callable[[Position], Any]:
     """What a scatter into `x` writes: the elements of a tensor, or one number."""
     if isinstance(source, TensorValue):

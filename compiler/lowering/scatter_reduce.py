@@ -13,7 +13,6 @@ import torch
 
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer
-from compiler.lowering.advanced_index import index_in
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
@@ -23,6 +22,7 @@ from compiler.lowering.scatter import (
     along,
     at_few_indices,
     indices_per_row,
+    of_slices,
     reader,
     scatter_into,
     with_rank_of,
@@ -70,15 +70,7 @@ def index_reduce(
     include_self: bool = True,
 ) -> TensorValue:  # fmt: skip
     """Whole slices, at the places of an index of one dimension or none."""
-    at, read = wrap(dim, x.rank) if x.rank else 0, with_rank_of(x, source).load
-
-    def update(position: Position) -> Update:
-        if not x.rank:
-            return (), read(position), None
-        chosen = index.load((position[at],) if index.rank else ())
-        place, is_inside = index_in(chosen, x.shape[at])
-        return (*position[:at], place, *position[at + 1 :]), read(position), is_inside
-
+    update = of_slices(x, dim, index, with_rank_of(x, source).load)
     return combined(build, x, source.shape if x.rank else (), update, reduce, include_self)
 
 

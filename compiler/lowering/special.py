@@ -12,7 +12,7 @@ from compiler.ir.ops import ops
 from compiler.lowering.builder import Builder
 from compiler.lowering.pointwise import mul
 from compiler.lowering.powers import pow_tensor
-from compiler.lowering.promotion import Kind, Operand, dtypes_of, elementwise
+from compiler.lowering.promotion import Kind, dtypes_of, elementwise, lowers_elements
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, TensorValue
 
@@ -61,14 +61,10 @@ FUNCTION_OF = {
 }
 
 
-def _named_function(operator: str, name: str) -> None:
-    @lowers(getattr(aten, operator))
-    def lowering(build: Builder, *operands: Operand) -> TensorValue:
-        return elementwise(build, FLOAT, getattr(ops, name), *operands)
-
-
 for _operator, _name in FUNCTION_OF.items():
-    _named_function(_operator, _name)
+    lowers_elements(FLOAT, getattr(ops, _name), getattr(aten, _operator))
+
+lowers_elements(SAME, ops.greatest_common_divisor, aten.gcd)
 
 
 @lowers(aten.polygamma)
@@ -125,11 +121,6 @@ def nextafter(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
         raise CannotLower("it has no neighbours of float16 numbers")
     name = "next_after_in_bfloat16" if result == torch.bfloat16 else "next_after"
     return elementwise(build, SAME, getattr(ops, name), x, y)
-
-
-@lowers(aten.gcd)
-def gcd(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
-    return elementwise(build, SAME, ops.greatest_common_divisor, x, y)
 
 
 @lowers(aten.lcm)

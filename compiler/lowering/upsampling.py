@@ -255,30 +255,20 @@ def of_whole_numbers(build: Builder, x: TensorValue, *_: Any) -> TensorValue:
     raise CannotLower("ATen rounds images of whole numbers at each step, which no loop of ours does")
 
 
-def _nearest_backward(rank: int, target: Any, kind: Filter) -> None:
-    @lowers(target)
+def _backward(rank: int, name: str, kind: Filter) -> None:
+    @lowers(getattr(aten, name).default)
     def lowering(
         build: Builder, gradient: TensorValue, output_size: Sequence[Integer], input_size: Sequence[Integer],
-        *scales: float | None,
+        *given: Any,
     ) -> TensorValue:  # fmt: skip
-        axes = _axes(input_size[-rank:], gradient.shape[-rank:], False, scales)
+        # Those that smooth are told whether corners are aligned before they are told scales.
+        aligns_corners, scales = (False, given) if kind.shift is not None else (given[0], given[1:])
+        axes = _axes(input_size[-rank:], gradient.shape[-rank:], aligns_corners, scales)
         return upsample_backward(build, gradient, input_size, axes, kind)
 
 
-def _smooth_backward(rank: int, target: Any, kind: Filter) -> None:
-    @lowers(target)
-    def lowering(
-        build: Builder, gradient: TensorValue, output_size: Sequence[Integer], input_size: Sequence[Integer],
-        align_corners: bool, *scales: float | None,
-    ) -> TensorValue:  # fmt: skip
-        axes = _axes(input_size[-rank:], gradient.shape[-rank:], align_corners, scales)
-        return upsample_backward(build, gradient, input_size, axes, kind)
-
-
-for _rank in (1, 2, 3):
-    _nearest_backward(_rank, getattr(aten, f"upsample_nearest{_rank}d_backward").default, NEAREST)
-    _nearest_backward(_rank, getattr(aten, f"_upsample_nearest_exact{_rank}d_backward").default, NEAREST_EXACT)
-for _rank, _name, _kind in (
-    (1, "linear1d", LINEAR), (2, "bilinear2d", LINEAR), (3, "trilinear3d", LINEAR), (2, "bicubic2d", CUBIC_FILTER),
-):  # fmt: skip
-    _smooth_backward(_rank, getattr(aten, f"upsample_{_name}_backward").default, _kind)
+for _rank, _name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
+    _backward(_rank, f"upsample_nearest{_rank}d_backward", NEAREST)
+    _backward(_rank, f"_upsample_nearest_exact{_rank}d_backward", NEAREST_EXACT)
+    _backward(_rank, f"upsample_{_name}_backward", LINEAR)
+_backward(2, "upsample_bicubic2d_backward", CUBIC_FILTER)

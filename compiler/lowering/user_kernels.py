@@ -70,10 +70,10 @@ def launches_alone(call: TreeCall, given: Sequence[Any]) -> Callable[[], None]:
     from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation
     from torch._prims_common import clone_preserve_strides
 
-    _, named = tree_unflatten(call.filled(given), call.structure)
-    written = named.pop("tensors_to_clone")
-    own = {name: clone_preserve_strides(value) for name, value in named["kwargs"].items() if name in written}
-    return partial(triton_kernel_wrapper_mutation, **{**named, "kwargs": {**named["kwargs"], **own}})
+    _, immutable = tree_unflatten(call.filled(given), call.structure)
+    named, kwargs = dict(immutable), dict(immutable["kwargs"])
+    kwargs |= {name: clone_preserve_strides(kwargs[name]) for name in named.pop("tensors_to_clone")}
+    return partial(triton_kernel_wrapper_mutation, **{**named, "kwargs": kwargs})
 
 
 def _table_entry(call: TreeCall) -> tuple[Any, Any, dict[str, Any]] | None:

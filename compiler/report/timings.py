@@ -124,3 +124,7 @@ class TimingResult(ReportModel):
     )
     cold_l2: bool = Field(description="Whether the L2 cache was cleared before each sample.")
     contestants: list[Contestant] = Field(default=[], description="The times of each way to run the calls.")
+
+    def of(self, name: str) -> Contestant | None:
+        """The contestant of that name."""
+        return next((one for one in self.contestants if one.name == name), None)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import socket
+import struct
 import time
 from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping
 from pathlib import Path
@@ -39,6 +42,10 @@ CANCEL_SECONDS = 30.0
 _PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _EVENTS_HELD = 4
 """Events of one job that wait to be read; the worker waits where there are more."""
+
+
+_PEER = struct.Struct("3i")
+"""Process, user and group of who listens at a Unix socket."""
 
 
 class _Refused(Exception):
@@ -97,19 +104,26 @@ class _LocalHandle:
 
 
 class LocalExecutor:
-    """The workers at `sockets`, of this `build` and of one of `profiles`."""
+    """The workers at `sockets`, of this `build` and of one of `profiles`. Those of `own` are of this program's user."""
 
     def __init__(
-        self, sockets: Collection[Path], build: str, profiles: Collection[WorkerIdentity], most_payload_bytes: int
+        self,
+        sockets: Collection[Path],
+        build: str,
+        profiles: Collection[WorkerIdentity],
+        most_payload_bytes: int,
+        own: Collection[Path] = (),
     ) -> None:
         self._change = asyncio.Event()
         self._build = build
         self._profiles = tuple(profiles)
         self._most_payload_bytes = most_payload_bytes
+        self._own = frozenset(own)
         self._workers = {str(path): self._worker(str(path), path) for path in sockets}
 
     def _worker(self, name: str, path: Path) -> _Worker:
-        return _Worker(self, name, path, self._build, self._profiles, self._most_payload_bytes)
+        user = os.geteuid() if path in self._own else None
+        return _Worker(self, name, path, self._build, self._profiles, self._most_payload_bytes, user)
 
     async def start(self) -> None:
         for worker in self._workers.values():
@@ -165,8 +179,10 @@ class _Worker:
         build: str,
         profiles: tuple[WorkerIdentity, ...],
         most_payload_bytes: int,
+        user: int | None,
     ) -> None:
         self.path = path
+        self._user = user
         self._executor = executor
         self._name = name
         self._build = build
@@ -240,6 +256,7 @@ class _Worker:
             was_welcome = False
             try:
                 reader, self._writer = await asyncio.open_unix_connection(str(self.path))
+                self._check_user(self._writer.get_extra_info("socket"))
                 was_welcome = await self._greet(reader)
                 await self._read(reader)
                 problem = "it has closed the connection"
@@ -289,6 +306,12 @@ class _Worker:
         log.info("worker_connected", worker=self._name, device=hello.profile.device_name, tier=hello.tier)
         self._executor.notify()
         return True
+
+    def _check_user(self, connected: socket.socket) -> None:
+        """Where our own folder of temporary files was deleted, anybody may have put another one in its place."""
+        _, user, _ = _PEER.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        if self._user not in (None, user):
+            raise _Refused(f"another user's program listens there (user {user})")
 
     def _check(self, hello: Hello) -> None:
         if hello.protocol != PROTOCOL:

@@ -1,4 +1,4 @@
-"""Which system calls a job may make, as two seccomp filters that libseccomp writes for this machine's processor.
+"""Which system calls a job may make, as two seccomp filters that libseccomp writes for a processor: this machine's.
 
 The first lets through the calls that libseccomp has a name for, some of them with some arguments only, and answers
 ENOSYS to the rest: what a newer kernel brings is not known, so it is not there. The second refuses what a job has no
@@ -97,10 +97,11 @@ def library() -> Any:
     return pyseccomp
 
 
-def programs(rules: Rules) -> tuple[bytes, bytes]:
-    """The two filters as BPF programs, to be loaded in this order. Raises `NoSandbox`."""
+def programs(rules: Rules, processor: str = "NATIVE") -> tuple[bytes, bytes]:
+    """The two filters as BPF programs, to be loaded in this order. `processor` is libseccomp's name of an architecture.
+    Raises `NoSandbox`."""
     seccomp = library()
-    return _allowed(seccomp, rules), _refused(seccomp, rules)
+    return _allowed(seccomp, rules, processor), _refused(seccomp, rules, processor)
 
 
 def load(program: bytes) -> None:
@@ -114,18 +115,18 @@ def load(program: bytes) -> None:
     kernel.set_seccomp_filter(ctypes.addressof(described))
 
 
-def _allowed(seccomp: Any, rules: Rules) -> bytes:
-    filter_ = _new(seccomp, seccomp.ERRNO(errno.ENOSYS))
+def _allowed(seccomp: Any, rules: Rules, processor: str) -> bytes:
+    filter_ = _new(seccomp, seccomp.ERRNO(errno.ENOSYS), processor)
     conditions = _conditions(seccomp, rules)
     for number in range(_HIGHEST_NUMBER):
         try:
-            name = seccomp.resolve_syscall(seccomp.Arch.NATIVE, number).decode()
+            name = seccomp.resolve_syscall(getattr(seccomp.Arch, processor), number).decode()
         except ValueError:
             continue
         if name in _NEVER_ALONE.split() or (name == "openat2" and rules.guards_truncation):
             continue
         for condition in conditions.get(name, [()]):
-            filter_.add_rule(seccomp.ALLOW, number, *condition)
+            filter_.add_rule(seccomp.ALLOW, name, *condition)
     return _exported(filter_)
 
 
@@ -154,13 +155,16 @@ def _conditions(seccomp: Any, rules: Rules) -> dict[str, list[tuple[Any, ...]]]:
     return found
 
 
-def _refused(seccomp: Any, rules: Rules) -> bytes:
-    filter_ = _new(seccomp, seccomp.ALLOW)
+def _refused(seccomp: Any, rules: Rules, processor: str) -> bytes:
+    filter_ = _new(seccomp, seccomp.ALLOW, processor)
+
+    def is_known(name: str) -> bool:
+        """Not where the processor has no such call, or where libseccomp does not know it: then neither filter does."""
+        return bool(seccomp.resolve_syscall(getattr(seccomp.Arch, processor), name) >= 0)
+
     for name, code in _refusals(rules):
-        number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
-        # Negative where the processor has no such call, or where libseccomp does not know it: then neither filter does.
-        if number >= 0:
-            filter_.add_rule(seccomp.ERRNO(code), number)
+        if is_known(name):
+            filter_.add_rule(seccomp.ERRNO(code), name)
     not_permitted = seccomp.ERRNO(errno.EPERM)
     for request in _TERMINAL_AND_OWNER:
         # The kernel looks at the lower half alone.
@@ -172,7 +176,7 @@ def _refused(seccomp: Any, rules: Rules) -> bytes:
     if rules.guards_truncation:
         truncates = os.O_TRUNC | os.O_ACCMODE
         for name, position in (("openat", 2), ("open", 1)):
-            if seccomp.resolve_syscall(seccomp.Arch.NATIVE, name) >= 0:
+            if is_known(name):
                 argument = seccomp.Arg(position, seccomp.MASKED_EQ, truncates, os.O_TRUNC)
                 filter_.add_rule(not_permitted, name, argument)
     return _exported(filter_)
@@ -196,8 +200,11 @@ def _refusals(rules: Rules) -> Iterable[tuple[str, int]]:
             yield from ((name, errno.EPERM) for name in names.split())
 
 
-def _new(seccomp: Any, default: int) -> Any:
+def _new(seccomp: Any, default: int, processor: str) -> Any:
     filter_ = seccomp.SyscallFilter(default)
+    if processor != "NATIVE":
+        filter_.remove_arch(seccomp.Arch.NATIVE)
+        filter_.add_arch(getattr(seccomp.Arch, processor))
     filter_.set_attr(seccomp.Attr.ACT_BADARCH, seccomp.KILL_PROCESS)
     return filter_
 

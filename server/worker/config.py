@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 
+from compiler import pages
 from server.sandbox import (
     GIB,
     MIB,
@@ -158,9 +159,10 @@ def _allowance(settings: WorkerSettings, uses_gpu: bool, threads: int) -> Allowa
 
 
 def _folders_of_compiler() -> tuple[Path, ...]:
-    """Found without importing it, which would import torch."""
+    """Its own, found without importing torch, and that of its pages, which a checkout has elsewhere."""
     spec = util.find_spec("compiler")
-    return tuple(Path(name).resolve() for name in spec.submodule_search_locations or ()) if spec is not None else ()
+    assert spec is not None
+    return *(Path(name).resolve() for name in spec.submodule_search_locations or ()), pages.FOLDER.resolve()
 
 
 def _cpu_seconds(wall_seconds: float, threads: int) -> int:

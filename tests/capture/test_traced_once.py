@@ -1,4 +1,4 @@
-"""A graph whose calls are traced once for equal inputs is the graph of AOTAutograd by itself, changes and views too."""
+"""A graph whose calls are traced once for equal inputs is the graph of AOTAutograd by itself, views too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.capture.test_decomposed_once import NOT_TOLD, told
 
 
 class Block(nn.Module):
-    """A layer with attention by heads: views, a residual in place, and what a call repeats."""
+    """A layer with attention by heads: views, a residual, and what a call repeats."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,8 +31,7 @@ class Block(nn.Module):
         parts = self.into(self.norm(x)).view(2, 5, 3, 4, 4).permute(2, 0, 3, 1, 4)
         y = F.scaled_dot_product_attention(parts[0], parts[1], parts[2])
         y = self.out(y.transpose(1, 2).reshape(2, 5, 16))
-        y += x
-        return F.gelu(y.contiguous())
+        return F.gelu((y + x).contiguous())
 
 
 class Blocks(nn.Module):
@@ -56,92 +55,6 @@ def written_view(x: Tensor) -> list[Tensor]:
         row, other = y[0], y[0]
         row.mul_(2)
         found += [y * 3, row + 1, other + 1]
-    return found
-
-
-def written_in_parts(x: Tensor) -> list[Tensor]:
-    """Positions as each layer of BEiT makes them: what is set is read by calls that are equal to earlier ones."""
-    found = []
-    for _ in range(3):
-        grid = (
-            torch.stack(torch.meshgrid(torch.arange(4), torch.arange(4), indexing="ij")).permute(1, 2, 0).contiguous()
-        )
-        grid[:, :, 0] += 3
-        grid[:, :, 0] *= 7
-        table = torch.zeros((5, 4), dtype=grid.dtype)
-        table[1:, :] = grid.sum(-1)
-        table[0, 0:] = 2
-        found.append(x * 2 + torch.cat([table[1:].to(x.dtype), x])[table[1:].view(-1) % 8].view(4, 4, 4).sum(0))
-    return found
-
-
-def written_view_before_equal_calls(x: Tensor) -> list[Tensor]:
-    """What another layer did with a tensor like it before it was written to must not be done with this one after."""
-    first = x + 1
-    kept = [first.t() * 3, first.sin()]
-    second = x + 1
-    view = second.t()
-    view[0].mul_(5)
-    third = x + 1
-    return [*kept, second.t() * 3, second.sin(), third.t() * 3, third.sin(), view * 1]
-
-
-def written_alone_then_shared(x: Tensor) -> list[Tensor]:
-    found = []
-    for _ in range(2):
-        y = x * 2
-        y.add_(1)
-        y.mul_(2)
-        part = y[1:3]
-        found.append(y.sin())
-        part.add_(10)
-        found += [y.sin(), y * 2]
-    return found
-
-
-def written_part_of_a_split(x: Tensor) -> list[Tensor]:
-    found = []
-    for _ in range(2):
-        y = x + 1
-        one, two = y.split(2)
-        one.mul_(3)
-        largest, at = y.max(-1)
-        largest[0] = 0
-        found += [two + 1, y * 2, largest * 2, at + 1]
-    return found
-
-
-def written_view_and_given(x: Tensor) -> list[Tensor]:
-    y = x * 2
-    y[0].add_(1)
-    z = x * 2
-    return [y, z[1] + 1, z]
-
-
-def written_view_without_its_name(x: Tensor) -> list[Tensor]:
-    """Statistics that a norm writes to, in what it also reads, in a view of what nobody else is seen to write to."""
-    other = x * 2
-    read = x * 2
-    read[0].add_(1)
-    F.batch_norm(read, other[0], other[1], training=True)
-    return [other * 3, (x * 2) * 3, read * 3]
-
-
-def written_view_of_an_input(x: Tensor) -> list[Tensor]:
-    y = x[0]
-    y[1:] = 5
-    return [x * 2, x * 3]
-
-
-def written_by_overlapping_views(x: Tensor) -> list[Tensor]:
-    found = []
-    for _ in range(2):
-        y = (x + 1).view(2, 8)
-        flat, turned = y.view(-1), y.t()
-        flat[3:9] += 1
-        turned[2:5] *= 2
-        turned[0].fill_(7)
-        found.append(flat + turned.reshape(-1))
     return found
 
 
@@ -201,10 +114,8 @@ def made_here(x: Tensor) -> list[Tensor]:
 
 
 FUNCTIONS: tuple[Callable[[Tensor], Any], ...] = (
-    written_view, written_in_parts, written_view_before_equal_calls, written_alone_then_shared, written_part_of_a_split,
-    written_view_and_given, written_view_without_its_name, written_view_of_an_input, written_by_overlapping_views,
-    written_input, written_without_its_name, view_of_an_input, views_of_one, the_same_twice, drawn, with_numbers,
-    with_gradients_on_within, with_autocast, made_here,
+    written_view, written_input, written_without_its_name, view_of_an_input, views_of_one,
+    the_same_twice, drawn, with_numbers, with_gradients_on_within, with_autocast, made_here,
 )  # fmt: skip
 
 
@@ -282,13 +193,11 @@ def test_layers_are_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("function", "ends"),
     [
-        (written_view, [None]), (written_in_parts, [None]), (written_view_before_equal_calls, [None]),
-        (written_alone_then_shared, [None]), (written_part_of_a_split, [None]), (written_by_overlapping_views, [None]),
-        (written_view_without_its_name, [Unlike]), (written_input, []), (written_view_of_an_input, []),
-        (written_without_its_name, [Unlike]), (view_of_an_input, [None]), (views_of_one, [None]), (made_here, [None]),
+        (written_view, []), (written_input, []), (written_without_its_name, [Unlike]), (view_of_an_input, [None]),
+        (views_of_one, [None]), (made_here, [None]),
     ],
 )  # fmt: skip
-def test_what_changes_inputs_is_traced_by_torch_alone(
+def test_what_writes_is_traced_by_torch_alone(
     function: Callable[[Tensor], Any], ends: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[type[BaseException] | None] = []

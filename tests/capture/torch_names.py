@@ -105,12 +105,9 @@ TABLE = (
     ),
     Taken(
         ("compiler/capture/shortcuts/while_captured.py",),
-        "do less while Dynamo captures: run equal calls once, look up names for a log that is on",
+        "do less while Dynamo captures: look up names for a log that is on",
         (
-            "torch._subclasses.fake_tensor.FakeTensor",
-            "torch._C._is_any_autocast_enabled",
-            *_names("torch", "_functorch._aot_autograd.graph_compile _logging._internal.trace_log"),
-            *_names("torch._dynamo", "convert_frame._compile utils.run_node output_graph.trace_call_log"),
+            *_names("torch._dynamo", "convert_frame._compile output_graph.trace_call_log"),
             *_names("torch._dynamo.symbolic_convert", "get_funcname trace_call_log trace_source_log"),
             "torch._dynamo.variables.higher_order_ops.LocalMapWrappedHigherOrderVariable",
         ),
@@ -299,7 +296,7 @@ TABLE = (
         ("torch._C._get_fp32_precision_getter",),
     ),
     Taken(
-        ("compiler/runtime/timing/stopwatch.py", "bench/agreement.py"),
+        ("compiler/runtime/timing/stopwatch.py", "bench/ablation.py", "bench/agreement.py"),
         "hold the stream while calls are queued",
         ("torch.cuda._sleep",),
     ),

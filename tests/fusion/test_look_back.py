@@ -14,7 +14,7 @@ from compiler.devices import GPUS, device_for
 from compiler.lowering.scans import LONG_OF_HALVES
 from compiler.runtime.checking.verify import relative_error
 from compiler.runtime.interpreter.interpreter import interpret
-from compiler.schedule.cost import look_back
+from compiler.schedule.tiles import look_back
 from compiler.schedule.tiles.look_back import LONG_ROW, MOST_ROWS, chunks_of
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, compiled_for_gpus, kernel_count
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch._higher_order_ops import triton_kernel_wrap
+from torch.fx.immutable_collections import immutable_dict
 from torch.utils._pytree import tree_flatten
 
 from compiler.devices import device_for
@@ -49,14 +50,15 @@ def call_of(given: dict[str, Any]) -> ExternNode:
     linecache.cache[SNIPPET_FILE] = (len(SNIPPET), None, SNIPPET.splitlines(keepends=True), SNIPPET_FILE)
     exec(compile(SNIPPET, SNIPPET_FILE, "exec"), scope)
     table = triton_kernel_wrap.kernel_side_table
-    named = {
+    # Some releases of torch hand out the dictionaries of FX, which nobody may change.
+    named = immutable_dict({
         "kernel_idx": table.add_kernel(scope["move"]),
         "constant_args_idx": table.add_constant_args(given),
         "grid": [(4, 1, 1)],
         "tma_descriptor_metadata": {},
-        "kwargs": {"x": "a tensor", "y": "a tensor"},
+        "kwargs": immutable_dict({"x": "a tensor", "y": "a tensor"}),
         "tensors_to_clone": ["y"],
-    }
+    })  # fmt: skip
     leaves, structure = tree_flatten(((), named))
     holes = tuple(place for place, leaf in enumerate(leaves) if leaf == "a tensor")
     target = triton_kernel_wrap.triton_kernel_wrapper_functional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -129,6 +130,22 @@ async def test_a_worker_that_does_not_fit_is_refused_with_a_sentence(
         with pytest.raises(NoSlot):
             await executor.submit(spec())
     assert worker.heard.empty(), "it was never welcome"
+    await worker.stop()
+
+
+async def test_another_users_program_in_the_place_of_our_own_worker_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "w.sock"
+    worker = FakeWorker(path)
+    await worker.start()
+    ours = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: ours + 1)
+    executor = LocalExecutor([path], "build", [PROFILE], most_payload_bytes=1000, own=[path])
+    await executor.start()
+    await until(executor, lambda device: device.problem and "another user's program" in device.problem)
+    await executor.stop()
+    assert worker.heard.empty()
     await worker.stop()
 
 

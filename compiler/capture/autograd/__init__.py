@@ -3,7 +3,7 @@
 aot, training, naming                 through AOTAutograd: a joint graph, split; its inputs by their names
 regions, repeated_writes              what is rewritten before
 fixed_sizes                           what is compiled for the sizes of one call alone
-running_products, saved_indices       gradients that torch makes too long, and what is saved for them
+running_products                      gradients that torch makes too long
 draws, repeats                        what the split would lose: numbers drawn again, calls that repeat others
 shared_memory, unmet_sizes            calls left to eager mode: of inputs that overlap, of refused sizes
 written_back, without_effect          inputs written to after a call; calls that no result needs

@@ -17,7 +17,6 @@ from compiler.capture.autograd.naming import input_names, name_inputs
 from compiler.capture.autograd.regions import write_out_regions
 from compiler.capture.autograd.repeats import note_repeats, repeats_in
 from compiler.capture.autograd.running_products import short_gradients_of_running_products
-from compiler.capture.autograd.saved_indices import save_indices_as_bytes
 from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
 from compiler.capture.autograd.training import CHEAP, VIEWS
 from compiler.capture.autograd.unmet_sizes import asserts_sizes, eager_where_unmet
@@ -45,9 +44,6 @@ from compiler.capture.torch_internals import (
 from compiler.fx.fake_values import outside_fake_mode
 from compiler.fx.lines import lines_of_text
 from compiler.passes.layout.passed import note_passed
-from compiler.passes.rewrite.gradient_layout import lay_gradients_out
-from compiler.passes.rewrite.one_hot import sum_one_hots
-from compiler.passes.rewrite.picked_numbers import add_along_rows
 
 if TYPE_CHECKING:
     from compiler.passes.rewrite.rewriting import Rewriting
@@ -162,11 +158,10 @@ def _traced_once(
 def _split(
     change_joint: JointPass, joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **settings: Any
 ) -> Any:
-    save_indices_as_bytes(joint)
-    add_along_rows(joint)
-    sum_one_hots(joint)  # after those, which it sums too
-    lay_gradients_out(joint)
-    change_joint(joint)
+    from compiler.passes.order import WITH_GRADIENTS
+
+    for change in (*WITH_GRADIENTS, change_joint):
+        change(joint)
     repeats = repeats_in(joint)
     forward, backward = split_at_min_cut(
         joint, inputs, views=VIEWS, cheap=CHEAP, num_fwd_outputs=num_fwd_outputs, **settings

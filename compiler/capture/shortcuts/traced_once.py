@@ -3,11 +3,10 @@
     to learn what it changes and gives     not run: tensors like those that Dynamo says it gives, of memory of their own
     to trace it                            a call is traced once for all calls whose inputs are alike (written_again.py)
 
-Both hold only where no call changes an input, and no result is a view of an input or of another result. A call that
-takes or gives what is written to while views of it exist is always made; Dynamo's fake tensors tell which ones do. The
-run that traces checks all of this, at each call and at the end. Where it does not hold, `Unlike` is raised, and
-AOTAutograd begins again without either. The graphs are those of AOTAutograd by itself, as
-`tests/capture/test_traced_once.py` checks.
+Both hold only where no call changes a tensor, and no result is a view of an input or of another result. A graph that
+is seen to write anywhere is left alone. The run that traces checks the rest, at each call and at the end. Where it does
+not hold, `Unlike` is raised, and AOTAutograd begins again without either. The graphs are those of AOTAutograd by
+itself, as `tests/capture/test_traced_once.py` checks.
 """
 
 from __future__ import annotations
@@ -44,53 +43,30 @@ class Unlike(Exception):
 
 
 def may_be_traced_once(graph: fx.GraphModule) -> bool:
-    """Whether it is worth trying: nothing that is there to be seen changes an input, is a program of its own, or takes
+    """Whether it is worth trying: nothing that is there to be seen changes a tensor, is a program of its own, or takes
     a gradient; and the graph has no tensors of its own, as parameters of an optimiser are: AOTAutograd puts those into
     the graph, so that the run is not given what it may change."""
     for node in graph.graph.nodes:
-        if node.op in ("get_attr", "call_module") or isinstance(node.target, HigherOrderOperator):
+        if node.op in ("get_attr", "call_module") or isinstance(node.target, HigherOrderOperator) or _writes(node):
             return False
         takes_gradient = torch.is_grad_enabled() and node.op != "placeholder"
         for value in _tensors(node):
             if not isinstance(value, FakeTensor) or (takes_gradient and value.requires_grad):
                 return False
-    written = _written_while_shared(graph.graph)
-    return not any(_lies_in(node, written) for node in graph.graph.find_nodes(op="placeholder"))
-
-
-def _written_while_shared(graph: fx.Graph) -> set[int]:
-    """The memory that a call writes to, by its name, while more than one tensor lies there: an input, which others may
-    hold, or one of which there is a view. What is set is, as what is set of it is a view."""
-    found: set[int] = set()
-    tensors: dict[int, set[int]] = {}
-    for node in graph.nodes:
-        for value in _tensors(node):
-            of_others = {0} if node.op == "placeholder" else set()
-            tensors.setdefault(_memory(value), of_others).add(id(value))
-        written = _written_by(node)
-        for value in () if written is None else _tensors(written):
-            if len(tensors[_memory(value)]) > 1 or node.target is operator.setitem:
-                found.add(_memory(value))
-    return found
+    return True
 
 
 def _tensors(node: fx.Node) -> list[Tensor]:
     return [value for value in tree_flatten(_example(node))[0] if isinstance(value, Tensor)]
 
 
-def _lies_in(node: fx.Node, memory: set[int]) -> bool:
-    return any(_memory(value) in memory for value in _tensors(node))
-
-
-def _written_by(node: fx.Node) -> fx.Node | None:
-    """What a call writes to, by its name."""
-    if node.op not in ("call_function", "call_method") or not node.args or not isinstance(node.args[0], fx.Node):
-        return None
-    if node.target in _IN_PLACE:
-        return node.args[0]
+def _writes(node: fx.Node) -> bool:
+    """Whether a call writes to a tensor, by its name."""
+    if node.op not in ("call_function", "call_method"):
+        return False
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     is_in_place = name.endswith("_") and not name.endswith("__") and node.target not in _OPERATORS
-    return node.args[0] if is_in_place or node.kwargs.get("inplace") is True else None
+    return node.target in _IN_PLACE or is_in_place or node.kwargs.get("inplace") is True
 
 
 _OPERATORS = (operator.and_, operator.or_, operator.not_, operator.is_)
@@ -118,36 +94,17 @@ class _Once(PropagateUnbackedSymInts):
     def __init__(self, graph: fx.GraphModule, expected: list[list[Any]]) -> None:
         super().__init__(graph)
         self._expected = expected
-        #: What is written to has to know of what it is a view; and where there are views of it, each has to see what
-        #: was written through another when it is read next. Calls of these are made, each as torch makes it.
-        self._written = {_written_by(node) for node in graph.graph.nodes}
-        shared = _written_while_shared(graph.graph)
-        self._shared = {node for node in graph.graph.nodes if shared and _lies_in(node, shared)}
-        self._node: fx.Node | None = None
-        #: The memory of what was written again.
-        self._again: set[int] = set()
         self._known: dict[Hashable, Written | None] = {}
-        self._of_inputs: set[int] = set()
-        #: The tensors in each memory that calls gave, with what the trace knows of each.
-        self._in_memory: dict[int, dict[int, tuple[Tensor, Tensor]]] = {}
 
     def run(self, *args: Any) -> Any:  # type: ignore[override]
         if get_proxy_mode() is None:
             made_up = _like_the_outputs(self.module.graph)  # type: ignore[arg-type]
             self._expected[:] = [] if made_up is None else [made_up]
             return super().run(*args) if made_up is None else made_up
-        # Who changes one of these changes an input.
-        for value in (one for one in args if isinstance(one, Tensor)):
-            self._in_memory[_memory(_traced(value))] = dict.fromkeys((0, 1), (value, _traced(value)))
-            self._of_inputs.add(_memory(_traced(value)))
         outputs = super().run(*args)
         if self._expected and (_functional_mode()._tokens or not _are_alike(self._expected[0], outputs, args)):
             raise Unlike
         return outputs
-
-    def run_node(self, n: fx.Node) -> Any:
-        self._node = n
-        return super().run_node(n)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return self._call(super().call_function, target, args, kwargs)
@@ -163,61 +120,24 @@ class _Once(PropagateUnbackedSymInts):
         given, structure = tree_flatten((args, kwargs))
         with torch._C.DisableTorchFunction():  # which would note each size that is asked for
             inputs = [_traced(value) for value in given]
-            self._keep(given, inputs)
             nodes = [node_of(value, tracer) for value in inputs]
-            is_alone = self._is_changed() or not is_of_torch(target) or torch._C._is_any_autocast_enabled()
+            is_alone = not is_of_torch(target) or torch._C._is_any_autocast_enabled()
             of_inputs = None if is_alone or not any(nodes) else alike(inputs, nodes)
             key = target, structure, of_inputs, torch.is_grad_enabled()
             written = None if of_inputs is None else self._known.get(key)
             if written is not None:
                 results = write_again(written, inputs, nodes, tracer)
-                wrapped = _wrapped(written, results, given)
-                self._keep(wrapped, results)
-                self._again.update(_memory(value) for value in results)
-                return tree_unflatten(wrapped, written.structure)
+                return tree_unflatten(_wrapped(written, results, given), written.structure)
             last, changes = last_node(tracer), _changes(given)
         made = call(target, args, kwargs)
         with torch._C.DisableTorchFunction():
             if changes != _changes(given):
-                self._see_changes(given, inputs, changes)
-            of_results = [value for value in tree_flatten(made)[0]]
-            results = [_same_or_traced(value, given, inputs) for value in of_results]
-            self._keep(of_results, results)
-            if changes == _changes(given) and of_inputs is not None and key not in self._known:
-                found = tree_unflatten(results, tree_flatten(made)[1])
+                raise Unlike
+            if of_inputs is not None and key not in self._known:
+                values, of_values = tree_flatten(made)
+                found = tree_unflatten([_same_or_traced(value, given, inputs) for value in values], of_values)
                 self._known[key] = written_since(last, inputs, nodes, found, tracer)
         return made
-
-    def _is_changed(self) -> bool:
-        """Whether the call that is made gives what is written to, or takes or gives what is written to by another."""
-        node = self._node
-        assert node is not None
-        return node in self._written or not self._shared.isdisjoint((node, *node.all_input_nodes))
-
-    def _keep(self, values: Sequence[Any], traced: Sequence[Any]) -> None:
-        """Know who shares memory. All are kept, so that no other memory gets the number of theirs."""
-        for value, inner in zip(values, traced, strict=True):
-            if isinstance(inner, Tensor):
-                self._in_memory.setdefault(_memory(inner), {}).setdefault(id(value), (value, inner))
-
-    def _see_changes(self, given: Sequence[Any], inputs: Sequence[Any], changes: Sequence[int | None]) -> None:
-        """A call that put another tensor in the place of one that had its memory to itself is as good as one that gave
-        the other. One that was written again does not know whether it is a view of what its call made. What was known
-        to be written to while there are views of it was never written again, and those who read it see the change."""
-        assert self._node is not None
-        sources = tree_flatten((self._node.args, self._node.kwargs))[0]
-        if len(sources) != len(given):
-            raise Unlike
-        for value, before, earlier, now, source in zip(given, inputs, changes, _changes(given), sources, strict=True):
-            if earlier == now:
-                continue
-            memory = _memory(before)
-            is_known = source in self._shared and memory not in self._of_inputs
-            if not is_known and (
-                len(self._in_memory[memory]) != 1 or memory in self._again or _traced(value) is before
-            ):
-                raise Unlike
-            self._keep([value], [_traced(value)])
 
 
 def _traced(value: Any) -> Any:

@@ -16,8 +16,10 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from compiler.devices import Device
 from compiler.fx.fake_values import fake_mode_of, hint_of
 from compiler.lowering.aliases import from_owner, viewed_by
+from compiler.options import Options
 from compiler.passes.complex_numbers.operators import ENDS, RULES, SOURCES, Call, Pair, view_as_real
 from compiler.passes.folding.writing import copied
 
@@ -29,18 +31,18 @@ _COMPLEX = (torch.complex64, torch.complex128)
 _FEW = 4
 
 
-def in_real_numbers(graph: GraphModule) -> GraphModule:
+def in_real_numbers(graph: GraphModule, device: Device, options: Options) -> tuple[GraphModule, tuple[()]]:
     """A copy of a functional graph in which loops compute with the parts of complex numbers, or `graph` itself where
     there are none that they could compute with."""
     if not any(node.target in SOURCES for node in graph.graph.nodes):
-        return graph
+        return graph, ()
     copy = copied(graph)
     if not _Writer(copy.graph).run():
-        return graph
+        return graph, ()
     copy.graph.eliminate_dead_code()
     copy.graph.lint()
     copy.recompile()
-    return copy
+    return copy, ()
 
 
 class _Writer:

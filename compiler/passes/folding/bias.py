@@ -26,12 +26,12 @@ aten = torch.ops.aten
 KNOB = "bias"
 
 
-def with_bias_apart(graph: GraphModule, device: Device, options: Options) -> GraphModule:
+def with_bias_apart(graph: GraphModule, device: Device, options: Options) -> tuple[GraphModule, tuple[()]]:
     """A copy of `graph` whose convolutions have no bias, or `graph` itself where there is none to take out. On a CPU
     oneDNN adds it as it stores the result."""
     if device.kind == "cpu" or KNOB in options.disabled_rules:
-        return graph
-    return with_calls_rewritten(graph, aten.convolution.default, _takes_apart, _take_apart)
+        return graph, ()
+    return with_calls_rewritten(graph, aten.convolution.default, _takes_apart, _take_apart), ()
 
 
 def _takes_apart(convolution: Node) -> bool:

@@ -19,6 +19,7 @@ from compiler.ir.library_calls import FUSED_CONVOLUTION
 from compiler.options import Options
 from compiler.passes.folding.chains import Chain, Epilogue, find_epilogue
 from compiler.passes.folding.writing import call_like, copied
+from compiler.passes.price import copy_us, start_us
 from compiler.schedule.rules.batch import MOST_EARLY
 
 aten = torch.ops.aten
@@ -68,10 +69,9 @@ def fold(
 
 def _weigh(found: Epilogue, device: Device, is_contiguous: bool) -> Folding:
     chains = [found.chain, *([found.added] if isinstance(found.added, Chain) else [])]
-    start = device.launch_us + device.latency_us
-    saved = start + 1e6 * 2 * _bytes(found.relu) / device.bandwidth if _is_a_pass(found.relu) else 0.0
+    saved = copy_us(2 * _bytes(found.relu), device) if _is_a_pass(found.relu) else 0.0
     filters = [_bytes(chain.convolution.args[1]) for chain in chains]
-    launches = sum(start for size in filters if size > MOST_EARLY)
+    launches = start_us(device) * sum(size > MOST_EARLY for size in filters)
     paid = launches + 1e6 * 2 * sum(filters) / device.bandwidth
     nodes = [*(node for chain in chains for node in chain.nodes), *([found.sum] if found.sum else []), found.relu]
     lines = sorted({line for node in nodes for line in node.meta.get("lines", ())})

@@ -34,11 +34,11 @@ TILE, MANY = 128, 48
 LONG = 768
 
 
-def with_product_biases_apart(graph: GraphModule, device: Device, options: Options) -> GraphModule:
+def with_product_biases_apart(graph: GraphModule, device: Device, options: Options) -> tuple[GraphModule, tuple[()]]:
     """A copy of `graph` in which such products have no bias, or `graph` itself where there is none to take out."""
     if device.kind == "cpu" or KNOB in options.disabled_rules or tf32_is_allowed():
-        return graph
-    return with_calls_rewritten(graph, aten.addmm.default, _takes_apart, _take_apart)
+        return graph, ()
+    return with_calls_rewritten(graph, aten.addmm.default, _takes_apart, _take_apart), ()
 
 
 def _takes_apart(product: Node) -> bool:

@@ -6,8 +6,8 @@
     4. again        without the regions that lose, until all that are left pay; and without the convolutions that would
                     pay but are exact in eager alone, which a knob lets go
 
-Before it, convolutions become products where that is faster, and biases are taken out of the calls of the others. Every
-convolution of images is in one record, whatever was decided; one that becomes a loop is in a second one.
+Before it, the passes of `passes/order.py` that depend on the layout are made. Every convolution of images is in one
+record, whatever was decided; one that becomes a loop is in a second one.
 """
 
 from __future__ import annotations
@@ -31,24 +31,10 @@ from compiler.lowering.lower import lower
 from compiler.lowering.one_pixel import is_pixel_product
 from compiler.lowering.window_product import is_window_product
 from compiler.options import Options
-from compiler.passes.folding.bias import with_bias_apart
 from compiler.passes.folding.fold import CALLS, Folding, fold
-from compiler.passes.folding.product_bias import with_product_biases_apart
 from compiler.passes.layout.choice import LAID_OUT, ROUNDED, LayoutChoice
-from compiler.passes.layout.depthwise import with_depthwise_loops
 from compiler.passes.layout.passed import BACKWARD, FORWARD, Passed
 from compiler.passes.layout.patches import KNOB as PATCHES
-from compiler.passes.layout.patches import with_products
-from compiler.passes.layout.price import (
-    Convolution,
-    Price,
-    precision_of,
-    price_of,
-    price_of_gradients,
-    price_of_rounding,
-    takes_windows,
-    windows_us,
-)
 from compiler.passes.layout.rounding import Rounding, rounding_of
 from compiler.passes.layout.training import (
     convolution_of,
@@ -56,6 +42,19 @@ from compiler.passes.layout.training import (
     moved_by_forward,
     price_of_backward,
     strides_of_saved,
+)
+from compiler.passes.order import IN_EACH_LAYOUT, run
+from compiler.passes.price import (
+    Convolution,
+    Price,
+    copy_us,
+    precision_of,
+    price_of,
+    price_of_gradients,
+    price_of_rounding,
+    start_us,
+    takes_windows,
+    windows_us,
 )
 from compiler.schedule.cost.kernel import group_cost
 from compiler.schedule.rules.batch import MOST_EARLY
@@ -81,12 +80,7 @@ def lower_in_layout(
     contiguous: frozenset[str] = frozenset()
     while True:
         folded, foldings = fold(graph, device, options, contiguous)
-        others: tuple[LayoutChoice, ...] = ()
-        if passed is None:
-            folded, products = with_products(folded, device, options)
-            folded, depthwise = with_depthwise_loops(folded, device, options)
-            others = (*products, *depthwise)
-        folded = with_product_biases_apart(with_bias_apart(folded, device, options), device, options)
+        folded, others = run(IN_EACH_LAYOUT, folded, device, options)
         found_loops, choices = _laid_out(folded, foldings, device, options, passed)
         last = {
             name
@@ -255,7 +249,7 @@ def _spared(node: Node, device: Device) -> float:
         return 0.0
     if len(node.users) != 1 or any(user.op == "output" or user.target in CALLS for user in node.users):
         return 0.0
-    return device.launch_us + device.latency_us + 1e6 * 2 * result.numel() * result.dtype.itemsize / device.bandwidth
+    return copy_us(2 * result.numel() * result.dtype.itemsize, device)
 
 
 def _takes_windows(node: Node, device: Device, options: Options) -> bool:
@@ -350,8 +344,7 @@ class _Conversions:
         cost = group_cost(single(self._nodes[conversion.name]), self.loops.buffers, self.device)
         is_small = self.loops.buffers[conversion.name].bytes <= MOST_EARLY
         shares = self.batches and conversion.what == "filter" and is_small
-        spared = self.device.launch_us + self.device.latency_us if shares else 0.0
-        return cost.microseconds - self.device.alone_us - spared
+        return cost.microseconds - self.device.alone_us - (start_us(self.device) if shares else 0.0)
 
 
 def _record(reason: str, nodes: Sequence[Node], numbers: dict[str, Any]) -> LayoutChoice:

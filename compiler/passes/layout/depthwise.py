@@ -21,6 +21,7 @@ from compiler.lowering.depthwise import MARK
 from compiler.options import Options
 from compiler.passes.folding.writing import copied
 from compiler.passes.layout.choice import LOOP, LayoutChoice
+from compiler.passes.layout.passed import has_gradients
 from compiler.schedule.windows import MOST_IN_A_LANE
 
 aten = torch.ops.aten
@@ -35,7 +36,7 @@ def with_depthwise_loops(
 ) -> tuple[GraphModule, tuple[LayoutChoice, ...]]:
     """A copy of `graph` in which depthwise convolutions are marked, or `graph` itself where there is none, and a record
     of each that is one of images."""
-    if device.kind == "cpu" or KNOB in options.disabled_rules:
+    if device.kind == "cpu" or KNOB in options.disabled_rules or has_gradients(graph):
         return graph, ()
     found = {node.name for node in _convolutions(graph) if _is_loop(node)}
     if not found:

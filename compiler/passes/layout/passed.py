@@ -72,6 +72,11 @@ def note_passed(forward: GraphModule, backward: GraphModule, own_outputs: int) -
     forward.meta[FORWARD] = backward.meta[BACKWARD] = passed
 
 
+def has_gradients(graph: GraphModule) -> bool:
+    """Whether it is the forward or the backward graph of a training step."""
+    return FORWARD in graph.meta or BACKWARD in graph.meta
+
+
 def saved_outputs(graph: GraphModule) -> frozenset[int]:
     """Places of the outputs of a forward graph that only its backward graph gets; none of any other graph."""
     passed: Passed | None = graph.meta.get(FORWARD)

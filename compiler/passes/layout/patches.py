@@ -26,7 +26,8 @@ from compiler.lowering.one_pixel import VECTOR
 from compiler.options import Options
 from compiler.passes.folding.writing import call_like, call_of, copied
 from compiler.passes.layout.choice import PRODUCT, LayoutChoice
-from compiler.passes.layout.price import Convolution, price_of
+from compiler.passes.layout.passed import has_gradients
+from compiler.passes.price import Convolution, copy_us, price_of
 
 aten = torch.ops.aten
 
@@ -39,7 +40,7 @@ CALLS = (aten.convolution.default, aten.mm.default, aten.addmm.default, aten.bmm
 def with_products(graph: GraphModule, device: Device, options: Options) -> tuple[GraphModule, tuple[LayoutChoice, ...]]:
     """A copy of `graph` in which convolutions are products where the device model says that it pays, or `graph` itself
     where none is."""
-    if device.kind == "cpu" or KNOB in options.disabled_rules:
+    if device.kind == "cpu" or KNOB in options.disabled_rules or has_gradients(graph):
         return graph, ()
     records = {node.name: _weighed(node, device) for node in _convolutions(graph)}
     found = {name: record for name, record in records.items() if record is not None}
@@ -111,7 +112,7 @@ def _copy_us(image: Node, device: Device) -> float:
     if image.op == "call_function" and image.target not in CALLS and len(image.users) == 1:
         return 0.0
     value = image.meta["val"]
-    return device.launch_us + device.latency_us + 1e6 * 2 * value.numel() * value.dtype.itemsize / device.bandwidth
+    return copy_us(2 * value.numel() * value.dtype.itemsize, device)
 
 
 class _Writer:

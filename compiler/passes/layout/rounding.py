@@ -22,7 +22,7 @@ import torch
 
 from compiler.devices import free_bytes
 from compiler.fx.fake_values import outside_fake_mode
-from compiler.passes.layout.price import Convolution
+from compiler.passes.price import Convolution
 
 #: Errors relative to float64, by the norm, as they were measured of random numbers: the usual ones, and one between.
 EXACT_ERROR, ROUNDED_ERROR, LEAST_ROUNDED_ERROR = 2e-7, 3e-4, 1e-5

@@ -20,7 +20,7 @@ from compiler.devices import Device
 from compiler.ir.nodes import LoopGraph
 from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.passed import Passed
-from compiler.passes.layout.price import Convolution, Price, price_of_gradients
+from compiler.passes.price import Convolution, Price, price_of_gradients
 
 
 def price_of_backward(convolution: Convolution, name: str, passed: Passed | None, device: Device) -> Price:

@@ -16,7 +16,6 @@ APART = "padding.apart"
 #: Where the node of a product keeps its record until its graph is compiled.
 CHOICE = "padding"
 
-Sizes = tuple[int, int, int]
 #: What may have to be copied: an operand, what is added to the product, or the product itself.
 Part = Literal["left", "right", "bias", "result"]
 

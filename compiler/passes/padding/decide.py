@@ -17,10 +17,10 @@ from compiler.devices import Device, device_for
 from compiler.fx.fake_values import device_of, hint_of
 from compiler.options import Options
 from compiler.passes.folding.writing import copied
-from compiler.passes.layout.passed import BACKWARD, FORWARD
+from compiler.passes.layout.passed import has_gradients
 from compiler.passes.padding.choice import APART, CHOICE, PADDED, PaddingChoice
-from compiler.passes.padding.price import LINE, WORTH, alignment, apart_us, copy_us, counting, padded, product_us
 from compiler.passes.padding.write import PLACES, PRODUCTS, Product, Writer, copied_for, copy_of, may_be_apart
+from compiler.passes.price import LINE, WORTH, alignment, apart_us, copy_us, counting, padded, product_us
 
 #: The name of this pass in the knob `disable`.
 KNOB = "padding"
@@ -42,7 +42,7 @@ def pad_joint(joint: GraphModule, options: Options, target: str | None = None) -
 def pad_products(graph: GraphModule, device: Device, options: Options) -> tuple[GraphModule, tuple[PaddingChoice, ...]]:
     """A copy of a captured graph with its products padded, or `graph` itself where none is, and all records. What was
     decided with a joint graph stays."""
-    if FORWARD in graph.meta or BACKWARD in graph.meta or not _candidates(graph.graph):
+    if has_gradients(graph) or not _candidates(graph.graph):
         return graph, _records(graph.graph)
     copy = copied(graph)
     is_changed = _pad(_candidates(copy.graph), Writer(copy.graph, is_captured=True), device, options)

@@ -22,9 +22,9 @@ from torch.fx import Graph, Node
 from compiler.fx.fake_values import fake_mode_of
 from compiler.ir.library_calls import ALIGNED_ELEMENTS, BY_ROWS_APART
 from compiler.lowering.aliases import is_view
-from compiler.passes.padding.choice import CHOICE, Copied, Part, Sizes
-from compiler.passes.padding.price import LINE
+from compiler.passes.padding.choice import CHOICE, Copied, Part
 from compiler.passes.padding.wider import SAME, VIEWS, Wider
+from compiler.passes.price import LINE, Sizes
 from compiler.passes.rewrite.joint import REWRITTEN
 
 aten = torch.ops.aten

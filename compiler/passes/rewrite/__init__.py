@@ -10,5 +10,6 @@ same many times over (`repeated`); `patterns` and `mask_rules` tell which masks 
 writes the calls, and `layouts` follows strides that are others then. `runtime/checking/rewrite_check.py` compares both
 graphs.
 
-In the joint graph of a training step (`joint`) three more are made: `one_hot`, `picked_numbers` and `gradient_layout`.
+In the joint graph of a training step (`joint`) four more are made: `saved_indices`, `one_hot`, `picked_numbers` and
+`gradient_layout`.
 """

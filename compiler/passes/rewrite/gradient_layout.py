@@ -10,13 +10,11 @@ are contiguous where the result is returned as it is. So what has another layout
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from compiler.fx.fake_values import fake_mode_of
+from compiler.passes.rewrite.joint import call_beside
 
 aten = torch.ops.aten
 
@@ -40,15 +38,7 @@ def _copied_like(gradient: Node, result: Node, before: Node) -> Node:
     strides = result.meta["val"].stride()
     outer_to_inner = sorted(range(len(strides)), key=lambda dim: strides[dim], reverse=True)
     back = sorted(range(len(strides)), key=outer_to_inner.__getitem__)
-    turned = _call(before, aten.permute.default, gradient, outer_to_inner)
-    copied = _call(before, aten.clone.default, turned, memory_format=torch.contiguous_format)
-    return _call(before, aten.permute.default, copied, back)
-
-
-def _call(before: Node, target: torch._ops.OpOverload, source: Node, *args: Any, **settings: Any) -> Node:
     with before.graph.inserting_before(before):
-        node = before.graph.call_function(target, (source, *args), settings)
-    node.meta = {key: value for key, value in before.meta.items() if key != "val"}
-    with fake_mode_of([source.meta["val"]]):
-        node.meta["val"] = target(source.meta["val"], *args, **settings)
-    return node
+        turned = call_beside(before, aten.permute.default, gradient, outer_to_inner)
+        copied = call_beside(before, aten.clone.default, turned, memory_format=torch.contiguous_format)
+        return call_beside(before, aten.permute.default, copied, back)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import torch
 from torch.fx import Graph, GraphModule, Node
 
+from compiler.fx.fake_values import fake_mode_of
 from compiler.passes.rewrite.reasons import rewrite_record
 from compiler.report import Rewrite, Subject
 
@@ -30,6 +32,16 @@ def replace_each(joint: GraphModule, target: Any, replace: Callable[[Node], bool
         joint.graph.lint()
         joint.recompile()
     return joint
+
+
+def call_beside(stands_for: Node, target: Any, *args: Any, **settings: Any) -> Node:
+    """A call where the graph is being written, which says of itself what the node that it stands for does."""
+    node = stands_for.graph.call_function(target, args, settings)
+    node.meta = {key: value for key, value in stands_for.meta.items() if key != "val"}
+    values: Any = torch.fx.node.map_arg(node.args, lambda argument: argument.meta["val"])
+    with fake_mode_of([value for value in values if isinstance(value, torch.Tensor)]):
+        node.meta["val"] = target(*values, **settings)
+    return node
 
 
 def rewrites_of(graph: Graph) -> Iterable[Rewrite]:

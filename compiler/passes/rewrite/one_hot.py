@@ -19,8 +19,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from compiler.fx.fake_values import fake_mode_of
-from compiler.passes.rewrite.joint import note_rewrite, replace_each
+from compiler.passes.rewrite.joint import call_beside, note_rewrite, replace_each
 
 aten = torch.ops.aten
 
@@ -128,13 +127,3 @@ def _replace_by(total: Node, result: Node) -> None:
     note_rewrite(result, "one-hot sum", "one_hot.sum")
     total.replace_all_uses_with(result)
     total.graph.erase_node(total)
-
-
-def call_beside(stands_for: Node, target: Any, *args: Any, **settings: Any) -> Node:
-    """A call where the graph is being written, which says of itself what the node that it stands for does."""
-    node = stands_for.graph.call_function(target, args, settings)
-    node.meta = {key: value for key, value in stands_for.meta.items() if key != "val"}
-    values: Any = torch.fx.node.map_arg(node.args, lambda argument: argument.meta["val"])
-    with fake_mode_of([value for value in values if isinstance(value, torch.Tensor)]):
-        node.meta["val"] = target(*values, **settings)
-    return node

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from compiler.passes.rewrite.joint import note_rewrite, replace_each
-from compiler.passes.rewrite.one_hot import call_beside, is_zeros
+from compiler.passes.rewrite.joint import call_beside, note_rewrite, replace_each
+from compiler.passes.rewrite.one_hot import is_zeros
 
 aten = torch.ops.aten
 

@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
@@ -80,20 +80,9 @@ class GpuClocks:
         """In words, whatever slowed the GPU at any look."""
         return [word for word in SLOWED_BY.values() if word in self._slowed]
 
-    def state(self) -> dict[str, Any]:
-        """Driver, clocks in MHz, temperature in °C and power in watts right now; null of what it does not tell."""
-        library = self._library
-        self.look()
-        power = self._asked(library.nvmlDeviceGetPowerUsage)
-        return {
-            "driver": library.nvmlSystemGetDriverVersion(),
-            "sm_mhz": self._clocks[-1] if self._clocks else None,
-            "sm_max_mhz": self._asked(library.nvmlDeviceGetMaxClockInfo, library.NVML_CLOCK_SM),
-            "memory_mhz": self._asked(library.nvmlDeviceGetClockInfo, library.NVML_CLOCK_MEM),
-            "temperature_c": self._asked(library.nvmlDeviceGetTemperature, library.NVML_TEMPERATURE_GPU),
-            "power_w": None if power is None else power / 1000,
-            "throttle": self.slowed_by,
-        }
+    @property
+    def driver(self) -> str:
+        return str(self._library.nvmlSystemGetDriverVersion())
 
     def _asked(self, question: Callable[..., Any], *details: Any) -> Any:
         """None where this GPU has no answer to it."""
@@ -102,24 +91,18 @@ class GpuClocks:
         return None
 
 
-class CoreTime(NamedTuple):
-    """Nanoseconds that all threads of this process had a core, and that they waited for one."""
-
-    ran: int
-    waited: int
-
-
-def core_time() -> CoreTime:
-    """As the kernel counts it (`/proc/PID/schedstat`); zeros where it does not."""
+def core_time() -> tuple[int, int]:
+    """Nanoseconds that all threads of this process had a core, and that they waited for one, as the kernel counts them
+    (`/proc/PID/schedstat`); zeros where it does not."""
     ran = waited = 0
     for file in Path("/proc/self/task").glob("*/schedstat"):
         with suppress(OSError, ValueError):  # a thread that has ended meanwhile
             found = [int(number) for number in file.read_text().split()]
             ran, waited = ran + found[0], waited + found[1]
-    return CoreTime(ran, waited)
+    return ran, waited
 
 
-def share_waited(before: CoreTime, after: CoreTime) -> float:
+def share_waited(before: tuple[int, int], after: tuple[int, int]) -> float:
     """The share of its time for which the process waited for a core."""
-    ran, waited = after.ran - before.ran, after.waited - before.waited
+    ran, waited = after[0] - before[0], after[1] - before[1]
     return waited / (ran + waited) if ran > 0 and waited > 0 else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -40,25 +41,23 @@ def measure_kernels(
     Times that do not add up to the call's are taken again; if they still do not, `disturbed` says so. Kernels for which
     there was no time are not in it. None where nothing was measured."""
     executable, inputs = compilation.executable, graph.inputs
-    if inputs is None or executable is None or not executable.kernels or not budget.fits(graph.least_seconds):
+    if inputs is None or executable is None or not budget.fits(graph.least_seconds):
         return None
     assert compilation.schedule is not None
-    arguments = record_arguments(compilation, inputs)
-    launch = executable.kernels
-
-    def call_of(name: str) -> Callable[[], None]:
-        given = arguments[name]
-        return lambda: launch[name](*given)
-
+    arguments = record_arguments(compilation, inputs) if executable.kernels else {}
     copies = copy_values(inputs)
 
     def whole() -> object:
         with torch.no_grad():
             return executable.call(list(copies))
 
-    calls = {name: call_of(name) for name in arguments}
+    calls: dict[str, Callable[[], None]] = {
+        name: partial(executable.kernels[name], *given) for name, given in arguments.items()
+    }
     if compilation.runs_on.type == "cuda":
         calls |= users_launches(compilation, inputs)
+    if not calls:
+        return None
     half = timing.model_copy(update={"max_seconds": timing.max_seconds / 2})
     found = None
     for left in range(TRIES_AGAIN, -1, -1):
@@ -78,10 +77,10 @@ def measure_kernels(
 def beside_calls(measured: Mapping[str, KernelTimes], timing: rep.TimingResult | None, device_type: str) -> str | None:
     """Why the kernels' times are no parts of the time that the compiled calls took when they were raced; None where
     they may be. `measured` has the graphs that those calls run, by name."""
-    raced = timing.contestants if timing is not None else []
-    compiled = next((Samples(tuple(one.samples_ms)) for one in raced if one.name == "compiled"), None)
-    if compiled is None:
+    raced = timing.of("compiled") if timing is not None else None
+    if raced is None:
         return None
+    compiled = Samples(tuple(raced.samples_ms))
     kernels = [samples for times in measured.values() for samples in times.kernels.values()]
     calls = [times.call for times in measured.values()]
     # The calls do more than to launch these kernels, so only kernels that take longer contradict them.

@@ -115,19 +115,12 @@ class TritonLauncher:
             tensors = (*tensors, *self._workspace(device, stream))
         if device not in self._compiled and _is_ordinary(tensors, sizes):
             self._compile(device, [tensor.dtype for tensor in tensors])
-        if self._descriptors or not _is_ordinary(tensors, sizes):
-            self._dispatch(device, grid, (*tensors, *sizes))
-            return
-        kernel = self._compiled[device]
-        values = [*(tensor.data_ptr() for tensor in tensors), *sizes]
-        with torch.cuda.device(device):
-            if launch_by_driver(kernel.function, grid, kernel.threads, kernel.shared_bytes, stream, values):
-                return
-            made = kernel.compiled
-            made.run(
-                grid, 1, 1, stream, made.function, made.packed_metadata, None, None, None,
-                *values, *self._blocks.values(),
-            )  # fmt: skip
+        if not self._descriptors and _is_ordinary(tensors, sizes):
+            kernel, values = self._compiled[device], [*(tensor.data_ptr() for tensor in tensors), *sizes]
+            with torch.cuda.device(device):
+                if launch_by_driver(kernel.function, grid, kernel.threads, kernel.shared_bytes, stream, values):
+                    return
+        self._dispatch(device, grid, (*tensors, *sizes))
 
     def prepare(self, *arguments: Any) -> None:
         """Compile and load for the device of these tensors, without a launch."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,15 +55,14 @@ class Driver:
 
 
 class Pretended:
-    """A launcher whose compiler is pretended; Triton's launcher of a kernel (`by_triton`) and its dispatch, which
-    compiles for the arguments, only take notes. `loaded` is the kernel."""
+    """A launcher whose compiler is pretended; Triton's dispatch, which compiles for the arguments, only takes notes.
+    `loaded` is the kernel."""
 
     def __init__(self, kernel: RenderedKernel, monkeypatch: pytest.MonkeyPatch) -> None:
         self.kernel = kernel
         has_workspace = kernel.config.get("workspace_bytes") is not None
         self.driver = Driver(len(kernel.parameters) + 2 * has_workspace + len(kernel.sizes) + 2)
         self.dispatched: list[int] = []
-        self.by_triton: list[int] = []
         monkeypatch.setattr(runtime_launcher, "cuda_driver", lambda: self.driver)
         monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: STREAM, raising=False)
         monkeypatch.setattr(torch.cuda, "device", lambda device: monkeypatch.context())
@@ -72,10 +70,7 @@ class Pretended:
         launcher = self.launcher = load_triton(kernel)
         self.workspace = [torch.zeros(16, dtype=torch.uint8), torch.zeros(1, dtype=torch.int32)]
         launcher._workspaces[DEVICE, STREAM] = self.workspace
-        compiled = SimpleNamespace(
-            run=lambda grid, *_: self.by_triton.append(grid), function=FUNCTION, packed_metadata=()
-        )
-        self.loaded = LoadedKernel(compiled, FUNCTION, registers=32, spills=0, threads=128, shared_bytes=48)
+        self.loaded = LoadedKernel(None, FUNCTION, registers=32, spills=0, threads=128, shared_bytes=48)
         monkeypatch.setattr(triton_launch, "compiled_kernel", lambda *_: self.loaded)
         monkeypatch.setattr(launcher, "_dispatch", lambda device, grid, arguments: self.dispatched.append(grid))
 
@@ -95,7 +90,7 @@ def test_aligned_tensors_are_launched_straight_the_first_time_and_later(pointwis
     straight = (pointwise.kernel.grid, 128, 48, STREAM, [*addresses, 0, 0])
     for count in (1, 2):
         launch(*tensors)
-        assert pointwise.driver.launches == [straight] * count and not pointwise.by_triton
+        assert pointwise.driver.launches == [straight] * count and not pointwise.dispatched
 
 
 def test_a_kernel_that_is_being_compiled_is_waited_for_once(pointwise: Pretended) -> None:
@@ -169,14 +164,14 @@ def test_a_kernel_that_only_triton_can_launch_is_left_to_it(pointwise: Pretended
     launch = pointwise.launcher.launch
     for _ in range(2):
         launch(*pointwise.tensors())
-    assert len(pointwise.by_triton) == 2 and not pointwise.driver.launches
+    assert len(pointwise.dispatched) == 2 and not pointwise.driver.launches
 
 
 def test_a_first_launch_that_the_driver_refuses_is_left_to_triton(pointwise: Pretended) -> None:
     """As in a thread that has no context yet."""
     pointwise.driver.result = 201
     pointwise.launcher.launch(*pointwise.tensors())
-    assert len(pointwise.by_triton) == 1
+    assert len(pointwise.dispatched) == 1
 
 
 def test_what_the_driver_refuses_is_an_error(pointwise: Pretended) -> None:
@@ -192,7 +187,7 @@ def test_without_a_driver_of_our_own_triton_launches(pointwise: Pretended, monke
     launch = pointwise.launcher.launch
     for _ in range(2):
         launch(*pointwise.tensors())
-    assert len(pointwise.by_triton) == 2 and not pointwise.driver.launches
+    assert len(pointwise.dispatched) == 2 and not pointwise.driver.launches
 
 
 def test_nothing_is_launched_for_an_empty_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +195,7 @@ def test_nothing_is_launched_for_an_empty_tensor(monkeypatch: pytest.MonkeyPatch
     empty = Pretended(render_triton(case.group, case.storage, H200), monkeypatch)
     empty.launcher.launch(torch.zeros(0), torch.zeros(3), torch.zeros(0))
     assert not empty.driver.launches
-    assert not (empty.dispatched or empty.by_triton)
+    assert not empty.dispatched
 
 
 @pytest.fixture
@@ -221,7 +216,7 @@ def test_workspace_and_sizes_follow_the_tensors(sized: Pretended) -> None:
     expected = [(grid, 128, 48, STREAM, [*addresses, grid, 0, 0]) for grid in (5, 9)]
     assert sized.driver.launches == expected
     launch(*tensors, 0)
-    assert sized.driver.launches == expected and not sized.by_triton
+    assert sized.driver.launches == expected and not sized.dispatched
 
 
 def test_two_streams_share_no_workspace(sized: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:

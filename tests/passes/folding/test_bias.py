@@ -57,7 +57,7 @@ def biases(compilation: GraphCompilation) -> list[Any]:
 def test_every_kind_of_convolution_has_it_added_once(name: str) -> None:
     """The graph that is lowered, run by ATen. What it changes in place comes first of its results."""
     function, inputs = PROGRAMS[name][0], inputs_of(name, torch.float32)
-    graph = with_bias_apart(capture_graph(function, *inputs), H200, Options())
+    graph, _ = with_bias_apart(capture_graph(function, *inputs), H200, Options())
     graph.recompile()
     nodes = graph.graph.find_nodes(op="call_function", target=aten.convolution.default)
     assert nodes and all(node.args[2] is None for node in nodes)

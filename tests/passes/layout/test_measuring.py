@@ -7,7 +7,7 @@ import torch
 from bench.layouts.convolutions import Row, measure_gradients, measure_row, rows_for_table
 from compiler.devices import H200, cpu_device
 from compiler.options import Timing
-from compiler.passes.layout.price import REACHED, Convolution, least_times, price_of, price_of_gradients
+from compiler.passes.price import REACHED, Convolution, least_times, price_of, price_of_gradients
 from compiler.runtime.timing.stopwatch import stopwatch
 
 CPU = torch.device("cpu")

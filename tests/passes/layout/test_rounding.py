@@ -14,7 +14,6 @@ from compiler.compile import GraphCompilation, observed_compilations
 from compiler.options import Options
 from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.describe import describe_layout
-from compiler.passes.layout.price import Convolution
 from compiler.passes.layout.rounding import (
     EXACT_ERROR,
     LEAST_ROUNDED_ERROR,
@@ -24,6 +23,7 @@ from compiler.passes.layout.rounding import (
     question_of,
     rounding_of,
 )
+from compiler.passes.price import Convolution
 from compiler.runtime.checking.judge import is_correct
 from compiler.runtime.checking.verify import relative_error
 from tests.compile_program import compile_program

@@ -21,7 +21,7 @@ from compiler.ir.nodes import ExternNode
 from compiler.options import Options
 from compiler.passes.padding import decide
 from compiler.passes.padding.choice import PaddingChoice
-from compiler.passes.padding.price import WORTH
+from compiler.passes.price import WORTH
 from compiler.pipeline import explore
 from compiler.runtime.checking.judge import is_correct
 

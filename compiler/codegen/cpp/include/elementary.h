@@ -57,20 +57,21 @@ inline float multiply_add(float a, float b, float c) {
 }
 inline double multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-// x = n * ln 2 + r, so exp(x) = 2^n * exp(r) with |r| <= ln 2 / 2.
-struct Exponential { int32_t power; float rest; };
+// The sum of coefficients times the powers of x, the lowest one first.
+template <typename T> inline T polynomial(T, T last) { return last; }
+template <typename T, typename... Others> inline T polynomial(T x, T first, Others... others) {
+    return multiply_add(polynomial(x, others...), x, first);
+}
+
+// x = n * ln 2 + r, so exp(x) = 2^n * (1 + less) with 1 + less = exp(r) and |r| <= ln 2 / 2.
+struct Exponential { int32_t power; float less; };
 
 inline Exponential split_exponential(float x) {
     const float n = __builtin_rintf(x * 1.44269504f);
-    float r = multiply_add(n, -0.693359375f, x);
-    r = multiply_add(n, 2.12194440e-4f, r);
-    float p = 1.9875691500e-4f;
-    p = multiply_add(p, r, 1.3981999507e-3f);
-    p = multiply_add(p, r, 8.3334519073e-3f);
-    p = multiply_add(p, r, 4.1665795894e-2f);
-    p = multiply_add(p, r, 1.6666665459e-1f);
-    p = multiply_add(p, r, 5.0000001201e-1f);
-    return {int32_t(n), multiply_add(p, r * r, r) + 1.0f};
+    const float r = multiply_add(n, 2.12194440e-4f, multiply_add(n, -0.693359375f, x));
+    const float p = polynomial(r, 5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f, 8.3334519073e-3f,
+                               1.3981999507e-3f, 1.9875691500e-4f);
+    return {int32_t(n), multiply_add(p, r * r, r)};
 }
 
 // What is far below, as masked elements of a softmax are, has two factors of zero: on the way to a number that is too
@@ -81,30 +82,21 @@ inline float exp(float x) {
     const Exponential e = split_exponential(clamped);
     // Two factors, since 2^n alone need not be a normal number.
     const int32_t first = e.power >> 1;
-    return e.rest * float_of_bits(uint32_t(first + 127) << 23) * float_of_bits(uint32_t(e.power - first + 127) << 23);
+    return (e.less + 1.0f) * float_of_bits(uint32_t(first + 127) << 23) * float_of_bits(uint32_t(e.power - first + 127) << 23);
 }
 
 // For x from -87 to 88.72283, where nothing on the way is too large or too small.
 inline float exp_of_moderate(float x) {
     const Exponential e = split_exponential(x);
-    return float_of_bits(bits_of_float(e.rest) + (uint32_t(e.power) << 23));
+    return float_of_bits(bits_of_float(e.less + 1.0f) + (uint32_t(e.power) << 23));
 }
 
 inline float expm1(float x) {
     float clamped = x < -20.0f ? -20.0f : x;
     clamped = clamped > 89.0f ? 89.0f : clamped;
-    const float n = __builtin_rintf(clamped * 1.44269504f);
-    float r = multiply_add(n, -0.693359375f, clamped);
-    r = multiply_add(n, 2.12194440e-4f, r);
-    float p = 1.9875691500e-4f;
-    p = multiply_add(p, r, 1.3981999507e-3f);
-    p = multiply_add(p, r, 8.3334519073e-3f);
-    p = multiply_add(p, r, 4.1665795894e-2f);
-    p = multiply_add(p, r, 1.6666665459e-1f);
-    p = multiply_add(p, r, 5.0000001201e-1f);
-    p = multiply_add(p, r * r, r);
-    const float half_power = float_of_bits(uint32_t(int32_t(n) + 126) << 23);
-    const float result = 2.0f * multiply_add(half_power, p, half_power - 0.5f);
+    const Exponential e = split_exponential(clamped);
+    const float half_power = float_of_bits(uint32_t(e.power + 126) << 23);
+    const float result = 2.0f * multiply_add(half_power, e.less, half_power - 0.5f);
     return fabs(x) < 0x1p-25f ? x : result;
 }
 
@@ -112,13 +104,8 @@ inline float exp2(float x) {
     float clamped = x < -254.0f ? -254.0f : x;
     clamped = clamped > 129.0f ? 129.0f : clamped;
     const float n = __builtin_rintf(clamped), r = clamped - n;
-    float p = 1.535336188319500e-4f;
-    p = multiply_add(p, r, 1.339887440266574e-3f);
-    p = multiply_add(p, r, 9.618437357674640e-3f);
-    p = multiply_add(p, r, 5.550332471162809e-2f);
-    p = multiply_add(p, r, 2.402264791363012e-1f);
-    p = multiply_add(p, r, 6.931472028550421e-1f);
-    p = multiply_add(p, r, 1.0f);
+    const float p = polynomial(r, 1.0f, 6.931472028550421e-1f, 2.402264791363012e-1f, 5.550332471162809e-2f,
+                               9.618437357674640e-3f, 1.339887440266574e-3f, 1.535336188319500e-4f);
     const int32_t power = int32_t(n), first = power >> 1;
     return p * float_of_bits(uint32_t(first + 127) << 23) * float_of_bits(uint32_t(power - first + 127) << 23);
 }
@@ -132,15 +119,9 @@ inline Logarithm split_logarithm(float x) {
     const uint32_t shifted = bits - 0x3F3504F3;  // sqrt(1/2)
     const int32_t exponent = int32_t(shifted) >> 23;
     const float f = float_of_bits((shifted & 0x007FFFFF) + 0x3F3504F3) - 1.0f;
-    float p = 7.0376836292e-2f;
-    p = multiply_add(p, f, -1.1514610310e-1f);
-    p = multiply_add(p, f, 1.1676998740e-1f);
-    p = multiply_add(p, f, -1.2420140846e-1f);
-    p = multiply_add(p, f, 1.4249322787e-1f);
-    p = multiply_add(p, f, -1.6668057665e-1f);
-    p = multiply_add(p, f, 2.0000714765e-1f);
-    p = multiply_add(p, f, -2.4999993993e-1f);
-    p = multiply_add(p, f, 3.3333331174e-1f);
+    const float p = polynomial(f, 3.3333331174e-1f, -2.4999993993e-1f, 2.0000714765e-1f, -1.6668057665e-1f,
+                               1.4249322787e-1f, -1.2420140846e-1f, 1.1676998740e-1f, -1.1514610310e-1f,
+                               7.0376836292e-2f);
     return {float(exponent - 23 * int32_t(is_tiny)), f, p * f * (f * f)};
 }
 
@@ -191,18 +172,11 @@ inline float erf(float x) {
     const float t_square = t * t;
     float far = multiply_add(-1.72853470e-5f, t, 3.83197126e-4f);
     far = multiply_add(far, t_square, multiply_add(-3.88396438e-3f, t, 2.42546219e-2f));
-    far = multiply_add(far, t, -1.06777877e-1f);
-    far = multiply_add(far, t, -6.34846687e-1f);
-    far = multiply_add(far, t, -1.28717512e-1f);
+    far = multiply_add(multiply_add(multiply_add(far, t, -1.06777877e-1f), t, -6.34846687e-1f), t, -1.28717512e-1f);
     far = 1.0f - exp_of_moderate(multiply_add(far, t, -t));
-    float near = -5.96761703e-4f;
-    near = multiply_add(near, square, 4.99119423e-3f);
-    near = multiply_add(near, square, -2.67681349e-2f);
-    near = multiply_add(near, square, 1.12819925e-1f);
-    near = multiply_add(near, square, -3.76125336e-1f);
-    near = multiply_add(near, square, 1.28379166e-1f);
-    near = multiply_add(near, x, x);
-    return t > 0.927734375f ? __builtin_copysignf(far, x) : near;
+    const float near = polynomial(square, 1.28379166e-1f, -3.76125336e-1f, 1.12819925e-1f, -2.67681349e-2f,
+                                  4.99119423e-3f, -5.96761703e-4f);
+    return t > 0.927734375f ? __builtin_copysignf(far, x) : multiply_add(near, x, x);
 }
 
 inline double exp(double x) { return ::exp(x); }

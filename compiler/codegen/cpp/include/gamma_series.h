@@ -5,11 +5,6 @@
 
 namespace fusionscope {
 
-template <typename T> inline T polynomial(T, T last) { return last; }
-template <typename T, typename... Others> inline T polynomial(T x, T first, Others... others) {
-    return multiply_add(polynomial(x, others...), x, first);
-}
-
 // log gamma(2 + s) / s for |s| <= 1/2.
 inline float log_gamma_near(float x) {
     return polynomial(x,

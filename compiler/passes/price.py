@@ -1,40 +1,40 @@
-"""The predicted time of a convolution in either layout.
+"""What a call of the library is predicted to take: one roofline, whose corner is what calls of each kind reach.
 
     microseconds = least + max(operations / (share * peak), passes * bytes / bandwidth)
 
-Only the difference between the layouts decides. `python -m bench --suite layouts --device cuda` measures both for each
-row of the table, and fits what stands in `REACHED`.
+Of convolutions only the difference between the layouts decides: `python -m bench --suite layouts --device cuda`
+measures both for each row of the tables, and fits what stands in `REACHED`.
+
+Of products it is what their sizes are multiples of: the library's fast kernels load and store eight elements of two
+bytes at a time. A size counts where a matrix is contiguous along it: of rows that are no multiple of eight elements the
+next one starts elsewhere in its vector. Where none is, as along the rows of a product of layers, an odd size costs
+nothing. Rows that only lie further apart do not help: a product into 30,522 columns of rows of 30,528 takes as long as
+into rows of 30,522.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Literal
 
 import torch
 
 from compiler.devices import Device
+from compiler.ir.library_calls import ALIGNED_ELEMENTS, rows_apart
 from compiler.lowering.window_product import FEW_CHANNELS
 
 Precision = Literal["half", "tf32", "float32", "float64"]
 Kind = Literal["dense", "transposed", "few channels", "one pixel", "grouped", "depthwise"]
-
-#: Peak of the matrix units as a multiple of `Device.flops`, from the capability named on: half types that sum in
-#: float32, and TF32. Data sheets, without sparsity: T4, A100, RTX 4090, H100, B200.
-MATRIX_UNITS: dict[int, dict[Precision, float]] = {
-    75: {"half": 8.0},
-    80: {"half": 16.0, "tf32": 8.0},
-    89: {"half": 2.0, "tf32": 1.0},
-    90: {"half": 14.8, "tf32": 7.4},
-    100: {"half": 30.0, "tf32": 15.0},
-}
+#: Rows, inner size and columns of a product.
+Sizes = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What a convolution of one kind reaches in one layout: no call takes less than `least_us`, and beyond it no more
-    than `share` of the peak is reached, nor any time less than that of moving its bytes `passes` times."""
+    """What calls of one kind reach: none takes less than `least_us`, and beyond it no more than `share` of the peak is
+    reached, nor any time less than that of moving the bytes `passes` times."""
 
     least_us: float
     share: float
@@ -43,6 +43,25 @@ class Reached:
     def microseconds(self, work: float, memory: float) -> float:
         """Of a call whose operations take `work` at the peak, and its bytes `memory` at the bandwidth."""
         return self.least_us + max(work / self.share, self.passes * memory)
+
+
+def start_us(device: Device) -> float:
+    """What a call takes besides what it computes and moves."""
+    return device.launch_us + device.latency_us
+
+
+def copy_us(moved: int, device: Device) -> float:
+    """What a kernel takes that reads and writes so many bytes."""
+    return start_us(device) + 1e6 * moved / device.bandwidth
+
+
+def _peak(precision: Precision, device: Device) -> float:
+    """Operations per second of the units that compute in a precision."""
+    units = {"half": device.half_product_flops, "tf32": device.tf32_product_flops}
+    return units.get(precision) or device.flops
+
+
+# --- convolutions
 
 
 @dataclass(frozen=True)
@@ -124,18 +143,18 @@ class Convolution:
     @property
     def is_strided(self) -> bool:
         """Whether it has a stride in both dimensions, so that it gives far fewer pixels than it takes."""
-        return not self.is_transposed and 2 * _product(self.result[2:]) <= _product(self.image[2:])
+        return not self.is_transposed and 2 * prod(self.result[2:]) <= prod(self.image[2:])
 
     @property
     def operations(self) -> int:
         """Multiplications and additions."""
         points = self.image if self.is_transposed else self.result
-        return 2 * _product(self.filter) * points[0] * _product(points[2:])
+        return 2 * prod(self.filter) * points[0] * prod(points[2:])
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Bytes of image, filter and result."""
-        elements = (_product(self.image), _product(self.filter), _product(self.result))
+        elements = (prod(self.image), prod(self.filter), prod(self.result))
         image, weight, result = (self.dtype.itemsize * count for count in elements)
         return image, weight, result
 
@@ -158,7 +177,7 @@ class Price:
 def price_of(convolution: Convolution, device: Device) -> Price | None:
     """What the call takes on `device`; None where nothing is known that would tell the layouts apart."""
     if convolution.kind == "few channels" and precision_of(convolution, device) == "half":
-        library = _filled_up_us(convolution, device) if _matrix_units(device) else None
+        library = _filled_up_us(convolution, device) if device.half_product_flops else None
         return None if library is None else Price(library, library)
     is_dense_tf32 = convolution.kind == "dense" and precision_of(convolution, device) == "tf32"
     if is_dense_tf32 and convolution.is_strided and convolution.image[1] < CHANNELS_OF_STRIDED:
@@ -183,7 +202,7 @@ def takes_windows(convolution: Convolution, device: Device) -> bool:
 def windows_us(convolution: Convolution, device: Device) -> float:
     """Microseconds of a convolution as a product over the windows of the image."""
     batch, filters, *pixels = convolution.result
-    elements = batch * _product(tuple(pixels)) * _product(convolution.filter[1:]) * -(-filters // LEAST_FILTERS)
+    elements = batch * prod(tuple(pixels)) * prod(convolution.filter[1:]) * -(-filters // LEAST_FILTERS)
     return WINDOWS_US + elements / (WINDOWS * device.flops)
 
 
@@ -215,7 +234,7 @@ def _price(
 
 def least_times(convolution: Convolution, device: Device) -> tuple[float, float]:
     """Microseconds of its operations at the peak, and of its bytes at the bandwidth."""
-    peak = device.flops * _matrix_units(device).get(precision_of(convolution, device), 1.0)
+    peak = _peak(precision_of(convolution, device), device)
     return 1e6 * convolution.operations / peak, 1e6 * sum(convolution.sizes) / device.bandwidth
 
 
@@ -234,17 +253,58 @@ def precision_of(convolution: Convolution, device: Device) -> Precision:
         return "half"
     if convolution.dtype == torch.float64:
         return "float64"
-    may_round = "tf32" in _matrix_units(device) and torch.backends.cudnn.allow_tf32
+    may_round = device.tf32_product_flops > 0 and torch.backends.cudnn.allow_tf32
     return "tf32" if may_round and convolution.kind != "depthwise" else "float32"
 
 
-def _matrix_units(device: Device) -> dict[Precision, float]:
-    known = [capability for capability in MATRIX_UNITS if capability <= device.capability]
-    return MATRIX_UNITS[max(known)] if known else {}
+# --- products
+
+#: The share of the peak that cuBLAS reaches where sizes are multiples of 8, 4, 2 or of nothing. By 46 large products
+#: on one H200 (torch 2.11), 1024 rows or more: 0.58 to 0.82; 0.24 to 0.28, whether 4 or only 2 divides; and 0.095 where
+#: the columns alone are odd, 0.13 to 0.15 where the inner size or the rows are. Assumed of other devices.
+SHARE_OF_PRODUCTS: Mapping[int, float] = {8: 0.74, 4: 0.25, 2: 0.25, 1: 0.11}
+#: Rows and columns of a tile of cuBLAS's kernels for sizes that eight does not divide: 32 rows of 50,257 columns take
+#: 116 us and 128 rows 132 us.
+TILE_OF_PRODUCTS = 128
+#: A line of memory in such elements. Matrices whose rows start at whole lines are loaded fastest: with rows of 776 the
+#: calls of 50257 columns take 677 us, and with rows of 768 554.
+LINE = 64
+#: How much longer the narrow call of a few columns takes than reading its left matrix.
+EDGE = 2.0
+#: Padding is taken where it is expected to take less than this share of the time without.
+WORTH = 0.9
 
 
-def _product(sizes: tuple[int, ...]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
+def padded(size: int) -> int:
+    return -(-size // ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
+
+
+def alignment(size: int) -> int:
+    """The largest of 8, 4, 2 and 1 that divides `size`."""
+    return next(piece for piece in SHARE_OF_PRODUCTS if size % piece == 0)
+
+
+def counting(left: torch.Tensor, right: torch.Tensor) -> tuple[bool, bool, bool]:
+    """Whether rows, inner size and columns of a product count: whether a matrix is contiguous along them. The result
+    is along its columns."""
+    is_left_along_rows = left.stride(1) != 1 and left.stride(0) == 1
+    is_right_along_inner = right.stride(1) != 1 and right.stride(0) == 1
+    return is_left_along_rows, not is_left_along_rows or is_right_along_inner, True
+
+
+def product_us(sizes: Sizes, least_alignment: int, itemsize: int, device: Device) -> float:
+    rows, inner, columns = sizes
+    tile = TILE_OF_PRODUCTS if least_alignment < ALIGNED_ELEMENTS else 1
+    points = -(-rows // tile) * tile * -(-columns // tile) * tile
+    moved = itemsize * (rows * inner + inner * columns + rows * columns)
+    reached = Reached(start_us(device), SHARE_OF_PRODUCTS[least_alignment])
+    return reached.microseconds(2e6 * points * inner / _peak("half", device), 1e6 * moved / device.bandwidth)
+
+
+def apart_us(sizes: Sizes, itemsize: int, device: Device) -> float:
+    """By calls of rows that lie apart: a whole product at the rate of the fast kernels, with a start for each call, and
+    two narrow ones that read the left matrix."""
+    rows, inner, columns = sizes
+    calls = rows_apart(columns)
+    edges = 2 * (start_us(device) + 1e6 * EDGE * itemsize * rows * inner / device.bandwidth)
+    return product_us(sizes, ALIGNED_ELEMENTS, itemsize, device) + (calls - 1) * start_us(device) + edges
