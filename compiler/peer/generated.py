@@ -114,7 +114,7 @@ def nodes_of_lines(
     stored = {
         name: nodes
         for name, buffers in pointers.items()
-        if (nodes := _unique(node for buffer in buffers for node in made_of.get(buffer, ())))
+        if (nodes := unique(node for buffer in buffers for node in made_of.get(buffer, ())))
     }
     feeds: dict[str, list[str]] = {}
     found: dict[int, list[str]] = {}
@@ -129,10 +129,10 @@ def nodes_of_lines(
             # What is declared, or made of other values alone, is another one further up.
             if defined[1] or values.count(defined[2]) == 1:
                 feeds.pop(defined[2], None)
-        own = _unique(own)
+        own = unique(own)
         if own and values:
             for value in values[1 if defined else 0 :]:
-                feeds[value] = _unique([*feeds.get(value, ()), *own])
+                feeds[value] = unique([*feeds.get(value, ()), *own])
             found[number] = _called_in(line, own) or own
     return dict(sorted(found.items()))
 
@@ -148,5 +148,6 @@ def _called_in(line: str, nodes: Iterable[str]) -> list[str]:
     return [node for node in nodes if re.sub(r"_\d+$", "", node) in called]
 
 
-def _unique(items: Iterable[str]) -> list[str]:
+def unique(items: Iterable[str]) -> list[str]:
+    """Each once, in the order of their first."""
     return list(dict.fromkeys(items))

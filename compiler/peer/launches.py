@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from compiler.peer.generated import unique
 from compiler.report import PeerBuffer
 
 
@@ -51,8 +51,8 @@ def describe_launch(node_schedule: Any, name: str, is_library_call: bool) -> Lau
             launch.made_of |= dict.fromkeys(_written_by(node, is_library_call), names)
         computed = sorted(found, key=_place)
         launch.origins = [origin.name for origin in computed]
-        launch.fuses = _unique(_operator(origin) for origin in computed if _operator(origin))
-        launch.sizes = [_described(buffer) for buffer in _unique([*launch.reads, *launch.writes])]
+        launch.fuses = unique(_operator(origin) for origin in computed if _operator(origin))
+        launch.sizes = [_described(buffer) for buffer in unique([*launch.reads, *launch.writes])]
     except Exception:  # private structures of another version of torch: the name alone is still right
         pass
     return launch
@@ -93,7 +93,7 @@ def _written_by(node: Any, is_library_call: bool) -> list[str]:
 
 def _library_traffic(node: Any, launch: Launch) -> None:
     launch.buffers = [str(node.get_name())]
-    launch.reads = _unique(str(buffer.get_name()) for buffer in node.inputs if hasattr(buffer, "get_name"))
+    launch.reads = unique(str(buffer.get_name()) for buffer in node.inputs if hasattr(buffer, "get_name"))
     launch.writes = list(launch.buffers)
 
 
@@ -108,9 +108,9 @@ def _loop_traffic(nodes: list[Any], launch: Launch) -> None:
         if output.users and all(str(user.get_name()) in own for user in output.users)
     }
     launch.reduces = any(node.is_reduction() for node in nodes)
-    launch.buffers = _unique(written)
+    launch.buffers = unique(written)
     launch.writes = [name for name in launch.buffers if name not in inside]
-    launch.reads = [name for name in _unique(read) if name not in written]
+    launch.reads = [name for name in unique(read) if name not in written]
 
 
 def _described(buffer: str) -> PeerBuffer:
@@ -123,7 +123,3 @@ def _described(buffer: str) -> PeerBuffer:
         return PeerBuffer(name=buffer, bytes=size, dtype=str(dtype).removeprefix("torch."))
     except (TypeError, KeyError, AttributeError, NotImplementedError):
         return PeerBuffer(name=buffer, bytes=0)
-
-
-def _unique(items: Iterable[Any]) -> list[Any]:
-    return list(dict.fromkeys(items))

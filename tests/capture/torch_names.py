@@ -76,6 +76,11 @@ TABLE = (
         ("2.13",),
     ),
     Taken(INTERNALS, "say when Dynamo gives up to recompile", ("torch._dynamo.config.recompile_limit",)),
+    Taken(
+        ("bench/worker.py",),
+        "end where Dynamo would go on eagerly",
+        ("torch._dynamo.config.fail_on_recompile_limit_hit",),
+    ),
     Taken(INTERNALS, "let Dynamo's own signals pass", ("torch._dynamo.exc",)),
     Taken(INTERNALS, "keep Dynamo out of the capture machinery", ("torch._dynamo.trace_rules.add",)),
     Taken(

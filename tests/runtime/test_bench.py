@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from bench.dropout import dropout_error
 from bench.gradients import ForwardAndBackward
 from bench.models import RACED
 from bench.patterns import PATTERNS, SMOKE, Case, Input
-from bench.suite import Progress, Request, run_suite
 from bench.wide import WIDE
 from bench.wide.share import run_share
 from compiler import compile as compiling
@@ -29,28 +27,64 @@ from compiler.runtime.cpp import compiler as cpp_compiler
 from compiler.runtime.disk_cache import cache_directory
 
 CPU = torch.device("cpu")
-HAS_COMPILER = find_spec("compiler.backend") is not None
-CONTESTANTS = "eager,ours" if HAS_COMPILER else "eager"
 
 
-def test_a_run_writes_times_errors_and_verdicts_of_each_case(tmp_path: Path) -> None:
-    out = tmp_path / "smoke.json"
+#: Imported by every Python process that has its folder on the path: one case ends the process that compiles it.
+DEADLY = """
+import os, signal, sys
+
+if sys.orig_argv[-1] == "bench.worker":
+    from bench import contest
+    from bench.patterns import PATTERNS
+
+    compile_with = contest.compile_with
+
+    def compile_or_die(name, function):
+        if function is PATTERNS["quantize_int8"].function:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return compile_with(name, function)
+
+    contest.compile_with = compile_or_die
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Path]:
+    """The exit code of a run and what it wrote. Its second case cannot be compiled by ours."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "sitecustomize.py").write_text(DEADLY)
+    out = folder / "smoke.json"
     arguments = ["--suite", "smoke", "--device", "cpu", "--cases", "small_pointwise,quantize_int8"]
-    code = cli.main([*arguments, "--contestants", CONTESTANTS, "--repeat", "3", "--out", str(out)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(cli.__file__).parents[1]), str(folder)]))
+        code = cli.main([*arguments, "--contestants", "eager,ours", "--repeat", "3", "--out", str(out)])
+    return code, out
+
+
+def test_a_run_writes_times_errors_and_verdicts_of_each_case(run: tuple[int, Path]) -> None:
+    _, out = run
     written = json.loads(out.read_text())
     assert written["environment"]["torch"] == torch.__version__
     assert written["environment"]["copy_bandwidth_gb_per_s"] > 0
     assert list(written["cases"]) == ["small_pointwise", "quantize_int8"]
-    for name, result in written["cases"].items():
-        assert table.verdict(result) == "ok", (name, result)
+    for result in written["cases"].values():
         assert result["eager"] > 0
         assert result["floor"] > 0
         assert result["max_error"]["eager"] < 1e-3
         assert result["inductor_default"] is None
-        assert (result["ours"] is not None) == HAS_COMPILER
-    assert code == 0
+    assert table.verdict(written["cases"]["small_pointwise"]) == "ok"
+    assert written["cases"]["small_pointwise"]["ours"] > 0
     assert "| small_pointwise |" in out.with_suffix(".md").read_text()
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(out.parent.glob("*.part"))
+
+
+def test_a_contestant_that_kills_the_process_loses_the_case_and_the_suite_goes_on(run: tuple[int, Path]) -> None:
+    code, out = run
+    result = json.loads(out.read_text())["cases"]["quantize_int8"]
+    assert result["errors"] == {"ours": "the process was ended by SIGSEGV"}
+    assert result["ours"] is None
+    assert table.verdict(result) != "ok"
+    assert code == 1
 
 
 def test_a_snippet_tells_what_compiling_took_with_empty_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,29 +261,6 @@ def test_a_case_that_raises_is_a_result_and_the_next_one_runs(monkeypatch: pytes
     results = {content["case"]: content["result"] for event, content in told if event == "case"}
     assert results["failing"]["errors"] == {"case": "ValueError: no such case"}
     assert results["small_pointwise"]["eager"] > 0
-
-
-def test_a_contestant_that_kills_the_process_loses_the_case_and_the_suite_goes_on(tmp_path: Path) -> None:
-    # Imported by every Python process that has this folder on its path: the first compilation ends the process.
-    (tmp_path / "sitecustomize.py").write_text(
-        "import os, signal, sys\n"
-        "if sys.orig_argv[-1] == 'bench.worker':\n"
-        "    import bench.contest as contest\n"
-        "    contest.compile_with = lambda *_: os.kill(os.getpid(), signal.SIGSEGV)\n"
-    )
-    seen: list[int] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(cli.__file__).parents[1]), str(tmp_path)]))
-        request = Request(("small_pointwise",), "cpu", "tiny", ("eager", "ours"), repeat=3)
-
-        def on_result(progress: Progress) -> None:
-            seen.append(len(progress.results))
-
-        progress = run_suite(request, on_result)
-    result = progress.results["small_pointwise"]
-    assert result["errors"] == {"ours": "the process was ended by SIGSEGV"}
-    assert result["eager"] > 0
-    assert seen[-1] == 1
 
 
 def test_dropout_is_right_by_its_values_and_the_share_it_keeps() -> None:

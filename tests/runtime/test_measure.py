@@ -88,6 +88,7 @@ def test_every_sample_is_kept_with_its_median_and_quartiles() -> None:
     assert [type(one.differs_from_eager) for one in result.contestants] == [type(None), bool]
     assert [type(one.ratio_factor) for one in result.contestants] == [type(None), float]
     assert result.waited_share is not None and 0 <= result.waited_share <= 1
+    assert ("waited for a core" in result.method) == (result.waited_share >= 0.01)
     assert "mallopt" in result.method
 
 

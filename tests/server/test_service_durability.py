@@ -27,7 +27,7 @@ def test_a_killed_web_loses_nothing_that_it_promised(tmp_path: Path) -> None:
         ids = [post(url, running), *(post(url, f"verdict = {number}") for number in range(3))]
         assert eventually(lambda: _has_begun(tmp_path, ids[0]))
         process.kill()
-        process.wait()
+        process.join()
     with served(tmp_path, lease_seconds=1) as (_, url):
         assert post(url, running) == ids[0], "who asks again is given the job that there is"
         gate.open()
@@ -59,7 +59,7 @@ def test_kills_at_any_moment_lose_nothing_and_answer_nothing_twice(tmp_path: Pat
                 if report is not None:
                     assert answered.setdefault(id, report) == report, "what is done does not change"
             process.kill()
-            process.wait()
+            process.join()
     with served(tmp_path, lease_seconds=1, attempts=9) as (_, url):
         assert eventually(lambda: all(done(url, id) for id in promised))
         for id in promised:

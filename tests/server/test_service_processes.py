@@ -7,10 +7,9 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import httpx2
@@ -19,30 +18,20 @@ from structlog.testing import capture_logs
 
 from server.sandbox.processes import descendants
 from tests.server.conftest import Service, eventually, processes_mentioning, running_service
-
-ROOT = Path(__file__).parents[2]
+from tests.server.serve_programs import started
 
 
 @contextmanager
-def served(data: Path, **settings: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def served(data: Path, **settings: object) -> Iterator[tuple[ForkServerProcess, str]]:
     """The service as a program of its own, and its address. Killed when the block ends, if it still runs."""
-    given = [f"{name}={value}" for name, value in settings.items()]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.server.serve_programs", str(data), *given],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=(data / "log").open("ab"),
-        text=True,
-    )
-    assert process.stdout is not None
+    process, port = started(data, **settings)
     try:
-        url = f"http://127.0.0.1:{process.stdout.readline().strip()}/api/v1/explorations"
+        url = f"http://127.0.0.1:{port}/api/v1/explorations"
         assert eventually(lambda: _answers(url)), (data / "log").read_text()[-3000:]
         yield process, url
     finally:
         process.kill()
-        process.wait()
-        process.stdout.close()
+        process.join()
 
 
 def _answers(url: str) -> bool:
@@ -143,10 +132,12 @@ def test_no_process_outlives_the_service(tmp_path: Path, marker: str, number: si
     with served(tmp_path) as (process, url):
         post(url, source)
         assert eventually(lambda: processes_mentioning(marker))
+        assert process.pid is not None
         below = descendants(process.pid)
         assert len(below) >= 3
-        process.send_signal(number)
-        process.wait(timeout=300)
+        os.kill(process.pid, number)
+        process.join(timeout=300)
+        assert process.exitcode is not None
         assert eventually(lambda: not processes_mentioning(marker))
         assert eventually(lambda: not any(map(_is_alive, below)))
 

@@ -100,7 +100,7 @@ _OF_ITS_PROCESS = re.compile(r"\b\d{9,}\b|[0-9a-f]{8}(_[0-9a-f]{4}){3}_[0-9a-f]{
 """Addresses, Dynamo's unique names, and what it measures of its guards."""
 _MEASURED = (
     *("ms", "us", "seconds", "speedup", "per_s", "of_peak", "iqr", "samples", "disturbed", "verdict", "compile_s"),
-    *("method", "chars", "differs_from_eager", "waited_share"),
+    *("method", "chars", "differs_from_eager", "ratio_factor", "waited_share"),
 )
 
 

@@ -3,8 +3,9 @@
     softmax:  exp = exp(x - amax);  div_ptr[...] = exp;  sum += exp        into the output's own row,
               exp = div_ptr[...];   div_ptr[...] = exp / sum               where the result takes its place
 
-Kept are the costly ones (an exponential): in the row of an output of their type that is made of them last, and else in
-an array of the thread, on the heap where sizes are open. Either has to stay in the cache, by the first call's sizes.
+Kept are the costly ones (an exponential), and what a scan gives, beside which no sum has vectors: in the row of an
+output of their type that is made of them last, and else in an array of the thread, on the heap where sizes are open.
+Either has to stay in the cache, by the first call's sizes. A scan that is kept has a pass of its own before the sums.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Collection
 from compiler.ir.functions import cost_of
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM
 from compiler.ir.size import hint
-from compiler.schedule.program.program import Program, Section, Statement, closure
+from compiler.schedule.program.program import EFFECTS, Program, Section, Statement, closure
 from compiler.schedule.tiles.passes import KEPT_COST, KEPT_IN_ARRAYS
 
 #: Bytes of a row that may be kept in an output: with as much that is read, it fits into the second-level cache of a
@@ -34,7 +35,8 @@ def kept_values(
     for number, last in _needed_again(passes).items():
         statement = next(s for s in program.statements if s.number == number)
         taken = [store for store in kept.values() if store is not None]
-        stores = [s for s in last.statements if s not in taken and _can_hold(s, statement, program, written_over)]
+        later = [s for section in passes[last:] for s in section.statements if s not in taken]
+        stores = [s for s in later if _can_hold(s, statement, program, written_over)]
         fits = statement.dtype.itemsize * numel * columns <= KEPT_IN_OUTPUT
         kept[number] = stores[0] if stores and fits else None
     in_arrays = [s for s in program.statements if s.number in kept and kept[s.number] is None]
@@ -43,15 +45,41 @@ def kept_values(
     return kept
 
 
-def _needed_again(passes: list[Section]) -> dict[int, Section]:
-    """The costly statements that several passes have, and the last of these."""
-    found: dict[int, Section] = {}
+def _needed_again(passes: list[Section]) -> dict[int, int]:
+    """The costly statements and scans of one pass that a later one needs, and the place of the last of these."""
+    found: dict[int, int] = {}
+    made: set[int] = set()
     for place, section in enumerate(passes):
-        for statement in section.statements:
-            later = [other for other in passes[place + 1 :] if statement in other.statements]
-            if later and statement.number not in found and cost(statement) >= KEPT_COST:
-                found[statement.number] = later[-1]
+        due = due_statements(section, made)
+        found |= {s.number: place for s in due if s.number in made}
+        made |= {s.number for s in due if s.op == "scan" or cost(s) >= KEPT_COST}
+    return dict(sorted(found.items()))
+
+
+def sections_of(program: Program, kept: Collection[int]) -> list[Section]:
+    """Those of a program by rows: a scan that is kept and would stand beside a reduction comes before that."""
+    found: list[Section] = []
+    by_number = {s.number: s for s in program.statements}
+    scanned: set[int] = set()
+    for section in program.sections:
+        for scan in section.scans if section.level == "r" and section.reductions else ():
+            if scan.number in kept and scan.number not in scanned:
+                own = {scan.number, *closure(scan.operands, by_number)}
+                found.append(Section("r", tuple(s for s in section.statements if s.number in own)))
+        scanned |= {scan.number for scan in section.scans}
+        found.append(section)
     return found
+
+
+def due_statements(section: Section, kept: Collection[int]) -> list[Statement]:
+    """What a pass has to do, with the `kept` at hand: nothing that only leads to those."""
+    needed = {section.statements[-1].number}
+    for statement in reversed(section.statements):
+        if statement.op in (*EFFECTS, "reduce", "across") or statement.number in needed:
+            needed.add(statement.number)
+            if statement.number not in kept:
+                needed |= statement.needs
+    return [s for s in section.statements if s.number in needed]
 
 
 def _can_hold(store: Statement, value: Statement, program: Program, written_over: Collection[str]) -> bool:

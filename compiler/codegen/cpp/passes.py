@@ -75,7 +75,9 @@ class PassPrinter(RelativeSumPrinter):
 
     def _pass_comment(self, section: Section) -> None:
         names = ", ".join(dim.name for dim in self.plan.r_loops) or "one point"
-        does = [str(s.value) for s in section.reductions] + [f"running {s.value}" for s in section.scans]
+        does = [str(s.value) for s in section.reductions] + [
+            f"running {s.value}" for s in section.scans if self.is_scanned(s)
+        ]
         does += [f"store {s.buffer}" for s in section.statements if s.op == "store"]
         place = self.passes.index(section) + 1
         self.writer.comment(f"Pass {place} of {len(self.passes)} over {names}: {', '.join(dict.fromkeys(does))}.")
@@ -279,8 +281,9 @@ class PassPrinter(RelativeSumPrinter):
     def _lanes_of_pass(self, section: Section, accumulators: list[Accumulator]) -> Lanes | None:
         if not needs_lanes(accumulators) or self.is_in_lanes(section):
             return None
+        statements = [s for s in self.without_kept(section) if s.number not in self.kept_so_far]
         itemsize = max(8 if a.is_one_number else a.held.itemsize for a in accumulators)
-        lanes = lanes_of(self.plan, self.without_kept(section), max(itemsize, torch.float32.itemsize))
+        lanes = lanes_of(self.plan, statements, max(itemsize, torch.float32.itemsize))
         is_in_pieces = lanes is not None and len(self._pieces_of_row(section, lanes.dim)) > 1
         return replace(lanes, rest=0) if lanes is not None and is_in_pieces else lanes
 
@@ -307,7 +310,7 @@ class PassPrinter(RelativeSumPrinter):
         by_number = {a.statement.number: a for a in accumulators}
         for statement in self.without_kept(section):
             accumulator = by_number.get(statement.number)
-            if statement.op == "scan":
+            if self.is_scanned(statement):
                 self.advance(self.running(statement))
                 continue
             if accumulator is None:
@@ -320,7 +323,7 @@ class PassPrinter(RelativeSumPrinter):
     def _simd(self, accumulators: list[Accumulator], suffix: str, statements: Sequence[Statement] = ()) -> None:
         """The pragma of the vector loop of a row. Positions are found one by one, and so goes a scan; what depends on
         the order of elements has lanes, or is taken in order."""
-        if any(a.is_positional for a in accumulators) or any(s.op == "scan" for s in statements):
+        if any(a.is_positional for a in accumulators) or any(map(self.is_scanned, statements)):
             return
         if needs_lanes(accumulators):
             return

@@ -288,7 +288,7 @@ class _KernelPrinter(AcrossPrinter):
         self.writer.line(f"const int64_t {last} = fs::minimum<int64_t>({first} + {points}, {dim.size});")
 
     def _sections_of_a_row(self) -> None:
-        for section in self.program.sections:
+        for section in self.sections:
             if section.level == "x":
                 for statement in section.statements:
                     self.statement(statement)

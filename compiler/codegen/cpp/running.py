@@ -64,6 +64,8 @@ class ScanPrinter(StatementPrinter):
         statement = scan.statement
         value = f"const {value_type(statement.dtype)} {statement.target}"
         self.writer.line(f"{value} = {scan.result(self.lane)};", statement.nodes)
+        if statement.number in self.plan.kept:
+            self.writer.line(f"{self.kept_place(statement)} = {statement.target};", statement.nodes)
 
     # A vector of elements at a time.
 
@@ -110,7 +112,8 @@ class ScanPrinter(StatementPrinter):
         """The stores of a pass and what leads to them, as far back as the scans."""
         needed: set[int] = set()
         for statement in reversed(statements):
-            if statement.op in (*EFFECTS, "across") or statement.number in needed:
+            is_kept = statement.op == "scan" and statement.number in self.plan.kept
+            if statement.op in (*EFFECTS, "across") or is_kept or statement.number in needed:
                 needed.add(statement.number)
                 if statement.op != "scan" and statement.number not in self.kept_so_far:
                     needed |= statement.needs
@@ -121,4 +124,4 @@ class ScanPrinter(StatementPrinter):
         return [self.running(scan, is_in_lanes) for scan in self._scans_still_due(section)]
 
     def _scans_still_due(self, section: Section) -> list[Statement]:
-        return [s for s in self.without_kept(section) if s.op == "scan"]
+        return [s for s in self.without_kept(section) if self.is_scanned(s)]

@@ -10,6 +10,7 @@ import torch
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.condition_indices import MASK, indices_of_conditions
 from compiler.codegen.cpp.conditions import comparison
+from compiler.codegen.cpp.kept import due_statements, sections_of
 from compiler.codegen.cpp.ops import (
     HALF_TYPES,
     convert,
@@ -31,7 +32,7 @@ from compiler.codegen.naming import identifier
 from compiler.ir.index import Dim
 from compiler.ir.ops import RANDOM
 from compiler.ir.size import Integer, text_of
-from compiler.schedule.program.program import EFFECTS, Section, Statement, closure
+from compiler.schedule.program.program import Section, Statement, closure
 
 
 class StatementPrinter:
@@ -49,7 +50,8 @@ class StatementPrinter:
         self.narrow = frozenset(s.number for s in self.program.statements if s.dtype != torch.int64)
         self.of_conditions = indices_of_conditions(self.program)
         self.kept_so_far: set[int] = set()
-        self.passes = [section for section in self.program.sections if section.level == "r"]
+        self.sections = sections_of(self.program, plan.kept if plan.shape == "rows" else ())
+        self.passes = [section for section in self.sections if section.level == "r"]
         self.shared = self._values_of_several_sections()
         taken = {s.target for s in self.program.statements}
         self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
@@ -323,17 +325,12 @@ class StatementPrinter:
             position = f"({text_of(dim.size)}) * ({position}) + {dim.name}" if position else dim.name
         return f"{statement.target}_row[{position or 0}]"
 
+    def is_scanned(self, statement: Statement) -> bool:
+        return statement.op == "scan" and statement.number not in self.kept_so_far
+
     def without_kept(self, section: Section) -> list[Statement]:
-        """What the pass still has to do: nothing that only leads to values which are kept."""
-        own = {s.number: s for s in section.statements}
-        needed: set[int] = set()
-        for statement in reversed(section.statements):
-            is_root = statement.op in (*EFFECTS, "reduce", "across")
-            if is_root or statement.number in needed:
-                needed.add(statement.number)
-                if statement.number not in self.kept_so_far:
-                    needed |= statement.needs
-        return [s for number, s in own.items() if number in needed]
+        """What the pass still has to do."""
+        return due_statements(section, self.kept_so_far)
 
 
 def _readers(statements: Iterable[Statement]) -> dict[int, list[int]]:

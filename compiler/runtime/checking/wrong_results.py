@@ -120,7 +120,7 @@ def graphs_without_times(wrong: Sequence[rep.WrongResult], captured: Capture) ->
 def withhold_times(graph: rep.Graph) -> None:
     """Take every measured figure from a graph of the report."""
     for kernel in graph.kernels:
-        kernel.measured_us = kernel.gb_per_s = kernel.percent_of_peak = None
+        kernel.measured_us = kernel.spread_us = kernel.gb_per_s = kernel.percent_of_peak = None
     graph.call_us = None
     if graph.replay is not None:
         graph.replay.launched = graph.replay.replayed = None

@@ -51,6 +51,8 @@ HOST_SHARE, HOST_RATIO = 0.7, 0.3
 #: On a CPU that others use, of a time and of a ratio: what is added for each second of waiting to one of running. The
 #: largest that 95 of 100 pairs needed in five ranges of waiting, of 96 runs beside up to 18 others on two cores.
 WAITS_OF_TIME, WAITS_OF_RATIO = 2.1, 0.85
+#: Waiting is told in words from this share on.
+TOLD_FROM = 0.01
 Name = TypeVar("Name", bound=str)
 
 
@@ -99,11 +101,12 @@ def measure(
     """
     watch, seen = stopwatch(device, timing.cold_l2, changes), clocks.GpuClocks.of(device)
     samples = take_samples(contestants, watch, device, timing, budget, changes, seen)
+    waited = max(kept.waited for kept in samples.values()) if device.type == "cpu" and samples else None
     return TimingResult(
-        method=_method(watch, samples, seen),
+        method=_method(watch, samples, seen, waited),
         device=device_name(device),
         cold_l2=timing.cold_l2 and device.type == "cuda",
-        waited_share=max(taken.waited for taken in samples.values()) if device.type == "cpu" and samples else None,
+        waited_share=waited,
         contestants=[_contestant(name, samples[name], samples.get("eager")) for name in contestants],
     )
 
@@ -239,7 +242,9 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
-def _method(watch: Stopwatch, samples: Mapping[str, Samples], seen: clocks.GpuClocks | None) -> str:
+def _method(
+    watch: Stopwatch, samples: Mapping[str, Samples], seen: clocks.GpuClocks | None, waited: float | None
+) -> str:
     rounds = max((len(kept.samples_ms) for kept in samples.values()), default=0)
     counted = f"{rounds} interleaved rounds" if rounds > 1 else "1 round"
     sentences = [
@@ -252,6 +257,8 @@ def _method(watch: Stopwatch, samples: Mapping[str, Samples], seen: clocks.GpuCl
     queueing = [f"{name} {kept.host_ms * 1e3:.0f} µs" for name, kept in samples.items() if kept.host_ms is not None]
     if queueing:
         sentences.append(f"Host time to queue one call, not in the samples: {', '.join(queueing)}.")
+    if waited is not None and waited >= TOLD_FROM:
+        sentences.append(f"Others used the machine: for {waited:.0%} of its time this process waited for a core.")
     if seen is not None and seen.sentence:
         sentences.append(seen.sentence)
     return " ".join(sentences)

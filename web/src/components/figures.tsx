@@ -99,7 +99,11 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
           {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
           {spread && <span class="spread" title="By how much the median of another run may differ, 95 times in 100">{` ${spread}`}</span>}
           {summary.speedup !== null && differs === true && (
-            <span title="Of interleaved calls: eager's time by ours, and by how much it may differ in another run">{` (${format.ratio(summary.speedup)}${withinFactor(compiled)})`}</span>
+            <span title="Of interleaved calls: eager's time by ours, and by how much it may differ in another run">
+              {` (${format.ratio(summary.speedup)}`}
+              <span class="spread">{withinFactor(compiled)}</span>
+              {")"}
+            </span>
           )}
           {slowedBy(shown) && (
             <span class="chip chip-warn" title={`The GPU was slowed while it was timed: ${slowedBy(shown)}`}>
