@@ -66,7 +66,7 @@ def rules() -> list[Rule]:
 
 def _neutral(kind: str, arguments: Sequence[Any]) -> Any:
     if kind == "nothing_kept":
-        from compiler.codegen.triton.kept import Kept
+        from compiler.codegen.triton.reductions.kept import Kept
 
         return Kept(frozenset(), {}, {}, frozenset())
     constants: dict[str, Any] = {

@@ -47,7 +47,8 @@ def kernels_with_another_tile(compilation: GraphCompilation) -> list[str]:
         for part in parts_of(group) if not isinstance(group, Product) else ():
             plan = plan_tile(part, graph.dtypes, device, shares_launch)
             _, shape = work_and_shape(part, graph.buffers, device, None, shares_launch)
-            if (hint(plan.grid), 32 * plan.num_warps) != (shape.programs, shape.threads):
+            made = hint(plan.grid), 32 * plan.num_warps, plan.kind == "split"
+            if made != (shape.programs, shape.threads, shape.is_split and not plan.takes_rows_in_turn):
                 found.append(part.name)
     return found
 

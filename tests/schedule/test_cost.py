@@ -10,11 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.codegen.triton.tile import plan_tile
 from compiler.compile import GraphCompilation
 from compiler.devices import GPUS, H200, cpu_device
 from compiler.ir.nodes import Layout
-from compiler.ir.size import hint
 from compiler.schedule.cost.kernel import cost_parts, group_cost, sequence_us, work_and_shape
 from compiler.schedule.cost.shape import Shape
 from compiler.schedule.cost.single_pass import relative_members
@@ -45,36 +43,6 @@ def softmax(x: Tensor) -> Tensor:
 
 def normalised(x: Tensor) -> Tensor:
     return x / x.abs().sum()
-
-
-SHAPES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
-    "pointwise": (lambda x, y: x + y, (torch.empty(1 << 22), torch.empty(1 << 22))),
-    "pointwise, small": (lambda x: x * 2, (torch.empty(3000),)),
-    "pointwise, bfloat16": (lambda x: x * 2, (torch.empty(1 << 20, dtype=torch.bfloat16),)),
-    "rows in registers": (softmax, (torch.empty(2048, 1024),)),
-    "rows too long for registers": (softmax, (torch.empty(64, 50000),)),
-    "short rows": (lambda x: x.sum(-1), (torch.empty(1 << 16, 16),)),
-    "one long row, split": (lambda x: x.sum(), (torch.empty(1 << 22),)),
-    "columns, split": (lambda x: x.sum(0), (torch.empty(8192, 512),)),
-    "columns, several passes": (lambda x: torch.softmax(x, 0), (torch.empty(1024, 512),)),
-    "layer norm": (lambda x: torch.nn.functional.layer_norm(x, (4096,)), (torch.empty(512, 4096),)),
-    "running sums": (lambda x: x.cumsum(-1), (torch.empty(64, 1024),)),
-    "a transpose": (lambda x: x.t() * 2, (torch.empty(512, 4096),)),
-    "short columns, written out": (lambda x: x.sum(0), (torch.empty(4, 1 << 18),)),
-    "windows, written out": (lambda x: x.unfold(0, 5, 1).amax(-1), (torch.empty(1 << 18),)),
-    "windows, in a loop": (lambda x, w: (x.unfold(0, 40, 1) * w).sum(-1), (torch.empty(1 << 18), torch.empty(40))),
-}
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_programs_and_threads_are_predicted_as_the_tile_plan_makes_them(name: str) -> None:
-    function, inputs = SHAPES[name]
-    group, layouts = only_group(function, *inputs)
-    plan = plan_tile(group, {name: layout.dtype for name, layout in layouts.items()}, H200)
-    _, shape = predicted(group, layouts)
-    assert shape.programs == hint(plan.grid)
-    assert shape.threads == 32 * plan.num_warps
-    assert shape.is_split == (plan.kind == "split")
 
 
 def test_passes_that_find_nothing_in_registers_read_again() -> None:

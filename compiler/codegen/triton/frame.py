@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from compiler.codegen.triton.across import Gathering
-from compiler.codegen.triton.reducing import Reductions
-from compiler.codegen.triton.statements import StatementPrinter
-from compiler.codegen.triton.states import States
+from compiler.codegen.triton.reductions.across import Gathering
+from compiler.codegen.triton.reductions.reducing import Reductions
+from compiler.codegen.triton.reductions.states import States
+from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.schedule.program.program import Section
 from compiler.schedule.tiles.plan import Axis, Plan

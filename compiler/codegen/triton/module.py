@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
-from compiler.codegen.triton.fast_functions import HELPERS as FAST_FUNCTIONS
-from compiler.codegen.triton.float8 import CAPABILITY, FLOAT8_HELPERS
-from compiler.codegen.triton.functions import function_texts
-from compiler.codegen.triton.helpers import HELPERS
-from compiler.codegen.triton.look_back import HELPERS as LOOK_BACK
-from compiler.codegen.triton.random import HELPERS as RANDOM_HELPERS
-from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
-from compiler.codegen.triton.shared_rows import HELPERS as SHARED_ROW_HELPERS
-from compiler.codegen.triton.statements import StatementPrinter
-from compiler.codegen.triton.states import HELPERS as STATE_HELPERS
+from compiler.codegen.triton.reductions.clusters import HELPERS as CLUSTER_HELPERS
+from compiler.codegen.triton.reductions.look_back import HELPERS as LOOK_BACK
+from compiler.codegen.triton.reductions.scans import HELPERS as SCAN_HELPERS
+from compiler.codegen.triton.reductions.shared_rows import HELPERS as SHARED_ROW_HELPERS
+from compiler.codegen.triton.reductions.states import HELPERS as STATE_HELPERS
+from compiler.codegen.triton.values.fast_functions import HELPERS as FAST_FUNCTIONS
+from compiler.codegen.triton.values.float8 import CAPABILITY, FLOAT8_HELPERS
+from compiler.codegen.triton.values.functions import function_texts
+from compiler.codegen.triton.values.helpers import HELPERS
+from compiler.codegen.triton.values.random import HELPERS as RANDOM_HELPERS
+from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.ir.float8 import FLOAT8
 
 _IMPORTS = """import triton

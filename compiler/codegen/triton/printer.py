@@ -10,18 +10,18 @@ from collections.abc import Iterable, Sequence
 
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
-from compiler.codegen.triton.across import Gathering
-from compiler.codegen.triton.interleaved import interleaved_stores, store_of_row
-from compiler.codegen.triton.look_back import LookBack
 from compiler.codegen.triton.module import module_head
-from compiler.codegen.triton.order import loads_first
-from compiler.codegen.triton.random import SUFFIXES
-from compiler.codegen.triton.reducing import Reductions
-from compiler.codegen.triton.scanning import Scans
-from compiler.codegen.triton.shared_rows import COUNTERS_OF_WORDS, SharedRows, draw_with_launch
-from compiler.codegen.triton.slices import RowSlices, plan_of_rows
-from compiler.codegen.triton.statements import StatementPrinter
-from compiler.codegen.triton.states import States
+from compiler.codegen.triton.reductions.across import Gathering
+from compiler.codegen.triton.reductions.look_back import LookBack
+from compiler.codegen.triton.reductions.reducing import Reductions
+from compiler.codegen.triton.reductions.scanning import Scans
+from compiler.codegen.triton.reductions.shared_rows import COUNTERS_OF_WORDS, SharedRows, draw_with_launch
+from compiler.codegen.triton.reductions.slices import RowSlices, plan_of_rows
+from compiler.codegen.triton.reductions.states import States
+from compiler.codegen.triton.values.interleaved import interleaved_stores, store_of_row
+from compiler.codegen.triton.values.order import loads_first
+from compiler.codegen.triton.values.random import SUFFIXES
+from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, known, text_of

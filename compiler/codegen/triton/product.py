@@ -27,8 +27,8 @@ import torch
 from compiler.codegen.naming import identifier, named_program
 from compiler.codegen.rendered import RenderedKernel, TileDescriptor
 from compiler.codegen.triton.module import module_head
-from compiler.codegen.triton.ops import DTYPES
-from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.values.ops import DTYPES
+from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.devices import Device
 from compiler.ir.index import Dim, Indirect

@@ -26,7 +26,7 @@ _NEEDS_NONE = frozenset(
     atomic_cas atomic_max atomic_min zeros_like uint_to_uniform_float cdiv dot cumsum associative_scan
     inline_asm_elementwise int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32""".split()
 )
-#: The function of a kernel that makes random numbers (see `codegen/triton/random.py`).
+#: The function of a kernel that makes random numbers (see `codegen/triton/values/random.py`).
 DRAW = "draw"
 #: Functions that `libdevice` calls by other names than CUDA does.
 _OTHER_NAMES = {"fast_dividef": "fast_fdivide"}

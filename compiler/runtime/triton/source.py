@@ -27,7 +27,7 @@ POINTERS: dict[torch.dtype, str] = {
 
 
 def element_of(dtype: torch.dtype) -> torch.dtype:
-    """What a kernel takes a tensor's elements for: it holds the float8 as bytes (see `codegen/triton/float8.py`), and
+    """What a kernel takes a tensor's elements for: it holds the float8 as bytes (see `triton/values/float8.py`), and
     Triton, told of their own types, would not store a byte there."""
     return torch.uint8 if dtype in FLOAT8 else dtype
 

@@ -40,7 +40,8 @@ def _drop_ones(group: Group) -> Group:
     r = tuple(dim for dim in group.space.r if dim.size != 1)
     if group.space.r and not r:
         r = group.space.r[-1:]
-    return replace(group, space=Space(x, r))
+    # The group itself keeps what it has worked out.
+    return group if (x, r) == (group.space.x, group.space.r) else replace(group, space=Space(x, r))
 
 
 def _split_all(group: Group) -> Group:
@@ -91,6 +92,8 @@ def _merge_all(group: Group) -> Group:
 
 def _merge_one(group: Group) -> Group | None:
     """The group with one pair of neighbouring loops made one, or None where no pair runs on in every index."""
+    if max(len(group.space.x), len(group.space.r)) < 2:
+        return None
     indices = set(indices_of(group))
     for dims in (group.space.x, group.space.r):
         for outer, inner in pairwise(dims):

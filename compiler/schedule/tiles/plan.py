@@ -1,6 +1,6 @@
 """The tile of a kernel: which loops it spans, how large its blocks are, how many warps run it.
 
-The kinds of plan, of which `codegen/triton/tile.py` chooses one for a group and a device:
+The kinds of plan, of which `choose` takes one for a group and a device:
 
     pointwise            x: blocks along all loops together; reductions over windows too, written out (`over_windows`)
     pointwise, 2-D       y, x: where one side walks memory along another loop than the other side (a transpose)
@@ -11,8 +11,8 @@ The kinds of plan, of which `codegen/triton/tile.py` chooses one for a group and
     look_back            a chunk of r in registers; each program of a scan waits for what those before it come to
 
 What is reduced across x as well makes a program of a persistent or looped plan take several blocks of x; the last
-program to finish joins what they gathered (see `codegen/triton/across.py`). Of a split plan, the last program of each
-row leaves what the last of all joins.
+program to finish joins what they gathered (see `triton/reductions/across.py`). Of a split plan, the last program of
+each row leaves what the last of all joins.
 """
 
 from __future__ import annotations

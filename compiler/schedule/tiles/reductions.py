@@ -13,7 +13,7 @@ from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.build import fast_program, program_of
 from compiler.schedule.program.fast_math import fast_statements
-from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.program.rest import rest_apart
 from compiler.schedule.program.single_pass import in_single_pass
 from compiler.schedule.program.statements import passes_before, sections_of
@@ -248,9 +248,8 @@ def _plan_of_shares(of: _Reduction) -> Plan:
 
 
 def _plan_cooperative(of: _Reduction) -> Plan | None:
-    """A team of programs for each row, if its parts fit into registers and nothing is stored for a row as a whole
-    before its first reduction: that might overwrite what another program of the team still has to read. What one
-    program holds needs no team, unless rows are so few that multiprocessors would have none."""
+    """A team of programs for each row, if its parts fit into registers. What one program holds needs no team, unless
+    rows are so few that multiprocessors would have none."""
     rows, length = hint(of.space.numel), known(of.space.reduction_numel)
     if rows >= FILLING * of.device.multiprocessors and not of.walk.is_outer and of.fits_registers:
         return None
@@ -260,17 +259,26 @@ def _plan_cooperative(of: _Reduction) -> Plan | None:
     team = cooperative_reduction(rows, length, held, itemsize, of.walk.is_outer, of.device, floats)
     if team is None:
         return None
-    program = of.exchanged
-    first = next(place for place, section in enumerate(program.sections) if section.level == "r")
-    early = [s for section in program.sections[: first + 1] for s in section.statements if s.op == "store"]
-    if any(s.level == "x" for s in early):
-        return None
+    program = _storing_rows_last(of.exchanged)
     x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)
     axes = (x_axis, Axis("r", program.space.r, team.r_block))
     return Plan(
         "team", program, axes, team.warps, splits=team.size, chunk=team.share, team=team,
         most_registers=team.registers if team.is_cluster else 0,
     )  # fmt: skip
+
+
+def _storing_rows_last(program: Program) -> Program:
+    """The program with what is stored for a row as a whole behind its first reduction: sooner it might overwrite what
+    another program of a team still has to read."""
+    first = next(place for place, section in enumerate(program.sections) if section.level == "r")
+    before, after = program.sections[: first + 1], program.sections[first + 1 :]
+    early = tuple(s for section in before for s in section.statements if s.op == "store" and s.level == "x")
+    if not early:
+        return program
+    rest = (Section(one.level, tuple(s for s in one.statements if s not in early)) for one in before)
+    sections = (*(one for one in rest if one.statements), *after, Section("x", early))
+    return replace(program, sections=sections)
 
 
 def _loaded_itemsize(program: Program, walk: Walk) -> int:

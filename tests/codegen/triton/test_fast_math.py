@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compiler.codegen.triton.fast_functions import HELPERS
+from compiler.codegen.triton.values.fast_functions import HELPERS
 from compiler.runtime.interpreter.interpreter import interpret as run_interpreted
 from compiler.schedule.program.fast_math import LARGEST_ERROR
 from tests.compile_program import call_interpreted, compile_program

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bench.fusion.count import schedules_of
 from bench.fusion.program import Program, tensor
-from compiler.codegen.triton import tile_lane_parts
+from compiler.schedule.tiles import lane_parts as tile_lane_parts
 from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus
 
 

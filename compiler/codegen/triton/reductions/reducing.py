@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 import torch
 
-from compiler.codegen.triton.ops import DTYPES, Reduction, reduction_of
-from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.values.ops import DTYPES, Reduction, reduction_of
+from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.tiles.plan import Plan

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.codegen.triton.random import GENERATORS
+from compiler.codegen.triton.values.random import GENERATORS
 from compiler.ir.index import Dim
 from compiler.schedule.program.program import Program, closure
 from compiler.schedule.tiles.plan import Axis

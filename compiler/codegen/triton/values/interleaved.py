@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from compiler.codegen.triton.ops import DTYPES, convert
-from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.values.ops import DTYPES, convert
+from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.ops import compute_dtype
 from compiler.schedule.interleaved import side_by_side

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import torch
 
-from compiler.codegen.triton.ops import DTYPES
-from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.values.ops import DTYPES
+from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.schedule.program.program import Statement
 from compiler.schedule.program.single_pass import FIELDS

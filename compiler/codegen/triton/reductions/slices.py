@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compiler.codegen.triton.frame import KernelFrame
-from compiler.codegen.triton.ops import DTYPES
+from compiler.codegen.triton.values.ops import DTYPES
 from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Section, Statement
 from compiler.schedule.tiles.plan import Axis, Plan

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 import torch
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.triton.constancy import computed_indices, constancy
-from compiler.codegen.triton.eviction import EvictFirst
-from compiler.codegen.triton.float8 import loaded
-from compiler.codegen.triton.float8 import stored as to_byte
-from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, expression
-from compiler.codegen.triton.random import CALLS, GENERATORS, SUFFIXES, drawn_together
+from compiler.codegen.triton.values.constancy import computed_indices, constancy
+from compiler.codegen.triton.values.eviction import EvictFirst
+from compiler.codegen.triton.values.float8 import loaded
+from compiler.codegen.triton.values.float8 import stored as to_byte
+from compiler.codegen.triton.values.ops import DTYPES, Operand, constant_operand, convert, expression
+from compiler.codegen.triton.values.random import CALLS, GENERATORS, SUFFIXES, drawn_together
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype

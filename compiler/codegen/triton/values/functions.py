@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.functions import FunctionPrinter, in_order, needs_no_brackets
-from compiler.codegen.triton.float8 import has_own_conversion, nearest_either_way
-from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, expression, function_name
+from compiler.codegen.triton.values.float8 import has_own_conversion, nearest_either_way
+from compiler.codegen.triton.values.ops import DTYPES, Operand, constant_operand, expression, function_name
 from compiler.codegen.triton.writer import wrapped_call, wrapped_docstring
 from compiler.ir.body import Instruction
 from compiler.ir.float8 import FLOAT8

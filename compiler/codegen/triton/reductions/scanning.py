@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compiler.codegen.triton.scans import Scan
-from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.reductions.scans import Scan
+from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.schedule.program.program import Statement
 from compiler.schedule.tiles.plan import Plan

@@ -23,10 +23,10 @@ from functools import cached_property
 
 import torch
 
-from compiler.codegen.triton.ops import DTYPES
-from compiler.codegen.triton.scanning import Scans
-from compiler.codegen.triton.shared_rows import WORD
-from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.reductions.scanning import Scans
+from compiler.codegen.triton.reductions.shared_rows import WORD
+from compiler.codegen.triton.values.ops import DTYPES
+from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.devices import WARP
 from compiler.ir.size import known, next_power_of_two

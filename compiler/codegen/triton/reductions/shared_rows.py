@@ -12,7 +12,7 @@ started or start next, and a team is small enough for all of it to run (`schedul
 Programs of a team count themselves when they have left their values. Sums of exponentials go without a counter: they
 are left as words of 64 bits, 32 of a value and the number of the launch, by which who reads knows whether it is there,
 so that no memory has to be in order. Teams that are small enough are clusters of the device, which need neither
-(`codegen/triton/clusters.py`). On an H200 a softmax of rows of 131,072 takes 173 us so, 184 by counters; a batch
+(`clusters.py`). On an H200 a softmax of rows of 131,072 takes 173 us so, 184 by counters; a batch
 norm, which exchanges three values, 147 and 145.
 """
 
@@ -22,13 +22,13 @@ from functools import cached_property
 
 import torch
 
-from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
 from compiler.codegen.triton.frame import KernelFrame
-from compiler.codegen.triton.kept import Kept, kept_exponentials
-from compiler.codegen.triton.ops import DTYPES
-from compiler.codegen.triton.order import loads_before_waiting
-from compiler.codegen.triton.reducing import position_dtype
-from compiler.codegen.triton.states import States
+from compiler.codegen.triton.reductions.clusters import HELPERS as CLUSTER_HELPERS
+from compiler.codegen.triton.reductions.kept import Kept, kept_exponentials
+from compiler.codegen.triton.reductions.reducing import position_dtype
+from compiler.codegen.triton.reductions.states import States
+from compiler.codegen.triton.values.ops import DTYPES
+from compiler.codegen.triton.values.order import loads_before_waiting
 from compiler.codegen.triton.writer import Writer
 from compiler.ir.size import known, next_power_of_two, text_of
 from compiler.schedule.program.program import Section, Statement

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import torch
 
-from compiler.codegen.triton.ops import DTYPES, Reduction
-from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.values.ops import DTYPES, Reduction
+from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Statement

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from compiler.codegen.triton.ops import DTYPES
+from compiler.codegen.triton.values.ops import DTYPES
 
 HELPERS: dict[str, str] = {
     "latest_larger_at": '''@triton.jit
