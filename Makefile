@@ -8,9 +8,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 HOST ?= 127.0.0.1
 PORT ?= 8000
-TEST_WORKERS ?= 2
+TEST_WORKERS ?= 3
 
-# Two test workers share the cores of a small machine; threads of their own would only wait for each other.
+# A third test worker has something to do on two cores while others wait for processes that they started. Threads of
+# their own would only wait for each other.
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile
 
 .PHONY: serve test setup page docs sbom chromium lint typecheck page-check page-test pytest clean

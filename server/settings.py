@@ -50,6 +50,7 @@ OTHER_VARIABLES = frozenset(
         "FUSIONSCOPE_INSTRUCTION_SET",
         "FUSIONSCOPE_TOKEN",
         "FUSIONSCOPE_URL",
+        "FUSIONSCOPE_WITHOUT",
     }
 )
 """What the compiler, the clients, the tests and the tools read themselves."""

@@ -32,7 +32,7 @@ models/test_models.py
 setup/test_package.py
 """.split()
 #: Folders whose tests are of the compiler alone, a few seconds in each file: with them the workers end at one time.
-SHORT = ("folding", "fusion", "layout", "rewrite", "schedule", "sweep")
+SHORT = ("fusion", "passes", "schedule", "sweep")
 
 
 @pytest.fixture(scope="module")

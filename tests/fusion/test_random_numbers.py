@@ -55,11 +55,11 @@ def five_layers(x: Tensor) -> Tensor:
     [
         (by_one, (7, 33), "uniform_by_fours"),
         (by_one, (2,), "uniform"),
-        (compared, (7, 33), "shared_word_by_eights"),
-        (compared, (4,), "shared_word_by_fours"),
-        (compared_behind_a_softmax, (5, 64), "shared_word_by_eights"),
-        (compared_behind_a_softmax, (5, 68), "shared_word_by_fours"),
-        (compared_behind_a_softmax, (5, 66), "shared_word"),
+        (compared, (7, 33), "shared_by_eights"),
+        (compared, (4,), "shared_by_fours"),
+        (compared_behind_a_softmax, (5, 64), "shared_by_eights"),
+        (compared_behind_a_softmax, (5, 68), "shared_by_fours"),
+        (compared_behind_a_softmax, (5, 66), "shared"),
         (transposed, (64, 64), None),
         (behind_a_softmax, (5, 66), "uniform"),
         (behind_a_softmax, (2, 5000), None),
@@ -101,7 +101,7 @@ def test_rows_that_share_a_bias_are_dropped_out_as_in_cpp() -> None:
     x, bias = torch.randn(900, 1024).bfloat16(), torch.randn(1024).bfloat16()
     compilation = compile_program(lambda x, b: F.dropout(F.gelu(x + b), 0.1, True), x, bias)
     (kernel,) = compilation.triton.values()
-    assert " shared_word_by_eights(seeds" in kernel.source
+    assert " shared_by_eights(seeds" in kernel.source
     torch.manual_seed(7)
     expected = compilation.build().call([x, bias])[0]
     torch.manual_seed(7)
