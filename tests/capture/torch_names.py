@@ -53,15 +53,6 @@ TABLE = (
         "know a compilation again when its code is made, and take one of its guards out",
         _names("torch._guards", "CompileContext.try_get TracingContext.try_get"),
     ),
-    Taken(
-        ("compiler/capture/shortcuts/short_code.py",),
-        "put instructions together for each version of Python",
-        _names(
-            "torch._dynamo.bytecode_transformation",
-            "_cached_cleaned_instructions add_push_null clean_and_assemble_instructions create_binary_subscr "
-            "create_call_function create_instruction create_load_const get_code_keys",
-        ),
-    ),
     Taken(THIN, "keep Dynamo out of a graph", ("torch._C._dynamo.eval_frame.set_eval_frame",)),
     Taken(
         THIN,

@@ -4,7 +4,6 @@
     guards          the hooks on saved tensors are asked for        not for a graph that saves none
     code            two calls mark its first part for a profiler    left out
     graph           behind a wrapper that turns Dynamo off          the graph turns it off itself
-    branch          values go through lists to what comes after     they are handed over (`short_code.py`)
 
 Of 17.0 us that a layer norm took the host beside an H200, that spared 2.8. Nobody else's functions are touched. Nothing
 of it is documented but the hook, which `torch_trace.py` uses too.
@@ -39,13 +38,8 @@ def _thin_bytecode_of_ours() -> weakref.WeakSet[Any]:
         context = torch._guards.CompileContext.try_get()
         if context is None or context not in compilations:
             return None
-        from compiler.capture.shortcuts.short_code import shortened
-
         compilations.discard(context)
-        if is_on("without_marks"):
-            names = tuple(_WITHOUT_EFFECT.get(name, name) for name in new_code.co_names)
-            new_code = new_code.replace(co_names=names)
-        return shortened(new_code) if is_on("short_code") else new_code
+        return new_code.replace(co_names=tuple(_WITHOUT_EFFECT.get(name, name) for name in new_code.co_names))
 
     register_bytecode_hook(thin)
     return compilations
@@ -61,7 +55,7 @@ def without_marks() -> None:
 
     The hook is the one that PyTorch documents for those who change the code. Its other code stays as it is."""
     context = torch._guards.CompileContext.try_get()
-    if context is not None:
+    if context is not None and is_on("without_marks"):
         _thin_bytecode_of_ours().add(context)
 
 
