@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.steps import (
     SOFTMAX,
@@ -29,6 +29,19 @@ def test_the_first_paint_is_a_solved_example_that_fits_the_screen(page: Page, se
     expect(page.locator(".cm-content")).not_to_be_empty()
     scrolls = "document.documentElement.scrollHeight > innerHeight || document.documentElement.scrollWidth > innerWidth"
     assert page.evaluate(scrolls) is False
+
+
+def test_what_is_written_while_the_examples_are_on_their_way_stays(page: Page, server_url: str) -> None:
+    held: list[Route] = []
+    page.route("**/api/v1/examples", lambda route: held.append(route))
+    page.goto(server_url)
+    page.locator(".cm-content").click()
+    page.keyboard.insert_text("written = 1")
+    while not held:
+        page.wait_for_timeout(50)
+    held[0].continue_()
+    expect(page.get_by_label("Example").locator("option")).not_to_have_count(1)
+    expect(page.locator(".cm-content")).to_have_text("written = 1")
 
 
 def test_the_answer_bar_says_it_in_one_line_and_opens_panes(page: Page, server_url: str) -> None:

@@ -85,7 +85,7 @@ def test_make_test_runs_every_check_and_pytest_last() -> None:
     lines = plan.stdout.splitlines()
     for check in ("ruff check .", "ruff format --check .", "mypy", "page.py check", "page.py test", "chromium.py"):
         assert sum(line.endswith(check) for line in lines) == 1, check
-    assert "-m pytest -n 2" in lines[-1]
+    assert "-m pytest -n 3" in lines[-1]
 
 
 def test_every_link_of_the_readme_leads_somewhere() -> None:

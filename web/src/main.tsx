@@ -19,7 +19,9 @@ import "./styles/detail.css";
 import "./styles/lessons.css";
 import "./styles/why.css";
 
-async function firstExploration(): Promise<void> {
+/** What the address asks for; where that is nothing, the first example, but not in the place of code that a visitor
+ *  wrote while the examples were on their way. */
+async function firstExploration(written = ""): Promise<void> {
   const id = idInPath(location.pathname);
   if (id) {
     await open(id, location.search);
@@ -32,7 +34,7 @@ async function firstExploration(): Promise<void> {
     return;
   }
   const [first] = state.examples.value;
-  if (!first) return;
+  if (!first || written) return;
   state.source.value = first.source;
   await explore(requestFrom(first.source), "keep");
 }
@@ -51,7 +53,7 @@ async function load(): Promise<void> {
     (error: Error) => (state.problem.value = error.message),
   );
   if (!idInPath(location.pathname)) await examples;
-  const first = firstExploration();
+  const first = firstExploration(state.source.value);
   followView();
   await first;
 }
