@@ -10,8 +10,9 @@ import re
 from functools import cache
 from pathlib import Path
 
-#: Where the pages are: in a wheel beside this file, in a checkout among the documents.
-_FOLDERS = (Path(__file__).parent / "reason_pages", Path(__file__).parents[1] / "docs")
+#: Where the pages are: in a wheel in this folder beside this file, in a checkout among the documents.
+WHERE_INSTALLED = "reason_pages"
+_FOLDERS = (Path(__file__).parent / WHERE_INSTALLED, Path(__file__).parents[1] / "docs")
 FOLDER = next((folder for folder in _FOLDERS if (folder / "reasons").is_dir()), _FOLDERS[0])
 
 

@@ -13,6 +13,7 @@ import platform
 from importlib import metadata, util
 from pathlib import Path
 
+from compiler.pages import FOLDER, WHERE_INSTALLED
 from compiler.report import REPORT_VERSION
 from server.wire.messages import WorkerIdentity
 
@@ -21,21 +22,25 @@ BUILD_LENGTH = 16
 
 @functools.cache
 def build_id() -> str:
-    """The first 16 hexadecimal digits of a SHA-256 over the compiler's files and the version of the report.
+    """The first 16 hexadecimal digits of a SHA-256 over the compiler's files, the pages of its reasons, whose sentences
+    it says, and the version of the report.
 
     Two builds of the same sources are the same; any change of the compiler makes another one, whatever its version.
     """
     spec = util.find_spec("compiler")
     assert spec is not None and spec.submodule_search_locations
-    return _build_of(Path(spec.submodule_search_locations[0]))
+    return _build_of(Path(spec.submodule_search_locations[0]), FOLDER)
 
 
-def _build_of(folder: Path) -> str:
+def _build_of(compiler: Path, reasons: Path) -> str:
+    files = {path.relative_to(compiler): path for path in compiler.rglob("*")}
+    told = (*reasons.glob("reasons/*.md"), reasons / "rewrites.md")
+    # In a wheel they lie in the compiler, in a checkout elsewhere: one build all the same.
+    files |= {Path(WHERE_INSTALLED, path.relative_to(reasons)): path for path in told}
     found = hashlib.sha256(f"report {REPORT_VERSION}\n".encode())
-    for path in sorted(folder.rglob("*")):
+    for name, path in sorted(files.items()):
         if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith((".pyc", ".so")):
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-            found.update(f"{content} {path.relative_to(folder).as_posix()}\n".encode())
+            found.update(f"{hashlib.sha256(path.read_bytes()).hexdigest()} {name.as_posix()}\n".encode())
     return found.hexdigest()[:BUILD_LENGTH]
 
 

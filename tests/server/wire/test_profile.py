@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,19 +12,30 @@ from server.wire.profile import BUILD_LENGTH, build_id, detected_profile
 
 
 def test_a_build_is_known_by_every_file_of_the_compiler(tmp_path: Path) -> None:
-    (tmp_path / "schedule").mkdir()
-    (tmp_path / "schedule" / "rules.py").write_text("x = 1\n")
-    first = profile._build_of(tmp_path)
+    compiler, docs = tmp_path / "compiler", tmp_path / "docs"
+    (compiler / "schedule").mkdir(parents=True)
+    (docs / "reasons").mkdir(parents=True)
+    (docs / "rewrites.md").write_text("# Rewrites\n")
+
+    def build() -> str:
+        return profile._build_of(compiler, docs)
+
+    (compiler / "schedule" / "rules.py").write_text("x = 1\n")
+    first = build()
     assert len(first) == BUILD_LENGTH
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / "rules.pyc").write_bytes(b"1")
-    assert profile._build_of(tmp_path) == first
-    (tmp_path / "schedule" / "rules.py").write_text("x = 2\n")
-    second = profile._build_of(tmp_path)
-    (tmp_path / "schedule" / "rules.py").rename(tmp_path / "rules.py")
-    third = profile._build_of(tmp_path)
-    (tmp_path / "header.h").write_text("")
-    assert len({first, second, third, profile._build_of(tmp_path)}) == 4
+    (compiler / "__pycache__").mkdir()
+    (compiler / "__pycache__" / "rules.pyc").write_bytes(b"1")
+    assert build() == first
+    (compiler / "schedule" / "rules.py").write_text("x = 2\n")
+    second = build()
+    (compiler / "schedule" / "rules.py").rename(compiler / "rules.py")
+    third = build()
+    (docs / "reasons" / "fused.vertical.md").write_text("# fused.vertical\n")
+    fourth = build()
+    (compiler / "header.h").write_text("")
+    assert len({first, second, third, fourth, build()}) == 5
+    installed = shutil.copytree(docs, compiler / "reason_pages")
+    assert build() == profile._build_of(compiler, installed)
 
 
 def test_both_are_known_without_torch() -> None:
