@@ -17,7 +17,7 @@ import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._ops import OpOverload, OpOverloadPacket
 
-from compiler.lowering.quantised import decompositions_of_quantisation
+from compiler.lowering import distances, quantised
 
 aten = torch.ops.aten
 
@@ -42,7 +42,7 @@ SPLIT = """
     std std_mean logsumexp norm count_nonzero nansum
     select_backward slice_backward diagonal_backward unfold_backward value_selecting_reduction_backward
     tril triu tril_indices triu_indices eye trace rot90 roll pixel_shuffle pixel_unshuffle channel_shuffle
-    new_zeros new_ones new_full new_empty zeros_like ones_like full_like
+    new_zeros new_ones new_full new_empty zeros_like ones_like full_like unbind_copy
     upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d
     grid_sampler_2d
     _fused_rms_norm _fused_rms_norm_backward rms_norm
@@ -131,6 +131,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
     table[aten.native_group_norm.default] = _native_group_norm
     table[aten.silu_backward.default] = _silu_backward
     table.update({target: _of_floats(table[target]) for target in ROUNDED_IN_STEPS})
+    table |= distances.DECOMPOSITIONS | quantised.OF_ATEN
     kept = {getattr(aten, name) for name in KEPT if hasattr(aten, name)}
     return {target: function for target, function in table.items() if _packet(target) not in kept}
 
@@ -141,4 +142,4 @@ def _packet(target: Any) -> OpOverloadPacket[..., Any] | None:
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The decomposition table for AOTAutograd (a fresh copy)."""
-    return {**_table(), **decompositions_of_quantisation()}
+    return {**_table(), **quantised.decompositions()}

@@ -86,14 +86,6 @@ def bernoulli_p(build: Builder, x: TensorValue, p: float = 0.5, **_: Any) -> Ten
     return _random(build, x.shape, x.dtype, op, lambda value, position: ops.lt(value, ops.constant(p, torch.float32)))
 
 
-@lowers(aten.bernoulli.default)
-def bernoulli(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
-    return _random(
-        build, x.shape, x.dtype, "rand",
-        lambda value, position: ops.lt(value, ops.to_dtype(x.load(position), torch.float32)),
-    )  # fmt: skip
-
-
 @lowers(aten.randint.default, aten.randint.low, aten.randint_like.default, aten.randint_like.low_dtype,
         aten.random.to, getattr(aten.random, "from"))  # fmt: skip
 def randint(build: Builder, *bounds: Any, **_: Any) -> TensorValue:
