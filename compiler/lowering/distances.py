@@ -54,7 +54,7 @@ def product_of_three(
             factor = factor.unsqueeze(dim)
         factors.append(factor)
     product = factors[0] * factors[1] * factors[2]
-    return product.sum(sumdim) if sumdim else product
+    return product.sum(list(sumdim)) if sumdim else product
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
