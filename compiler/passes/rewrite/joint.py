@@ -13,11 +13,9 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from compiler.fx.fake_values import fake_mode_of
+from compiler.fx.notes import REWRITTEN, lines_noted
 from compiler.passes.rewrite.reasons import rewrite_record
 from compiler.report import Rewrite, Subject
-
-#: Where a node keeps what it came of.
-REWRITTEN = "rewritten"
 
 
 def note_rewrite(node: Node, what: Subject, reason: str) -> None:
@@ -49,4 +47,4 @@ def rewrites_of(graph: Graph) -> Iterable[Rewrite]:
     for node in graph.nodes:
         if node.op == "call_function" and REWRITTEN in node.meta:
             what, reason = node.meta[REWRITTEN]
-            yield rewrite_record(what, reason, f"{node.name} came of it", node.meta.get("lines", ()), is_replaced=True)
+            yield rewrite_record(what, reason, f"{node.name} came of it", lines_noted(node), is_replaced=True)
