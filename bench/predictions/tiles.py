@@ -29,7 +29,7 @@ def kinds_of(compilation: Planned) -> Iterator[tuple[str, bool]]:
             shares_launch = isinstance(group, Batch)
             plan = plan_tile(part, graph.dtypes, device, shares_launch)
             _, shape = work_and_shape(part, graph.buffers, device, None, shares_launch)
-            kind = f"{plan.kind}, across" if part.across else plan.kind
+            kind = f"{plan.label}, across" if part.across else plan.label
             yield kind, (shape.programs, shape.threads) == (hint(plan.grid), 32 * plan.num_warps)
 
 

@@ -34,13 +34,13 @@ def capture(exploration: Exploration) -> Graphs[Target]:
     """Run the snippet; TorchDynamo and AOTAutograd give functional ATen graphs."""
     source, options, called = exploration.source, exploration.options, exploration.called
     report = exploration.report
+    budget = exploration.shares.capture
+    captured = run_snippet(source, options, exploration.device, budget, exploration.changes, called)
+    dynamo_seconds = compile_phases.counted()
     report.sizes = [
         rep.NamedSize(name=size.name, value=size.value, lines=list(size.lines))
         for size in (offered(source, options) if called is None else ())
     ]
-    budget = exploration.shares.capture
-    captured = run_snippet(source, options, exploration.device, budget, exploration.changes, called)
-    dynamo_seconds = compile_phases.counted()
     report.notes += captured.notes
     report.output = captured.output
     report.error = captured.error

@@ -21,6 +21,7 @@ from compiler.ir.size import known
 from compiler.runtime.checking.verify import relative_error
 from compiler.runtime.interpreter.interpreter import interpret
 from compiler.schedule.cost.kernel import work_and_shape
+from compiler.schedule.tiles.plan import Parts, PersistentPlan, SplitPlan
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 
 aten = torch.ops.aten
@@ -116,8 +117,10 @@ def test_parts_are_joined_in_teams_or_at_once(team_size: int) -> None:
     x = rnd(90, 37)
     compilation = compile_program(lambda x: (x.sum(0), x.amax(1), x.amax(1).sum()), x)
     (group,) = compilation.groups
-    plan = replace(_plan_of(compilation), chunk=8, parts=12, team_size=team_size)
-    plan = replace(plan, axes=(replace(plan.axes[0], block=4, is_scalar=False), plan.axes[1]))
+    plan = _plan_of(compilation)
+    assert isinstance(plan, PersistentPlan)
+    axes = (replace(plan.axes[0], block=4, is_scalar=False), plan.axes[1])
+    plan = replace(plan, parts=Parts(12, 8, team_size), axes=axes)
     kernel = render_plan(plan)
     outputs = {name: torch.empty(compilation.loops.buffers[name].shape) for name in group.stored}
     interpret(kernel, [outputs.get(name, x) for name in kernel.parameters])
@@ -141,7 +144,7 @@ def test_few_long_rows_keep_the_device_busy_and_are_predicted_so(
     compilation = compile_program(function, *inputs)
     assert kernel_count(compilation) == (1, 0)
     plan, device = _plan_of(compilation), device_for("sm_90")
-    assert plan.kind == "split" and known(plan.grid) >= 2 * device.multiprocessors
+    assert isinstance(plan, SplitPlan) and known(plan.grid) >= 2 * device.multiprocessors
     (group,) = compilation.groups
     layouts = compilation.loops.buffers
     _, shape = work_and_shape(group, layouts, device)

@@ -22,6 +22,7 @@ from compiler.ir.size import hint
 from compiler.schedule.cost.kernel import work_and_shape
 from compiler.schedule.group import Batch, parts_of
 from compiler.schedule.products.loops import Product
+from compiler.schedule.tiles.plan import SplitPlan
 from tests.fusion.expected import EXPECTED, IN_ANOTHER_RELEASE
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(
@@ -46,8 +47,8 @@ def kernels_with_another_tile(compilation: Planned) -> list[str]:
         for part in parts_of(group) if not isinstance(group, Product) else ():
             plan = plan_tile(part, graph.dtypes, device, shares_launch)
             _, shape = work_and_shape(part, graph.buffers, device, None, shares_launch)
-            made = hint(plan.grid), 32 * plan.num_warps, plan.kind == "split"
-            if made != (shape.programs, shape.threads, shape.is_split and not plan.takes_rows_in_turn):
+            made = hint(plan.grid), 32 * plan.num_warps, isinstance(plan, SplitPlan)
+            if made != (shape.programs, shape.threads, shape.is_split and plan.rows_in_turn is None):
                 found.append(part.name)
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import inf, nan
 from typing import Any
 
@@ -17,6 +16,7 @@ from compiler.devices import device_for
 from compiler.runtime.checking.verify import relative_error
 from compiler.runtime.interpreter.interpreter import interpret
 from compiler.schedule.rules import Fuse
+from compiler.schedule.tiles.plan import SplitPlan
 from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus
 
 Tensor = torch.Tensor
@@ -79,7 +79,7 @@ def looped(compilation: Generated, inputs: list[Tensor]) -> list[Tensor]:
     (group,) = compilation.groups
     layouts = compilation.loops.buffers
     plan = plan_tile(group, {name: layout.dtype for name, layout in layouts.items()}, device_for("sm_90"))
-    kernel = render_plan(replace(plan, kind="looped", splits=1, chunk=0))
+    kernel = render_plan(plan.alone if isinstance(plan, SplitPlan) else plan)
     made = {name: torch.empty_strided(layouts[name].shape, layouts[name].stride, dtype=layouts[name].dtype)
             for name in group.stored}  # fmt: skip
     interpret(kernel, [made[name] if name in made else inputs[0] for name in kernel.parameters])
