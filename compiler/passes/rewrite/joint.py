@@ -37,7 +37,7 @@ def call_beside(stands_for: Node, target: Any, *args: Any, **settings: Any) -> N
     node = stands_for.graph.call_function(target, args, settings)
     node.meta = {key: value for key, value in stands_for.meta.items() if key != "val"}
     values: Any = torch.fx.node.map_arg(node.args, lambda argument: argument.meta["val"])
-    with fake_mode_of([value for value in values if isinstance(value, torch.Tensor)]):
+    with fake_mode_of([*values, stands_for.meta["val"]]):
         node.meta["val"] = target(*values, **settings)
     return node
 
