@@ -132,7 +132,8 @@ def _compiled_padded(
 def _pays(choice: PaddingChoice) -> bool:
     rows, inner, columns = choice.sizes
     is_large = rows * inner * columns >= decide.LEAST_PRODUCTS and min(rows, columns) >= decide.FEWEST
-    return is_large and choice.saved_us is not None and choice.saved_us > (1 - decide.WORTH) * (choice.kept_us or 0.0)
+    saved_us = choice.saved_us
+    return is_large and saved_us is not None and saved_us > (1 - decide.WORTH) * choice.numbers["kept_us"]
 
 
 if __name__ == "__main__":

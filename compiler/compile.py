@@ -33,6 +33,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.same_code import first_of_each_code
 from compiler.codegen.triton.render import render_triton
 from compiler.codegen.wrapper import is_of_torch, name_on_host, render_wrapper
+from compiler.decisions import Decision
 from compiler.devices import Device, device_for
 from compiler.garbage import garbage_kept
 from compiler.ir.nodes import ExternNode, LoopGraph
@@ -42,14 +43,12 @@ from compiler.lowering.streams import refusal_of_streams
 from compiler.lowering.unsupported import OpenSizesUnsupported, UnsupportedGraph
 from compiler.observers import Observers
 from compiler.options import Options
-from compiler.passes.folding.fold import Folding
 from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.decide import lower_in_layout
 from compiler.passes.layout.passed import saved_outputs
 from compiler.passes.order import OF_EACH_GRAPH, run
 from compiler.passes.padding.choice import PaddingChoice
 from compiler.replay.choose import Compiled, Replayed, replayed_or_not
-from compiler.replay.decision import ReplayDecision
 from compiler.runtime.cpp.library import compile_kernels
 from compiler.runtime.cpp.product_steps import product_launcher
 from compiler.runtime.executable import Executable, build_executable
@@ -100,7 +99,7 @@ class Lowered(Target):
 
     loops: LoopGraph
     layouts: tuple[LayoutChoice, ...]
-    foldings: tuple[Folding, ...]
+    foldings: tuple[Decision, ...]
     paddings: tuple[PaddingChoice, ...]
     #: Of a forward graph: places of the outputs that are saved for its backward graph.
     saved: frozenset[int]
@@ -149,7 +148,7 @@ class Built(Generated):
 
     executable: Executable
     #: What is called instead of the executable, or why nothing is.
-    replayed: Replayed | ReplayDecision
+    replayed: Replayed | Decision
 
     @property
     def implementation(self) -> Implementation:
@@ -157,7 +156,7 @@ class Built(Generated):
         return self.replayed if isinstance(self.replayed, Replayed) else self.executable.flat or self.executable.call
 
     @property
-    def replay_decision(self) -> ReplayDecision:
+    def replay_decision(self) -> Decision:
         """How launches reach the device so far."""
         return self.replayed.decision if isinstance(self.replayed, Replayed) else self.replayed
 
@@ -270,7 +269,7 @@ def build(generated: Generated, phase: Phase = "forward", launchers: GraphLaunch
     if executable.flat is not None and has_host_values(runs_on):
         for_reader = partial(_for_reader, generated, kernels)
         executable = replace(executable, flat=replace(executable.flat, for_reader=for_reader))
-    replayed: Replayed | ReplayDecision = ReplayDecision("replay.cpu")
+    replayed: Replayed | Decision = Decision("replay.cpu")
     if runs_on.type == "cuda":
         compiled = Compiled(schedule, memory, kernels, runs_on, generated.model, saved=generated.saved)
         replayed = replayed_or_not(executable.quickest, compiled, generated.options.replays, phase)

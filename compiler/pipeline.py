@@ -19,7 +19,7 @@ To read on, one file of each folder:
     stages/compiling.py     what the first four stages do to each graph, and stages/exploration.py how a stage is run
     capture/capture.py      the entry to capture; passes/order.py lists what is changed of a graph before loops
     lowering/lower.py       the walk over ATen nodes, ir/ what they become
-    schedule/scheduler.py   the search, schedule/rules/ what it asks, schedule/records/reasons.py all that it may answer
+    schedule/scheduler.py   the search, schedule/rules/ what it asks, decisions.py all that it may answer
     schedule/program/       a fused group as phases over one tile, which codegen/triton/ and codegen/cpp/ print
     runtime/executable.py   the wrapper and its kernels as a function; replay/ makes one CUDA graph of its launches
 """

@@ -17,7 +17,8 @@ from compiler.ir.nodes import ExternNode, LoopGraph, Removed
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
 from compiler.lowering.user_kernels import user_kernel
-from compiler.passes.layout.describe import describe_folding, describe_layout
+from compiler.passes.folding.fold import describe_folding
+from compiler.passes.layout.choice import describe_layout
 from compiler.passes.padding.choice import describe_padding
 from compiler.passes.rewrite.joint import rewrites_of
 from compiler.replay.describe import describe_replay

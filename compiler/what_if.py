@@ -19,10 +19,10 @@ from typing import Literal
 
 from compiler import report as rep
 from compiler.compile import Lowered
+from compiler.decisions import message_of
 from compiler.ir.nodes import ExternNode
 from compiler.options import NodePair, Options
 from compiler.schedule.directives import OtherNames, nodes_by_name
-from compiler.schedule.records.reasons import message_of
 from compiler.schedule.scheduler import schedule
 from compiler.why import Answer, History, UnknownNode
 from compiler.wording import counted

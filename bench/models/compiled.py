@@ -35,7 +35,7 @@ class Compiled:
         self.loop_nodes += len(compilation.loops.nodes)
         self.seconds.update(compilation.seconds)
         for choice in compilation.layouts:
-            self.layouts[choice.reason] += len(choice.convolutions)
+            self.layouts[choice.reason] += len(choice.nodes)
         self.paddings.update(choice.reason for choice in compilation.paddings)
         for unit in compilation.schedule.units:
             if isinstance(unit, ExternNode) and unit.is_fallback:

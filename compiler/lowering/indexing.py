@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from compiler.fx.notes import UPDATES_INPUT
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer, is_below
@@ -17,9 +18,6 @@ from compiler.lowering.values import CannotLower, Position, TensorValue, broadca
 from compiler.lowering.views import slice_bounds, unsqueeze, wrap, wrap_place
 
 aten = torch.ops.aten
-
-#: In the `meta` of a node that could as well change a part of its input.
-UPDATES_INPUT = "updates_input"
 
 
 @lowers(aten.gather)

@@ -18,13 +18,13 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from compiler.decisions import Refuse
 from compiler.ir.body import Access
 from compiler.ir.index import MOST_KEPT, Dim, Index
 from compiler.ir.nodes import ExternNode
 from compiler.ir.positions import flatten, invert, unflatten
 from compiler.ir.size import product
 from compiler.schedule.group import Group, Member, Space
-from compiler.schedule.records.reasons import Refuse
 
 #: Pairs of accesses tried for one pair of groups; more than a few only repeat the same failure.
 MOST_EQUATIONS = 12

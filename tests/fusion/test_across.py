@@ -15,12 +15,12 @@ from bench.fusion.program import Program, tensor
 from compiler.codegen.triton.render import render_plan
 from compiler.codegen.triton.tile import plan_tile
 from compiler.compile import Generated, build
+from compiler.decisions import Refuse
 from compiler.devices import device_for
 from compiler.ir.size import known
 from compiler.runtime.checking.verify import relative_error
 from compiler.runtime.interpreter.interpreter import interpret
 from compiler.schedule.cost.kernel import work_and_shape
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.tiles.plan import Parts, PersistentPlan, SplitPlan
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 

@@ -87,7 +87,7 @@ class Checked:
         assert self.seen
         for compilation in self.seen:
             made: Any = compilation.replayed
-            assert isinstance(made, ReplayedCall) and made.decision.is_replayed, compilation.replay_decision
+            assert isinstance(made, ReplayedCall) and made.decision.verdict == "replayed", compilation.replay_decision
 
 
 def beside_inductor() -> None:

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.compile import build
+from compiler.decisions import Refuse
 from compiler.runtime.checking.verify import relative_error
-from compiler.schedule.records.reasons import Refuse
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 
 Function = Callable[..., Any]

@@ -11,6 +11,7 @@ import torch
 
 from compiler import report as rep
 from compiler.compile import Generated, build
+from compiler.decisions import REASONS, Refuse
 from compiler.devices import device_for
 from compiler.ir.body import trace
 from compiler.ir.index import Dim, Index
@@ -23,7 +24,6 @@ from compiler.runtime.checking.verify import relative_error
 from compiler.schedule import search
 from compiler.schedule.describe import decisions as describe_decisions
 from compiler.schedule.records.alike import not_asked
-from compiler.schedule.records.reasons import REASONS, Refuse
 from compiler.schedule.rules import Fuse
 from compiler.schedule.scheduler import schedule
 from tests.compile_program import compile_program

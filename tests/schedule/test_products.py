@@ -11,13 +11,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler.compile import Planned, Target, build, generate, lower, plan
+from compiler.decisions import Refuse, message_of
 from compiler.devices import H200, Device, cpu_device
 from compiler.options import Options
 from compiler.schedule.group import Group
 from compiler.schedule.products.best_tile import library_us, tensors_of, tile_of
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import TILES
-from compiler.schedule.records.reasons import Refuse, message_of
 from compiler.schedule.rules import Fuse
 from tests.compile_program import call_interpreted, compile_program
 

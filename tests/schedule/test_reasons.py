@@ -19,12 +19,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler import report as rep
 from compiler.compile import Target, lower, plan
+from compiler.decisions import REASONS
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.pages import page_of, sentences
 from compiler.pipeline import explore
 from compiler.present import present_lowered, present_schedule
-from compiler.schedule.records.reasons import REASONS
 from compiler.why import why
 
 

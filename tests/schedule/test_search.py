@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from compiler.compile import Target, lower
+from compiler.decisions import Refuse
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.schedule import search
 from compiler.schedule.group import Group
 from compiler.schedule.records.decisions import Decision, names_of
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, can_fuse, shared_buffers
 from compiler.schedule.scheduler import context_of
 from compiler.schedule.units import UnitGraph

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.decisions import Refuse
 from compiler.devices import H200
 from compiler.schedule.group import Group
 from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.tiles import TILES
 from compiler.schedule.records.decisions import Decision
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Fuse
 from tests.schedule.test_products import products, scheduled, verdict_on
 

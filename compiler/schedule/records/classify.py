@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import permutations
 
+from compiler.decisions import Refuse
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode
 from compiler.ir.size import Integer, hint
 from compiler.schedule.group import Group
 from compiler.schedule.legality import accesses_of
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.units import Unit
 
 #: Orders of more loops than this are not tried.

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from compiler.backend import fusionscope
-from compiler.passes.layout.choice import LOOP
 from compiler.runtime.checking.judge import is_correct
 from compiler.schedule import together, windows
 from compiler.schedule.windows import over_windows
@@ -91,7 +90,7 @@ def test_on_a_gpu_too(name: str, dtype: torch.dtype) -> None:
 def test_what_follows_is_in_the_loop_and_the_record_says_so() -> None:
     compilation = compile_program(three, *inputs_of("three channels-last"))
     assert kernel_count(compilation) == (1, 0)
-    assert (LOOP, ("convolution",)) in [(record.reason, record.convolutions) for record in compilation.layouts]
+    assert ("layout.depthwise", ("convolution",)) in [(record.reason, record.nodes) for record in compilation.layouts]
 
 
 @pytest.mark.usefixtures("several_to_a_lane")

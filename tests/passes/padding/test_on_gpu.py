@@ -51,7 +51,7 @@ def test_padded_products_are_as_right_as_eagers(function: Callable[..., Any], dt
     with torch.no_grad():
         result, graphs = compiled(function, *given)
         expected, exact = function(*given), function(*to_double(tuple(given)))
-    assert graphs[0].paddings[0].is_padded or graphs[0].paddings[0].is_apart
+    assert graphs[0].paddings[0].verdict == "padded" or graphs[0].paddings[0].verdict == "apart"
     assert is_correct(result, exact, expected)
     for own, eager in zip(*(x if isinstance(x, tuple) else (x,) for x in (result, expected)), strict=True):
         assert own.stride() == eager.stride()
@@ -65,7 +65,7 @@ def test_rows_that_lie_apart_are_as_right_as_eagers(function: Callable[..., Any]
     with torch.no_grad():
         result, graphs = compiled(function, *given)
         expected, exact = function(*given), function(*to_double(tuple(given)))
-    assert graphs[0].paddings[0].is_apart
+    assert graphs[0].paddings[0].verdict == "apart"
     assert is_correct(result, exact, expected) and result.stride() == expected.stride()
 
 
@@ -76,5 +76,5 @@ def test_gradients_through_padded_products_are_as_right_as_eagers() -> None:
         result.backward()
     doubled = [tensor.detach().double().requires_grad_() for tensor in given]
     exact, expected = gradients(*doubled), gradients(*given)
-    assert sum(choice.is_padded for graph in graphs for choice in graph.paddings) == 3
+    assert sum(choice.verdict == "padded" for graph in graphs for choice in graph.paddings) == 3
     assert is_correct([tensor.grad for tensor in given], exact, expected)
