@@ -152,6 +152,8 @@ class GraphCompilation:
             self.tuning = _tuning(self.runs_on, self.decides_for, self.loops)
         measure = None if self.tuning is None else self.tuning.microseconds
         self.schedule = schedule(self.loops, self.decides_for, self.options, self.directives, measure)
+        if self.tuning is not None:
+            self.schedule = replace(self.schedule, units=tuple(map(self.tuning.tuned, self.schedule.units)))
         self.memory = plan_memory(self.schedule, self.written_back)
 
     def generate(self, wants_triton: bool, compiles: bool = False) -> None:
@@ -174,10 +176,7 @@ class GraphCompilation:
                 kernel = self._render_cpp(counted_from(group, first), storage, self.memory)
                 self.cpp[group.name] = replace(kernel, first_seed=first)
             if wants_triton:
-                found = self.tuning.of(group) if self.tuning is not None and isinstance(group, Product) else None
-                tile = None if found is None else found.tile
-                own = counted_from(group, first)
-                kernel = render_triton(own, storage, self.model, tile, again[group.name])
+                kernel = render_triton(counted_from(group, first), storage, self.model, again[group.name])
                 kernel = rendered[group.name] = replace(kernel, first_seed=first)
                 if self.launchers is not None:
                     self.launchers.add(kernel)
