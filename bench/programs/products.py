@@ -1,7 +1,7 @@
 """Products and convolutions of odd sizes with what stands around them, as process replay compiles them.
 
-The programs of `bench/fusion` have products of sizes that tiles divide, and no convolutions. Here are sizes that no tile
-divides, tiles that programs share, several products of one operand, and what is fused before and after a product.
+The programs of `bench/fusion` have products of sizes that tiles divide, and no convolutions. Here are sizes that no
+tile divides, tiles that programs share, several products of one operand, and what is fused before and after a product.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def loss_of_a_product(x: Tensor, w: Tensor, target: Tensor) -> Tensor:
 
 
 PROGRAMS = {
-    function.__name__: Program(function, inputs)
+    function.__name__: Program(function.__name__, function, inputs)
     for function, inputs in (
         (relu_of_an_odd_product, _half("197 768", "768 1000", "1000")),
         (residual_after_an_odd_product, _half("1021 509", "509 257", "1021 257")),
-        (few_rows, _half("3 4096", "4096 4100")),
+        (few_rows, _half("5 4096", "4096 1000")),
         (gate, _half("1025 768", "768 2049", "768 2049")),
         (queries_keys_values, _half("197 768", "768 768", "768 768", "768 768")),
         (scaled_operand, (tensor("130 333"), tensor("333"), tensor("333 77"))),
