@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import torch
+
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.module import module_head
@@ -79,8 +81,8 @@ class KernelPrinter:
             shared |= one.config if one is not None else {}
         arguments = ["workspace_ptr", "counters_ptr"] if "workspace_bytes" in shared else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
-        printers = [self.printer, self.slices.rows.printer] if self.slices else [self.printer]
-        text = module_head(printers) + self.definition(arguments)
+        body, functions = self.writer.text(), self.functions
+        text = module_head(body, functions) + self.definition(arguments)
         lines = self.writer.numbered(text.count("\n"))
         config: dict[str, int | str | tuple[int, ...]] = {
             **self.blocks,
@@ -95,8 +97,13 @@ class KernelPrinter:
             config["maxnreg"] = plan.most_registers
         config |= shared
         updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
-        source, name = text + self.writer.text(), identifier(program.name)
+        source, name = text + body, identifier(program.name)
         return RenderedKernel(name, "triton", source, self.parameters, lines, config, updates, program.sizes, plan.grid)
+
+    @property
+    def functions(self) -> dict[tuple[str, torch.dtype], None]:
+        """The named functions that its lines call, in order."""
+        return self.printer.functions | (self.slices.rows.printer.functions if self.slices else {})
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -143,7 +143,6 @@ class LookBack:
             self._finish()
 
     def _finish(self) -> None:
-        self.printer.helpers |= {"any_lane", "look_back", "send"}
         pending, self.pending = self.pending, []
         size, groups = self.plan.chunks.of_group, self._groups
         if not self.has_indices:
@@ -187,7 +186,6 @@ class LookBack:
         for name, dtype, identity in zip(names, scan.dtypes, scan.identities, strict=True):
             found = f"look_back({name}_words + {place}, {is_before}, launch)"
             if dtype.itemsize == WORD:
-                self.printer.helpers.add("look_back_wide")
                 found = f"look_back_wide({name}_words + {place}, {self._words}, {is_before}, launch)"
             if dtype.is_floating_point:
                 found += f".to({DTYPES[dtype]}, bitcast=True)"
@@ -215,8 +213,6 @@ class LookBack:
 
     def _send(self, statement: Statement, place: str, value: str, dtype: torch.dtype) -> None:
         if dtype.itemsize == WORD:
-            self.printer.helpers.add("send_wide")
             self.writer.line(f"send_wide({place}, {self._words}, {value}, launch)", statement.nodes)
         else:
-            self.printer.helpers.add("send")
             self.writer.line(f"send({place}, {value}, launch)", statement.nodes)

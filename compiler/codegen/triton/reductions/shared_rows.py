@@ -23,7 +23,6 @@ from functools import cached_property
 import torch
 
 from compiler.codegen.triton.frame import KernelFrame
-from compiler.codegen.triton.reductions.clusters import HELPERS as CLUSTER_HELPERS
 from compiler.codegen.triton.reductions.kept import Kept, kept_exponentials
 from compiler.codegen.triton.reductions.reducing import position_dtype
 from compiler.codegen.triton.reductions.states import States
@@ -126,7 +125,6 @@ class _SharedRows:
         reduction, name = self.kernel.reductions.kind_of(statement), f"{statement.target}_acc"
         spread = "[:, None]" if self.axis else ""
         if reduction.is_position:
-            self.printer.helpers.add(str(reduction.helper))
             call = reduction.collapse(f"({lanes[0]}, {lanes[1]})", self.axis)
             self.writer.line(f"{name}, {name}_at = {call}", statement.nodes)
             if spread:
@@ -267,7 +265,6 @@ class CooperativeRows(_SharedRows):
 
     def draw_place(self) -> None:
         if self.is_cluster:
-            self.printer.helpers |= CLUSTER_HELPERS.keys()
             self.writer.line("# The programs of a row are a cluster: they run at the same time.")
             for number, section in enumerate(self._exchanging, start=1):
                 values = sum(len(self._values(statement)) for statement in section.reductions)
@@ -348,7 +345,6 @@ class CooperativeRows(_SharedRows):
             self._leave(section, number)
             self._join(section, str(self.plan.team.share))
             return
-        self.printer.helpers.add("wait_for")
         self.writer.line("tl.debug_barrier()")
         self.writer.line("tl.atomic_add(counter, 1)")
         self.writer.line(f"wait_for(counter, {number * self.splits})")
@@ -370,7 +366,6 @@ class CooperativeRows(_SharedRows):
 
     def _exchange_words(self, section: Section) -> None:
         size, is_full = self.splits, self.splits == next_power_of_two(self.splits)
-        self.printer.helpers |= {"any_lane", "send", "receive"}
         for statement in section.reductions:
             self.printer.note_axes(statement)
             keeps = statement.number in self.kept.reductions
