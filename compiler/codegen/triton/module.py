@@ -8,10 +8,9 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.triton.reductions.clusters import HELPERS as CLUSTER_HELPERS
-from compiler.codegen.triton.reductions.look_back import HELPERS as LOOK_BACK
 from compiler.codegen.triton.reductions.scans import HELPERS as SCAN_HELPERS
-from compiler.codegen.triton.reductions.shared_rows import HELPERS as SHARED_ROW_HELPERS
 from compiler.codegen.triton.reductions.states import HELPERS as STATE_HELPERS
+from compiler.codegen.triton.reductions.waiting import HELPERS as WAITING_HELPERS
 from compiler.codegen.triton.values.fast_functions import HELPERS as FAST_FUNCTIONS
 from compiler.codegen.triton.values.float8 import HELPERS as FLOAT8_HELPERS
 from compiler.codegen.triton.values.functions import function_texts
@@ -26,7 +25,7 @@ _CAPABILITY = "from triton.language.target_info import cuda_capability_geq\n"
 
 
 HELPERS = {
-    **VALUE_HELPERS, **STATE_HELPERS, **SHARED_ROW_HELPERS, **LOOK_BACK, **CLUSTER_HELPERS, **SCAN_HELPERS,
+    **VALUE_HELPERS, **STATE_HELPERS, **WAITING_HELPERS, **CLUSTER_HELPERS, **SCAN_HELPERS,
     **FLOAT8_HELPERS, **RANDOM_HELPERS, **FAST_FUNCTIONS,
 }  # fmt: skip
 
