@@ -132,7 +132,8 @@ class _ProductPrinter:
             self._results()
         parameters = tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
         blocks = {axis.block_name: axis.block for axis in (self.rows, self.columns, self.inner)}
-        text = module_head([self.left, self.right, self.after]) + self._definition(parameters, list(blocks))
+        functions = self.left.functions | self.right.functions | self.after.functions
+        text = module_head(self.writer.text(), functions) + self._definition(parameters, list(blocks))
         lines = self.writer.numbered(text.count("\n"))
         grid = programs_of(self.matrices, self.tile)
         config: dict[str, int | str | tuple[int, ...]] = {

@@ -10,11 +10,14 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.batch import render_batch
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.product import render_product
+from compiler.codegen.triton.reductions.look_back import LookBackPrinter
+from compiler.codegen.triton.reductions.shared_rows import CooperativePrinter, SplitPrinter
+from compiler.codegen.triton.reductions.slices import SlicesPrinter
 from compiler.codegen.triton.tile import plan_tile
 from compiler.devices import Device
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.products.loops import Product
-from compiler.schedule.tiles.plan import Plan
+from compiler.schedule.tiles.plan import CooperativePlan, LookBackPlan, Parts, PersistentPlan, Plan, SplitPlan
 
 
 def render_triton(
@@ -31,4 +34,18 @@ def render_triton(
 
 def render_plan(plan: Plan) -> RenderedKernel:
     """The kernel of a plan, whose blocks need not be the ones that `plan_tile` would choose."""
-    return KernelPrinter(plan).kernel()
+    return _printer_of(plan).kernel()
+
+
+def _printer_of(plan: Plan) -> KernelPrinter:
+    match plan:
+        case SplitPlan():
+            return SplitPrinter(plan)
+        case CooperativePlan():
+            return CooperativePrinter(plan)
+        case LookBackPlan():
+            return LookBackPrinter(plan)
+        case PersistentPlan(parts=Parts(slices=slices) as parts) if slices > 1:
+            return SlicesPrinter(plan, parts)
+        case _:
+            return KernelPrinter(plan)
