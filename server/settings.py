@@ -104,7 +104,9 @@ class LimitSettings(BaseSettings):
     )
     report_mib: int = Field(default=32, ge=1, description="Largest report accepted from a worker.")
     log_format: Literal["auto", "console", "json"] = Field(
-        default="auto", description="Form of log lines: `auto` is coloured text in a terminal and JSON elsewhere."
+        default="auto",
+        description="Form of log lines: `console` is coloured text; `auto` is `console` in a terminal and `json` "
+        "elsewhere.",
     )
 
     @classmethod
@@ -216,13 +218,13 @@ class WebSettings(LimitSettings):
     )
     workers: Names = Field(
         default=(),
-        description="Paths of the Unix sockets of workers, separated by commas. `fusionscope serve` starts its own worker "
-        "if none is named.",
+        description="Paths of the Unix sockets of workers, separated by commas. `fusionscope serve` starts its own "
+        "worker if none is named.",
     )
     executor: Literal["local", "ray"] = Field(
         default="local",
-        description="Where explorations run: `local`, on the workers of this machine, or `ray`, on those of a Ray cluster, "
-        "which needs the extra `fusionscope[ray]` (see [many machines](service.md#many-machines)).",
+        description="Where explorations run: `local`, on the workers of this machine, or `ray`, on those of a Ray "
+        "cluster, which needs the extra `fusionscope[ray]` (see [many machines](service.md#many-machines)).",
     )
     ray_address: str = Field(
         default="auto",
@@ -338,7 +340,7 @@ class WorkerSettings(LimitSettings):
     tier: Literal["A", "B", "trusted"] | None = Field(
         default=None,
         description="How snippets are confined: `A` (namespaces) or `B` (Landlock and seccomp). By default the first "
-        "of the two that works here. If neither does, the worker refuses to start. `trusted` confines nothing, and "
+        "of the two that works here. If neither does, the worker refuses to start. `trusted` confines nothing and "
         "needs `trust_snippets`.",
     )
     trust_snippets: Literal["yes-i-trust-every-snippet"] | None = Field(
