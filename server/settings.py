@@ -228,8 +228,8 @@ class WebSettings(LimitSettings):
     )
     ray_address: str = Field(
         default="auto",
-        description="Address of the head of the Ray cluster, as `host:port`. By default the cluster that this machine is a "
-        "node of.",
+        description="Address of the head of the Ray cluster, as `host:port`. By default the cluster that this machine "
+        "is a node of.",
     )
     ray_token: Path | None = Field(
         default=None,
