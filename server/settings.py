@@ -262,13 +262,13 @@ class WebSettings(LimitSettings):
     @model_validator(mode="after")
     def _tokens_are_not_for_every_site(self) -> Self:
         if self.tokens is not None and "*" in self.cors_origins:
-            raise ValueError("where there are tokens, name in cors_origins the sites that may use them instead of *")
+            raise ValueError("with tokens, name the sites that may use them in cors_origins instead of *")
         return self
 
     @model_validator(mode="after")
     def _executor_can_be_had(self) -> Self:
         if self.executor == "ray" and self.workers:
-            raise ValueError("the workers of a Ray cluster are found by themselves: set either executor=ray or workers")
+            raise ValueError("the workers of a Ray cluster are found automatically: set either executor=ray or workers")
         if self.executor == "ray" and importlib.util.find_spec("ray") is None:
             raise ValueError("executor=ray needs Ray: install it with `pip install 'fusionscope[ray]'`")
         if self.ray_address.startswith("ray://"):
@@ -397,7 +397,7 @@ def _file(settings_cls: type[BaseSettings], path: Path) -> PydanticBaseSettingsS
     """The values in a file of settings: TOML by their names, or lines as those of the environment. Both programs may
     be given the same file, so what only the other one knows is passed over. Raises `SettingsError`."""
     if not path.is_file():
-        raise SettingsError(f"The file {path}, which {FILE_VARIABLE} names, is not there")
+        raise SettingsError(f"The file {path}, which {FILE_VARIABLE} names, does not exist")
     if path.suffix != ".toml":
         return DotEnvSettingsSource(settings_cls, env_file=path, dotenv_filtering="only_existing")
     values = _toml(path)
