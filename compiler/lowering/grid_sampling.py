@@ -228,16 +228,16 @@ def _gradient_of_grid(build: Builder, gradient: TensorValue, sampling: Sampling)
     if sampling.mode == NEAREST or 0 in gradient.shape:
         return constant(0, grid.shape, grid.dtype)
 
-    def growth(values: dict[tuple[Tap, ...], Any], along: int) -> Any:
+    def growth(values: Sequence[tuple[tuple[Tap, ...], Any]], along: int) -> Any:
         parts = (
             value * _product([tap.slope if axis == along else tap.weight for axis, tap in enumerate(taps)])
-            for taps, value in values.items()
+            for taps, value in values
         )
         return reduce(ops.add, parts)
 
     def element(position: Position, reduced: Position) -> Any:
         (batch, *place, component), (channel,) = position, reduced
-        values = {taps: sampling.read(batch, channel, taps) for taps in product(*sampling.taps(batch, place))}
+        values = [(taps, sampling.read(batch, channel, taps)) for taps in product(*sampling.taps(batch, place))]
         total = growth(values, rank - 1)
         for number in range(1, rank):
             is_it = ops.index_value(component) == number
