@@ -83,10 +83,10 @@ def _shift(name: str, op: str) -> None:
             """Shifts by too much, which C leaves undefined, give what eager gives: all bits out, or all signs."""
             if isinstance(y, int) and 0 <= y < bits:
                 return getattr(ops, op)(a, b)
-            is_out = ops.logical_or(ops.lt(b, ops.constant(0, dtype)), ops.ge(b, ops.constant(bits, dtype)))
-            safe = ops.where(is_out, ops.constant(0 if op == "left_shift" else bits - 1, dtype), b)
+            is_out = (b < 0) | (b >= bits)
+            safe = ops.where(is_out, 0 if op == "left_shift" else bits - 1, b)
             shifted = getattr(ops, op)(a, safe)
-            return ops.where(is_out, ops.constant(0, dtype), shifted) if op == "left_shift" else shifted
+            return ops.where(is_out, 0, shifted) if op == "left_shift" else shifted
 
         return elementwise(build, SAME, function, x, y)
 
