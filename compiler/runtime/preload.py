@@ -2,8 +2,8 @@
 
 Loaded are the modules that a first use of Dynamo, Triton and our code imports (a tenth of a second), and the launcher's
 library. Read are the names of the compiler and the CPU, the device functions that Triton's kernels are linked with, and
-the hash of Triton's own library, which names its cache entries. Objects that were frozen are counted, which takes 40 ms.
-Nothing here starts a thread or touches a GPU.
+the hash of Triton's own library, which names its cache entries. Frozen objects are counted, which takes 40 ms. Nothing
+here starts a thread or touches a GPU.
 """
 
 from __future__ import annotations
