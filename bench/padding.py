@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bench.contest import VARIANTS, compile_ours
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.options import Timing
 from compiler.passes.padding import decide
 from compiler.passes.padding.choice import PaddingChoice
@@ -121,7 +121,7 @@ def _compiled_padded(
     function: Callable[..., Tensor], given: tuple[Tensor, ...]
 ) -> tuple[Callable[..., Tensor], tuple[PaddingChoice, ...]]:
     """The function with all its products padded, and what was expected of that."""
-    graphs: list[GraphCompilation] = []
+    graphs: list[Built] = []
     compiled = compile_ours(_alike(function))
     forced = {"LEAST_PRODUCTS": 0, "FEWEST": 0, "WORTH": math.inf}
     with torch.no_grad(), observed_compilations(graphs.append), patch.multiple(decide, **forced):  # type: ignore[arg-type]

@@ -14,23 +14,22 @@ from bench.fusion.table import PROGRAMS
 from bench.patterns import Input
 from bench.wide import WIDE
 from compiler.codegen.triton.tile import plan_tile
-from compiler.compile import GraphCompilation
+from compiler.compile import Planned
 from compiler.ir.size import hint
 from compiler.schedule.cost.kernel import work_and_shape
 from compiler.schedule.group import Batch, parts_of
 from compiler.schedule.products.loops import Product
 
 
-def kinds_of(compilation: GraphCompilation) -> Iterator[tuple[str, bool]]:
+def kinds_of(compilation: Planned) -> Iterator[tuple[str, bool]]:
     """The kind of plan of each kernel of loops, and whether it is made as it was priced."""
-    assert compilation.schedule is not None
     graph, device = compilation.schedule.graph, compilation.model
     for group in compilation.groups:
         for part in parts_of(group) if not isinstance(group, Product) else ():
             shares_launch = isinstance(group, Batch)
             plan = plan_tile(part, graph.dtypes, device, shares_launch)
             _, shape = work_and_shape(part, graph.buffers, device, None, shares_launch)
-            kind = f"{plan.kind}, across" if part.across else plan.kind
+            kind = f"{plan.label}, across" if part.across else plan.label
             yield kind, (shape.programs, shape.threads) == (hint(plan.grid), 32 * plan.num_warps)
 
 

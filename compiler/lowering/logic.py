@@ -118,26 +118,6 @@ def masked_fill(build: Builder, x: TensorValue, mask: TensorValue, value: Operan
     return build.pointwise(shape, x.dtype, element)
 
 
-@lowers(aten.nan_to_num)
-def nan_to_num(
-    build: Builder, x: TensorValue, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
-) -> TensorValue:
-    if not x.dtype.is_floating_point:
-        return build.pointwise(x.shape, x.dtype, x.load)
-    limits = torch.finfo(x.dtype)
-    largest = constant(limits.max if posinf is None else posinf, (), x.dtype)
-    smallest = constant(limits.min if neginf is None else neginf, (), x.dtype)
-
-    def element(position: Position) -> Any:
-        value = x.load(position)
-        zero = element_of(0.0, x.shape, position, x.dtype)
-        is_positive = ops.gt(value, zero)
-        bounded = ops.where(ops.isinf(value), ops.where(is_positive, largest.load(()), smallest.load(())), value)
-        return ops.where(ops.isnan(value), ops.constant(0.0 if nan is None else nan, x.dtype), bounded)
-
-    return build.pointwise(x.shape, x.dtype, element)
-
-
 # --- copies and conversions
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
 from typing import Any
 
 import torch
@@ -229,36 +228,3 @@ def _spread(name: str) -> None:
 
 for _name in ("var", "std"):
     _spread(_name)
-
-
-# --- norms
-
-
-@lowers(aten.linalg_vector_norm)
-def vector_norm(
-    build: Builder, x: TensorValue, ord: float = 2, dim: Any = None, keepdim: bool = False, *,
-    dtype: torch.dtype | None = None,
-) -> TensorValue:  # fmt: skip
-    result = dtype or x.dtype
-    compute = compute_dtype(result)
-    kind = "max" if ord == inf else "min" if ord == -inf else "sum"
-
-    def before(value: Any, position: Position) -> Any:
-        if ord == 2:
-            return ops.square(value)
-        if ord == 0:
-            return ops.to_dtype(ops.ne(value, ops.constant(0, compute)), compute)
-        size = ops.abs(value)
-        return size if ord in (1, inf, -inf) else ops.pow(size, ops.constant(ord, compute))
-
-    def after(total: Any) -> Any:
-        if ord == 2:
-            return ops.sqrt(total)
-        if ord in (0, 1, inf, -inf):
-            return total
-        return ops.pow(total, ops.constant(1 / ord, compute))
-
-    return reduce_values(
-        build, x, Plan(x, dim, keepdim), kind, result, accumulate=compute,
-        identity=0 if ord != -inf else None, before=before, after=after,
-    )  # fmt: skip

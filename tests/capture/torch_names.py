@@ -334,11 +334,6 @@ TABLE = (
         ),
     ),
     Taken(
-        ("compiler/runtime/triton/text.py",),
-        "find a kernel's lines, and tell kernels apart",
-        _names("triton.runtime", "jit jit.inspect"),
-    ),
-    Taken(
         ("compiler/runtime/triton/source.py",),
         "tell Triton of a descriptor",
         ("triton.tools.tensor_descriptor.TensorDescriptor",),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 
 Number = Callable[[int], Any]
 
@@ -109,7 +109,7 @@ def rows(size: int) -> Tensor:
 
 def check(program: Callable[[Tensor], dict[str, Any]], compilations: int | None = 1) -> None:
     """Eager's results at every size: numbers are the same ones of the same type, tensors close and of one dtype."""
-    made: list[GraphCompilation] = []
+    made: list[Built] = []
     compiled = torch.compile(program, backend="fusionscope", dynamic=True)
     with observed_compilations(made.append):
         for size in SIZES:
@@ -192,7 +192,7 @@ def test_gradients_by_a_number_from_a_size() -> None:
     def scaled(x: Tensor) -> Tensor:
         return (x * math.tanh(x.shape[0] / 30)).sin() * round(x.shape[0] / 3, 1)
 
-    made: list[GraphCompilation] = []
+    made: list[Built] = []
     compiled = torch.compile(scaled, backend="fusionscope", dynamic=True)
     with observed_compilations(made.append):
         for size in SIZES:

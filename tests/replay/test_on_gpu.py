@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.replay.by_sizes import CallBySizes
@@ -33,9 +33,9 @@ def fresh() -> Iterator[None]:
         yield
 
 
-def compiled(function: Callable[..., Any], choice: str = "on") -> tuple[Callable[..., Any], list[GraphCompilation]]:
+def compiled(function: Callable[..., Any], choice: str = "on") -> tuple[Callable[..., Any], list[Built]]:
     """The function with CUDA graphs, and what was compiled of it."""
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     ours = torch.compile(function, backend=fusionscope, options={"cuda_graphs": choice})
 
     def call(*args: Any) -> Any:
@@ -45,7 +45,7 @@ def compiled(function: Callable[..., Any], choice: str = "on") -> tuple[Callable
     return call, seen
 
 
-def replayed(seen: list[GraphCompilation]) -> ReplayedCall:
+def replayed(seen: list[Built]) -> ReplayedCall:
     """The call of the one graph; where its sizes are open, that of the first ones."""
     (compilation,) = seen
     made = compilation.replayed
@@ -274,7 +274,7 @@ def test_training_steps() -> None:
     to the last bit those of launches one by one."""
     models = [Layers(64).cuda() for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     calls = [
         torch.compile(model, backend=fusionscope, options={"cuda_graphs": choice})
         for model, choice in zip(models, ("on", "off"), strict=True)
@@ -296,7 +296,7 @@ def test_training_steps() -> None:
 
 def test_open_sizes() -> None:
     model = Layers(64).cuda()
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     call = torch.compile(model, backend=fusionscope, dynamic=True, options={"cuda_graphs": "on"})
     with observed_compilations(seen.append):
         for _ in range(CALLS):

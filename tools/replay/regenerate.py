@@ -51,12 +51,10 @@ def fusion() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
     """The programs of `bench/fusion`, at their large sizes; forward and backward where there are gradients."""
     from bench.fusion.count import schedules_of
     from bench.fusion.table import PROGRAMS
+    from compiler.compile import generate
 
     def compile_it(program: Any) -> list[Any]:
-        compilations = schedules_of(program)
-        for compilation in compilations:
-            compilation.generate(wants_triton=True)
-        return compilations
+        return [generate(planned, wants_triton=True) for planned in schedules_of(program)]
 
     for name, program in PROGRAMS.items():
         shapes = [f"{one.dtype}[{one.shape}]" for one in program.inputs]

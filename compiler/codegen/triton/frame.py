@@ -21,7 +21,7 @@ class KernelFrame(Protocol):
     writer: Writer
     printer: StatementPrinter
     reductions: Reductions
-    gathering: Gathering
+    gathering: Gathering | None
     states: States
     vectors: tuple[Axis, ...]
 

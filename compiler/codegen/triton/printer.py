@@ -15,7 +15,7 @@ from compiler.codegen.triton.reductions.across import Gathering
 from compiler.codegen.triton.reductions.look_back import LookBack
 from compiler.codegen.triton.reductions.reducing import Reductions
 from compiler.codegen.triton.reductions.scanning import Scans
-from compiler.codegen.triton.reductions.shared_rows import COUNTERS_OF_WORDS, SharedRows, draw_with_launch
+from compiler.codegen.triton.reductions.shared_rows import CooperativeRows, SplitRows, draw_with_launch
 from compiler.codegen.triton.reductions.slices import RowSlices, plan_of_rows
 from compiler.codegen.triton.reductions.states import States
 from compiler.codegen.triton.values.interleaved import interleaved_stores, store_of_row
@@ -26,7 +26,18 @@ from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstri
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, known, text_of
 from compiler.schedule.program.program import Program, Section
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import (
+    Axis,
+    CooperativePlan,
+    LookBackPlan,
+    LoopedPlan,
+    Parts,
+    PersistentPlan,
+    Plan,
+    SharedRowPlan,
+    SplitPlan,
+    WholeRows,
+)
 
 
 class KernelPrinter:
@@ -41,14 +52,21 @@ class KernelPrinter:
         self.printer = StatementPrinter(plan)
         self.writer = Writer(indent=1)
         self.reductions = Reductions(plan, self.printer, self.writer)
-        self.gathering = Gathering(plan, self.printer, self.writer, self.reductions.kind_of)
-        self.states = States(self.printer, self.writer, self.reductions.filled, plan.share)
+        self.states = States(self.printer, self.writer, self.reductions.filled)
         self.scans = Scans(plan, self.printer, self.writer)
-        self.shared_rows = SharedRows(self)
-        self.look_back = LookBack(plan, self.printer, self.writer, self.scans) if plan.kind == "look_back" else None
-        if plan.kind == "split" and plan.parts:
-            self.gathering.come_after(self.shared_rows.workspace[1], known(plan.axes[0].blocks))
-        self.slices = RowSlices(self, KernelPrinter(plan_of_rows(plan))) if plan.slices > 1 else None
+        self.look_back = None
+        if isinstance(plan, LookBackPlan):
+            self.look_back = LookBack(plan, self.printer, self.writer, self.scans)
+        self.split_rows = SplitRows(self, plan) if isinstance(plan, SplitPlan) else None
+        self.cooperative_rows = CooperativeRows(self, plan) if isinstance(plan, CooperativePlan) else None
+        parts = plan.parts if isinstance(plan, WholeRows | SplitPlan) else None
+        kind_of = self.reductions.kind_of
+        self.gathering = None if parts is None else Gathering(plan, parts, self.printer, self.writer, kind_of)
+        if self.gathering is not None and self.split_rows is not None:
+            self.gathering.come_after(self.split_rows.workspace[1], known(plan.axes[0].blocks))
+        self.slices = None
+        if self.gathering is not None and self.gathering.parts.slices > 1:
+            self.slices = RowSlices(self, self.gathering, KernelPrinter(plan_of_rows(plan, self.gathering.parts)))
         self.is_wide = plan.needs_wide_offsets
 
     # The whole -----------------------------------------------------------------------------------------------
@@ -56,8 +74,10 @@ class KernelPrinter:
     def kernel(self) -> RenderedKernel:
         program, plan = self.program, self.plan
         self.print_body()
-        has_workspace = (plan.kind in ("split", "team", "look_back") and not plan.is_cluster) or plan.parts
-        arguments = ["workspace_ptr", "counters_ptr"] if has_workspace else []
+        shared: dict[str, int] = {}
+        for one in (self.split_rows, self.cooperative_rows, self.look_back, self.gathering, self.slices):
+            shared |= one.config if one is not None else {}
+        arguments = ["workspace_ptr", "counters_ptr"] if "workspace_bytes" in shared else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
         printers = [self.printer, self.slices.rows.printer] if self.slices else [self.printer]
         text = module_head(printers) + self.definition(arguments)
@@ -67,29 +87,13 @@ class KernelPrinter:
             "num_warps": plan.num_warps,
             "num_stages": 1,
             "grid": (hint(plan.grid),),
-            "plan": plan.kind,
+            "plan": plan.label,
         }
         if program.has_check:
             config["checks"] = 1
         if plan.most_registers:
             config["maxnreg"] = plan.most_registers
-        if plan.kind == "split":
-            counters = known(plan.axes[0].blocks)
-            config |= {"workspace_bytes": self.shared_rows.workspace[1], "counters": counters, "splits": plan.splits}
-        if plan.is_cluster:
-            config |= {"team": plan.splits, "cluster": plan.splits}
-        elif plan.kind == "team":
-            counters, size = self.shared_rows.counters_of_teams, self.shared_rows.workspace[1]
-            config |= {"workspace_bytes": size, "counters": counters, "team": plan.splits, "waits": 1}
-        if self.look_back is not None:
-            config |= {"workspace_bytes": self.look_back.workspace_bytes, "counters": COUNTERS_OF_WORDS}
-            config |= {"chunks": plan.splits}
-        if plan.parts:
-            size, counters = self.gathering.workspace[1], self.gathering.first_counter + 1 + plan.teams
-            config |= {"workspace_bytes": size, "counters": counters, "parts": plan.parts}
-        if self.slices:
-            config |= {"workspace_bytes": self.slices.workspace[1], "counters": self.slices.counters}
-            config |= {"slices": plan.slices}
+        config |= shared
         updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
         source, name = text + self.writer.text(), identifier(program.name)
         return RenderedKernel(name, "triton", source, self.parameters, lines, config, updates, program.sizes, plan.grid)
@@ -107,12 +111,11 @@ class KernelPrinter:
     def print_body(self) -> None:
         """Fill the writer."""
         self._indices()
-        if self.plan.kind == "split":
-            self.shared_rows.split_sections()
-        elif self.plan.kind == "team":
-            self.shared_rows.cooperative_sections()
-        elif self.plan.takes_rows_in_turn:
-            self._rows_of_a_part()
+        rows = self.split_rows or self.cooperative_rows
+        if rows is not None:
+            rows.print_sections()
+        elif self.gathering is not None:
+            self._rows_of_a_part(self.gathering)
         else:
             self.print_sections(self.program.sections)
 
@@ -126,18 +129,23 @@ class KernelPrinter:
     def _docstring(self) -> str:
         space = self.program.space
         names = list(dict.fromkeys(node for s in self.program.statements for node in s.nodes))
-        how = {
-            "pointwise": "",
-            "persistent": ", all of it in registers",
-            "looped": ", a block at a time",
-            "split": f", shared among {self.plan.splits} programs",
-            "look_back": f", by {self.plan.splits} programs that look back at those before them",
-            "team": f", held by a {'cluster' if self.plan.is_cluster else 'team'} of {self.plan.splits} programs",
-        }[self.plan.kind]
+        match self.plan:
+            case PersistentPlan():
+                how = ", all of it in registers"
+            case LoopedPlan():
+                how = ", a block at a time"
+            case SplitPlan():
+                how = f", shared among {self.plan.splits} programs"
+            case LookBackPlan():
+                how = f", by {self.plan.splits} programs that look back at those before them"
+            case CooperativePlan(team=team):
+                how = f", held by a {'cluster' if team.is_cluster else 'team'} of {team.size} programs"
+            case _:
+                how = ""
         kinds = {s.op: None for s in self.program.statements if s.op in ("reduce", "scan")}
         does = " and ".join({"reduce": "reduces over", "scan": "scans along"}[kind] for kind in kinds) or "runs over"
         how += f", a slice of {self.blocks['RBLOCK']} at a time" if self.slices else ""
-        how += f", and gathers across x in {self.plan.parts} parts" if self.plan.parts else ""
+        how += f", and gathers across x in {self.gathering.parts.count} parts" if self.gathering else ""
         loops = f"For {_loops(space.x)}" if space.x else "For one point"
         loops += f", {does} {_loops(space.r)}{how}" if space.r else ""
         return wrapped_docstring(f"{loops}.", f"Computes {', '.join(names)}.")
@@ -148,27 +156,10 @@ class KernelPrinter:
         """Start of the kernel: which point of the loops each lane works on."""
         outer = [axis for axis in self.plan.axes if axis.name != "r"]
         place = self.place + (".to(tl.int64)" if self.is_wide else "")
-        if self.plan.kind in ("split", "team", "look_back"):
-            if self.look_back is not None:
-                draw_with_launch(self.writer, known(self.plan.grid))
-            if self.plan.kind == "team":
-                self.shared_rows.draw_place()
-            if self.plan.kind != "split":
-                place = place.replace(self.place, "place")
-            if self.look_back is not None or (self.plan.kind == "split" and not outer[0].is_scalar):
-                # Neighbours in memory at one time; of a scan, those that do not wait for each other.
-                self.writer.line(f"x_block = {place} % {outer[0].blocks}")
-                self.writer.line(f"part = {place} // {outer[0].blocks}")
-            else:
-                self.writer.line(f"x_block = {place} // {self.plan.splits}")
-                self.writer.line(f"part = {place} % {self.plan.splits}")
-            self.place_axis(outer[0], "x_block")
-        elif self.plan.takes_rows_in_turn:
-            self.writer.line(f"part = {place} // {self.plan.slices}" if self.slices else f"part = {place}")
-            if self.slices:
-                self.writer.line(f"slice = {place} % {self.plan.slices}")
-            self.writer.line(f"x_first = part * {self.plan.chunk}")
-            self.writer.line(f"x_last = tl.minimum(x_first + {self.plan.chunk}, {outer[0].numel})")
+        if isinstance(self.plan, SharedRowPlan):
+            self._place_of_a_part(self.plan, place)
+        elif self.plan.rows_in_turn is not None:
+            self._first_rows(self.plan.rows_in_turn, place)
         elif len(outer) == 2:
             self.writer.line(f"pid = {place}")
             blocks = _blocks_text(outer[1])
@@ -176,26 +167,46 @@ class KernelPrinter:
             self.place_axis(outer[1], f"(pid % {blocks})")
         elif outer[0].dims:
             self.place_axis(outer[0], place)
-        r_axis = next((axis for axis in self.plan.axes if axis.name == "r"), None)
-        if r_axis is not None and self.plan.kind in ("persistent", "team", "look_back"):
-            block = "slice * RBLOCK" if self.slices else "" if self.plan.kind == "persistent" else "part"
-            self.place_axis(r_axis, block)
+        if isinstance(self.plan, PersistentPlan):
+            self.place_axis(self.plan.axes[-1], "slice * RBLOCK" if self.slices else "")
+        elif isinstance(self.plan, CooperativePlan | LookBackPlan):
+            self.place_axis(self.plan.axes[-1], "part")
+
+    def _place_of_a_part(self, plan: SharedRowPlan, place: str) -> None:
+        """Which row a program shares with others, and which part of it is its own."""
+        x_axis = plan.axes[0]
+        if self.look_back is not None:
+            draw_with_launch(self.writer, known(plan.grid))
+        if self.cooperative_rows is not None:
+            self.cooperative_rows.draw_place()
+        if self.split_rows is None:
+            place = place.replace(self.place, "place")
+        if self.look_back is not None or (self.split_rows is not None and not x_axis.is_scalar):
+            # Neighbours in memory at one time; of a scan, those that do not wait for each other.
+            self.writer.line(f"x_block = {place} % {x_axis.blocks}")
+            self.writer.line(f"part = {place} // {x_axis.blocks}")
+        else:
+            self.writer.line(f"x_block = {place} // {plan.splits}")
+            self.writer.line(f"part = {place} % {plan.splits}")
+        self.place_axis(x_axis, "x_block")
+
+    def _first_rows(self, parts: Parts, place: str) -> None:
+        """Which rows a program takes."""
+        self.writer.line(f"part = {place} // {parts.slices}" if parts.slices > 1 else f"part = {place}")
+        if parts.slices > 1:
+            self.writer.line(f"slice = {place} % {parts.slices}")
+        self.writer.line(f"x_first = part * {parts.rows}")
+        self.writer.line(f"x_last = tl.minimum(x_first + {parts.rows}, {self.plan.axes[0].numel})")
 
     def place_axis(self, axis: Axis, block: str) -> None:
         """The flat index along an axis, its mask, and its loop variables; where random numbers are drawn for several
         lanes at a time, the same for the first of each of those."""
-        is_single = len(axis.dims) == 1 and (self.plan.kind not in ("split", "team", "look_back") or axis.name != "x")
+        is_single = len(axis.dims) == 1 and (not isinstance(self.plan, SharedRowPlan) or axis.name != "x")
         flat = axis.dims[0].name if is_single else f"{axis.name}_index"
         lanes = f"tl.arange(0, {axis.block_name}){self._spread(axis)}"
         self.writer.line(f"{flat} = {self._places(axis, block, lanes)}")
         if not axis.is_exact and not axis.is_scalar:
-            in_share = axis.name == "r" and self.plan.has_equal_shares
-            bounded = f"{flat} < {axis.numel}"
-            if in_share and self.plan.chunk * self.plan.splits == axis.numel:
-                bounded = f"{lanes} < {self.plan.chunk}"
-            elif in_share:
-                bounded = f"({lanes} < {self.plan.chunk}) & ({bounded})"
-            self.writer.line(f"{axis.name}_mask = {bounded}")
+            self.writer.line(f"{axis.name}_mask = {self._bounded(axis, flat, lanes)}")
         if not is_single:
             self._unflatten(axis, flat)
         if axis != next((axis for axis in reversed(self.vectors) if axis.block > 1), None):
@@ -206,14 +217,23 @@ class KernelPrinter:
             if not is_single:
                 self._unflatten(axis, flat, SUFFIXES[many])
 
+    def _bounded(self, axis: Axis, flat: str, lanes: str) -> str:
+        """Which lanes along an axis are within its loops, and within a program's share of them."""
+        bounded, plan = f"{flat} < {axis.numel}", self.plan
+        if axis.name != "r" or not isinstance(plan, CooperativePlan) or not plan.has_equal_shares:
+            return bounded
+        in_share = f"{lanes} < {plan.share}"
+        return in_share if plan.team.share * plan.splits == axis.numel else f"({in_share}) & ({bounded})"
+
     def _places(self, axis: Axis, block: str, lanes: str) -> str:
         """The places along an axis that the lanes of block number `block`, or of one that starts at `block`, take."""
         if axis.is_scalar:
             return block
-        if axis.name == "x" and self.plan.takes_rows_in_turn:
+        if axis.name == "x" and self.plan.rows_in_turn is not None:
             return f"{block} + {lanes}"
         if axis.name == "r":
-            first = f"part * {self.plan.share}" if block == "part" else block
+            share = self.plan.share if isinstance(self.plan, CooperativePlan) else "RBLOCK"
+            first = f"part * {share}" if block == "part" else block
             start = f"{first} + {lanes}" if block else lanes
             return f"({start}).to(tl.int64)" if self.is_wide else start
         return f"{block} * {axis.block_name} + {lanes}"
@@ -241,7 +261,7 @@ class KernelPrinter:
             if section.level == "r":
                 number += 1
                 self.comment_pass(section, number)
-            if section.level == "x" or self.plan.kind in ("persistent", "look_back"):
+            if section.level == "x" or isinstance(self.plan, PersistentPlan | LookBackPlan):
                 self.print_statements(section, 0)
                 continue
             length = text_of(self.plan.axes[-1].numel)
@@ -275,7 +295,7 @@ class KernelPrinter:
                 self.reductions.accumulate(statement)
             elif statement.op == "reduce":
                 self.reductions.reduce_at_once(statement)
-            elif statement.op == "across":
+            elif statement.op == "across" and self.gathering is not None:
                 self.gathering.take(statement)
             elif statement.op == "scan" and self.look_back is not None:
                 self.look_back.take(statement)
@@ -309,7 +329,7 @@ class KernelPrinter:
 
     def _range(self, first: str, last: str, step: str) -> str:
         bounds = ", ".join(filter(None, (first, last, step)))
-        if self.plan.stages == 1:
+        if not isinstance(self.plan, WholeRows) or self.plan.stages == 1:
             return f"range({bounds})"
         # Triton's `range` loads ahead only where it is told how far.
         step = "" if step else ", 1"
@@ -317,10 +337,10 @@ class KernelPrinter:
 
     # Reductions across x ------------------------------------------------------------------------------------
 
-    def _rows_of_a_part(self) -> None:
+    def _rows_of_a_part(self, gathering: Gathering) -> None:
         """Each program goes through its rows and gathers; the last one to finish joins the parts."""
         plan, x_axis = self.plan, self.plan.axes[0]
-        self.gathering.start()
+        gathering.start()
         if self.slices:
             self.slices.point_to_slices()
         step = "" if x_axis.is_scalar else x_axis.block_name
@@ -330,11 +350,11 @@ class KernelPrinter:
             self.slices.take_rows() if self.slices else self.print_sections(plan.program.sections)
         self.writer.blank()
         self.writer.line("# What this program has gathered.")
-        self.gathering.store_parts()
+        gathering.store_parts()
         if self.slices:
             self.slices.join()
             return
-        self.gathering.join(self.print_tail)
+        gathering.join(self.print_tail)
 
     def print_tail(self) -> None:
         """What follows when everything is joined."""

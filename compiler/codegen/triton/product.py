@@ -39,7 +39,7 @@ from compiler.schedule.products.loops import Matrices, Product
 from compiler.schedule.products.tiles import Tile, programs_of, tiles_of
 from compiler.schedule.program.build import fast_program
 from compiler.schedule.program.program import Program, Statement
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import Axis, ProductPlan
 
 #: Rows of tiles that are gone through together, column by column: programs that run at one time then load few rows and
 #: few columns, which the cache keeps for all of them.
@@ -70,7 +70,7 @@ class _OperandPrinter(StatementPrinter):
     """Prints the statements of one operand. In its tiles k lies along another axis than in the other's, so the vector
     `k` gets its place in the tile where it is used."""
 
-    def __init__(self, plan: Plan, k_place: str) -> None:
+    def __init__(self, plan: ProductPlan, k_place: str) -> None:
         super().__init__(plan)
         self._k = f"k{k_place}"
         self._k_mask = f"k_mask{k_place}"
@@ -108,9 +108,9 @@ class _ProductPrinter:
         self.descriptors: dict[str, TileDescriptor] = {}
         self.wide = ".to(tl.int64)" if self._is_wide() else ""
 
-    def _plan(self, *axes: Axis) -> Plan:
+    def _plan(self, *axes: Axis) -> ProductPlan:
         batch = () if self.matrices.batch is None else (Axis("b", (self.matrices.batch,), 1, is_scalar=True),)
-        return Plan("product", self.program, (*batch, *axes), self.tile.warps)
+        return ProductPlan(self.program, (*batch, *axes), self.tile.warps)
 
     def _factors(self, total: Statement) -> tuple[Statement, Statement]:
         multiplied = self.by_number[total.operands[0]]
@@ -142,7 +142,7 @@ class _ProductPrinter:
             "num_warps": self.tile.warps,
             "num_stages": self.tile.stages,
             "grid": (grid,),
-            "plan": "product",
+            "plan": ProductPlan.label,
         }
         if self.tile.splits > 1:
             tiles = tiles_of(self.matrices, self.tile)

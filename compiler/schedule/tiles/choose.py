@@ -10,7 +10,7 @@ import torch
 from compiler.devices import Device
 from compiler.schedule.group import Group
 from compiler.schedule.tiles.loops import simplify_loops
-from compiler.schedule.tiles.plan import LoopTile, Plan
+from compiler.schedule.tiles.plan import LoopTile, Plan, SplitPlan
 from compiler.schedule.tiles.pointwise import pointwise_tile
 from compiler.schedule.tiles.reductions import plan_reduction
 from compiler.schedule.tiles.text import touching_program
@@ -30,9 +30,7 @@ def choose_tile(
         return by_lanes
     run = simplify_loops(group)
     plan = plan_reduction(run, storage, device)
-    if shares_launch and plan.kind == "split":
-        plan = replace(plan, kind="looped", splits=1, chunk=0)
-    return run, plan
+    return run, plan.alone if shares_launch and isinstance(plan, SplitPlan) else plan
 
 
 def run_by_lanes(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> tuple[Group, LoopTile] | None:

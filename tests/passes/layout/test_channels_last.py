@@ -10,7 +10,7 @@ from torch import Tensor
 
 from compiler.backend import BoxedGraph
 from compiler.capture.autograd.aot import compile_through_aot
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, Target, build, generate, lower, plan
 from compiler.devices import device_for
 from compiler.ir.nodes import ExternNode
 from compiler.options import Options
@@ -23,12 +23,11 @@ from tests.passes.layout.programs import IMAGE, PROGRAMS, chain, inputs_of, resi
 aten = torch.ops.aten
 
 
-def moved(compilation: GraphCompilation) -> list[LayoutChoice]:
+def moved(compilation: Generated) -> list[LayoutChoice]:
     return [choice for choice in compilation.layouts if choice.is_moved]
 
 
-def convolutions(compilation: GraphCompilation, target: Any = aten.convolution.default) -> list[ExternNode]:
-    assert compilation.loops is not None
+def convolutions(compilation: Generated, target: Any = aten.convolution.default) -> list[ExternNode]:
     calls = [node for node in compilation.loops.nodes if isinstance(node, ExternNode)]
     return [node for node in calls if node.target is target]
 
@@ -42,16 +41,14 @@ class CompiledForGpu:
 
     def __init__(self, **knobs: Any) -> None:
         self.knobs = knobs
-        self.compilations: list[GraphCompilation] = []
+        self.compilations: list[Generated] = []
 
     def __call__(self, graph: torch.fx.GraphModule, examples: Any) -> Any:
         def compile_part(part: torch.fx.GraphModule, _: Any) -> Any:
-            compilation = GraphCompilation(torch.device("cpu"), device_for("sm_90"), Options(knobs=self.knobs))
-            compilation.lower(part)
-            compilation.plan()
-            compilation.generate(wants_triton=False)
+            target = Target(torch.device("cpu"), device_for("sm_90"), Options(knobs=self.knobs))
+            compilation = generate(plan(lower(part, target)), wants_triton=False)
             self.compilations.append(compilation)
-            return BoxedGraph(compilation.build().call)
+            return BoxedGraph(build(compilation).executable.call)
 
         return compile_through_aot(graph, examples, compile_part)
 
@@ -103,7 +100,6 @@ def test_only_what_enters_is_converted_and_what_leaves_is_stored_in_eager_s_stri
         ("image", "x"), ("filter", "a"), ("filter", "b"),
     ]  # fmt: skip
     (output,) = [c for c, _ in choice.conversions if c.what == "output"]
-    assert compilation.schedule is not None
     (last,) = [group for group in compilation.groups if output.name in group.stored]
     assert last.stored == {output.name} and output.source in last.produced
 
@@ -117,7 +113,6 @@ def test_one_pixel_filters_and_depthwise_ones_need_no_conversion() -> None:
 def test_filters_of_one_pixel_are_products_over_the_channels() -> None:
     """Of pixels times channels, as they lie in memory; with a stride, or few channels, it stays a convolution."""
     compilation = compile_program(PROGRAMS["bottleneck"][0], *inputs_of("bottleneck"))
-    assert compilation.loops is not None
     calls = [node for node in compilation.loops.nodes if isinstance(node, ExternNode)]
     assert [node.target for node in calls] == [aten.mm.default, aten.convolution.default, aten.addmm.default]
     products = [node for node in calls if node.target != aten.convolution.default]

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.options import Options
 from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.describe import describe_layout
@@ -184,7 +184,7 @@ def test_only_with_the_knob_results_are_less_exact_than_eager_s(name: str, may_r
     def function(x: Tensor, a: Tensor) -> Tensor:
         return torch.relu(call(x, a, **named))
 
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     torch._dynamo.reset()
     torch.manual_seed(0)
     x, a = torch.randn(image, device="cuda"), torch.randn(weight, device="cuda")

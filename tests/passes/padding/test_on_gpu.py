@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.runtime.checking.judge import is_correct
 from compiler.runtime.checking.verify import to_double
 from tests.passes.padding.test_padding import added, both_sides, consumed, in_parts, whole
@@ -37,8 +37,8 @@ def gradients(x: Tensor, table: Tensor, bias: Tensor) -> list[Tensor]:
     return list(torch.autograd.grad(loss(x, table, bias), (x, table, bias)))
 
 
-def compiled(function: Callable[..., Any], *given: Tensor) -> tuple[Any, list[GraphCompilation]]:
-    graphs: list[GraphCompilation] = []
+def compiled(function: Callable[..., Any], *given: Tensor) -> tuple[Any, list[Built]]:
+    graphs: list[Built] = []
     torch._dynamo.reset()
     with observed_compilations(graphs.append):
         return torch.compile(function, backend=fusionscope)(*given), graphs

@@ -24,14 +24,14 @@ from functools import cached_property
 import torch
 
 from compiler.codegen.triton.reductions.scanning import Scans
-from compiler.codegen.triton.reductions.shared_rows import WORD
+from compiler.codegen.triton.reductions.shared_rows import COUNTERS_OF_WORDS, WORD
 from compiler.codegen.triton.values.ops import DTYPES
 from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.devices import WARP
 from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Statement
-from compiler.schedule.tiles.plan import Plan
+from compiler.schedule.tiles.plan import LookBackPlan
 
 HELPERS: dict[str, str] = {
     "send_wide": '''@triton.jit
@@ -61,7 +61,7 @@ def look_back_wide(pointer, apart, is_before, launch):
 class LookBack:
     """Prints the scans of a plan of which several programs have one row."""
 
-    def __init__(self, plan: Plan, printer: StatementPrinter, writer: Writer, scans: Scans) -> None:
+    def __init__(self, plan: LookBackPlan, printer: StatementPrinter, writer: Writer, scans: Scans) -> None:
         self.plan = plan
         self.printer, self.writer, self.scans = printer, writer, scans
         #: Scans of the chunk alone, so far.
@@ -70,7 +70,7 @@ class LookBack:
 
     @property
     def _groups(self) -> int:
-        return -(-self.plan.splits // self.plan.team_size)
+        return -(-self.plan.splits // self.plan.chunks.of_group)
 
     @property
     def _bases(self) -> int:
@@ -100,8 +100,9 @@ class LookBack:
         return starts, size
 
     @property
-    def workspace_bytes(self) -> int:
-        return self._starts[1]
+    def config(self) -> dict[str, int]:
+        """What a launch needs to know."""
+        return {"workspace_bytes": self._starts[1], "counters": COUNTERS_OF_WORDS, "chunks": self.plan.splits}
 
     def in_order(self, statements: Iterable[Statement]) -> list[Statement]:
         """The statements with all that needs no scan before what needs one, and so on: scans that do not need each
@@ -144,7 +145,7 @@ class LookBack:
     def _finish(self) -> None:
         self.printer.helpers |= {"any_lane", "look_back", "send"}
         pending, self.pending = self.pending, []
-        size, groups = self.plan.team_size, self._groups
+        size, groups = self.plan.chunks.of_group, self._groups
         if not self.has_indices:
             self._places()
         first = f"group * {size} + " if groups > 1 else ""
@@ -171,7 +172,7 @@ class LookBack:
         """Where a chunk stands, and lanes for what stands before it: as many as threads at the least, so that one of
         them reads a word, and not one of each warp."""
         self.has_indices = True
-        size, groups = self.plan.team_size, self._groups
+        size, groups = self.plan.chunks.of_group, self._groups
         lanes = max(next_power_of_two(size), WARP * self.plan.num_warps)
         self.writer.line("# What stands before the chunk, always in the same order: chunks of its group, and groups.")
         if groups > 1:

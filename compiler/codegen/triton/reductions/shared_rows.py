@@ -32,6 +32,7 @@ from compiler.codegen.triton.values.order import loads_before_waiting
 from compiler.codegen.triton.writer import Writer
 from compiler.ir.size import known, next_power_of_two, text_of
 from compiler.schedule.program.program import Section, Statement
+from compiler.schedule.tiles.plan import CooperativePlan, SplitPlan
 
 #: Counters of two teams are so many apart: each in a sector of memory of its own.
 COUNTERS_APART = 8
@@ -78,12 +79,16 @@ def draw_with_launch(writer: Writer, programs: int) -> None:
     writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
 
 
-class SharedRows:
-    """Prints the sections of a plan whose rows several programs share."""
+class _SharedRows:
+    """What both have in common: the values that programs leave, and how they are joined."""
 
-    def __init__(self, kernel: KernelFrame) -> None:
+    #: Bytes of a value in the workspace, if not those of its dtype.
+    word = 0
+
+    def __init__(self, kernel: KernelFrame, plan: SplitPlan | CooperativePlan) -> None:
         self.kernel = kernel
-        self.plan = kernel.plan
+        self.program, self.splits = plan.program, plan.splits
+        self.x_axis, self.r_axis = plan.axes[0], plan.axes[-1]
         self.printer, self.writer, self.states = kernel.printer, kernel.writer, kernel.states
         self.axis = len(kernel.vectors) - 1
 
@@ -92,25 +97,17 @@ class SharedRows:
         """Where the parts of each reduction lie in the workspace (in bytes, by statement and value), and its size."""
         places: dict[tuple[int, int], int] = {}
         size = 0
-        for section in self.plan.program.sections:
+        for section in self.program.sections:
             for statement in section.reductions:
                 for which, (_, dtype, _) in enumerate(self._values(statement)):
                     places[statement.number, which] = size
-                    bytes_of_one = WORD if self.sends_words else dtype.itemsize
-                    size += -(-self.plan.splits * self._rows * bytes_of_one // 16) * 16
+                    bytes_of_one = self.word or dtype.itemsize
+                    size += -(-self.splits * self._rows * bytes_of_one // 16) * 16
         return places, size
-
-    @cached_property
-    def sends_words(self) -> bool:
-        """Whether what a team exchanges are sums of exponentials alone, one row at a time."""
-        reductions = [s for section in self.plan.program.sections for s in section.reductions]
-        is_exponential = all(s.value == "exponentials" and s.dtype == torch.float32 for s in reductions)
-        is_team = self.plan.kind == "team" and not self.plan.is_cluster
-        return is_team and self.plan.axes[0].is_scalar and is_exponential
 
     @property
     def _rows(self) -> int:
-        return known(self.plan.axes[0].numel)
+        return known(self.x_axis.numel)
 
     def _values(self, statement: Statement) -> list[tuple[str, torch.dtype, str]]:
         """What a program leaves of its part of a reduction: variables, their dtypes, and the values of no elements."""
@@ -123,66 +120,6 @@ class SharedRows:
             dtype = position_dtype(statement, self.printer.by_number)
             found.append((f"{name}_at", dtype, str(torch.iinfo(dtype).max)))
         return found
-
-    # Split: the last program goes on ----------------------------------------------------------------------------
-
-    def split_sections(self) -> None:
-        """Each program reduces its part of r; the last one to finish combines the parts, in their order."""
-        sections, gathering = self.plan.program.sections, self.kernel.gathering
-        place = next(number for number, section in enumerate(sections) if section.level == "r")
-        before, reducing, after = sections[:place], sections[place], sections[place + 1 :]
-        self.kernel.print_sections(before)
-        self.kernel.comment_pass(reducing, 1)
-        self._part(reducing)
-        self.writer.blank()
-        self.writer.line("# The last program to arrive combines the parts, always in the same order.")
-        self.writer.line("tl.debug_barrier()")
-        self.writer.line("arrived = tl.atomic_add(counters_ptr + x_block, 1)")
-        self.writer.line(f"if arrived == {self.plan.splits - 1}:")
-        with self.writer.indented():
-            if self.plan.parts:
-                gathering.start()
-            self._join(reducing)
-            self.kernel.print_sections(after)
-            self.writer.line("# The counter is left as it was found: zero.")
-            self.writer.line("tl.store(counters_ptr + x_block, 0)")
-            if self.plan.parts:
-                gathering.store_parts()
-                gathering.join(self.kernel.print_tail)
-
-    def _part(self, section: Section) -> None:
-        r_axis, chunk = self.plan.axes[-1], str(self.plan.chunk)
-        if not self.plan.chunk:
-            chunk = "chunk"
-            share = f"tl.cdiv({text_of(r_axis.numel)}, {self.plan.splits} * {r_axis.block_name})"
-            self.writer.line(f"chunk = {share} * {r_axis.block_name}")
-        if self._parts_are_alike:
-            # As many steps in each part: the assembler unrolls a loop whose steps it can count. Programs take blocks in
-            # turns, so that all of them go through memory together.
-            first, last = "0", chunk
-            turns = f"{self.plan.splits} * {r_axis.block_name}"
-            self.kernel.print_loop(section, 1, "0", text_of(r_axis.numel), f"part * {r_axis.block_name}", turns)
-        else:
-            first, last = "first", "last"
-            self.writer.line(f"first = part * {chunk}")
-            self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
-            self.kernel.print_loop(section, 1, first, last)
-        for statement in section.reductions:
-            if States.holds(statement):
-                self.states.collapse(statement, first, last)
-            else:
-                name = f"{statement.target}_acc"
-                self._collapse(statement, [name, f"{name}_at"])
-            self._store(statement)
-
-    @property
-    def _parts_are_alike(self) -> bool:
-        """Whether all parts are of one length, and programs are small or take one block each. On an H200 the means of
-        distances of neighbouring pixels take 41 us by large programs in turns, 39.5 by such that have their blocks one
-        after the other."""
-        x_axis, r_axis = self.plan.axes
-        is_small = not x_axis.is_scalar or self.plan.num_warps < LARGE_WARPS or self.plan.chunk == r_axis.block
-        return is_small and self.plan.chunk * self.plan.splits == r_axis.numel
 
     def _collapse(self, statement: Statement, lanes: list[str]) -> None:
         """All lanes of an ordinary reduction as one."""
@@ -210,9 +147,9 @@ class SharedRows:
     def _place(self, part: str) -> str:
         return part if self._rows == 1 else f"({part} * {self._rows} + x_index)"
 
-    def _join(self, section: Section) -> None:
-        """The results of a section's reductions, from all parts."""
-        splits, r_axis = self.plan.splits, self.plan.axes[-1]
+    def _join(self, section: Section, chunk: str) -> None:
+        """The results of a section's reductions, from all parts, each of `chunk` elements."""
+        splits, r_axis = self.splits, self.r_axis
         self.writer.line(f"parts = tl.arange(0, {next_power_of_two(splits)}){'[None, :]' if self.axis else ''}")
         for statement in section.reductions:
             names = []
@@ -220,38 +157,121 @@ class SharedRows:
                 names.append(f"{statement.target}_parts{name.removeprefix(statement.target).removeprefix('_acc')}")
                 self.writer.line(f"{names[-1]} = {self._part_values(name, fill)}", statement.nodes)
             if States.holds(statement):
-                chunk = str(self.plan.chunk) if self.plan.chunk else "chunk"
                 self.states.join_parts(statement, (names[0], names[1]), chunk, text_of(r_axis.numel))
             else:
                 self.kernel.reductions.emit_collapsed(statement, self.kernel.reductions.kind_of(statement), list(names))
 
     def _part_values(self, name: str, fill: str) -> str:
         """What all programs have left of one value, `fill` where there is no program."""
-        splits = self.plan.splits
-        if self.plan.is_cluster:
-            if splits == next_power_of_two(splits):
-                return f"left_by({name}_left, parts)"
-            return f"tl.where(parts < {splits}, left_by({name}_left, tl.minimum(parts, {splits - 1})), {fill})"
+        splits = self.splits
         is_within = f"(parts < {splits})" if self._rows > 1 else f"parts < {splits}"
         masks = " & ".join([is_within, *self.printer.masks(frozenset("x"))])
         return f'tl.load({name}_ptr + {self._place("parts")}, {masks}, other={fill}, cache_modifier=".cg")'
 
-    # A team: all go on ------------------------------------------------------------------------------------------
+
+class SplitRows(_SharedRows):
+    """Prints the sections of a split plan: the last program of a row goes on."""
+
+    def __init__(self, kernel: KernelFrame, plan: SplitPlan) -> None:
+        super().__init__(kernel, plan)
+        self.plan = plan
 
     @property
-    def counters_of_teams(self) -> int:
-        """One for the places, and one for each team."""
-        if self.sends_words:
-            return COUNTERS_OF_WORDS
-        return COUNTERS_APART * (1 + known(self.plan.axes[0].blocks))
+    def config(self) -> dict[str, int]:
+        """What a launch needs to know."""
+        counters = known(self.x_axis.blocks)
+        return {"workspace_bytes": self.workspace[1], "counters": counters, "splits": self.splits}
+
+    def print_sections(self) -> None:
+        """Each program reduces its part of r; the last one to finish combines the parts, in their order."""
+        sections, gathering = self.program.sections, self.kernel.gathering
+        place = next(number for number, section in enumerate(sections) if section.level == "r")
+        before, reducing, after = sections[:place], sections[place], sections[place + 1 :]
+        self.kernel.print_sections(before)
+        self.kernel.comment_pass(reducing, 1)
+        self._part(reducing)
+        self.writer.blank()
+        self.writer.line("# The last program to arrive combines the parts, always in the same order.")
+        self.writer.line("tl.debug_barrier()")
+        self.writer.line("arrived = tl.atomic_add(counters_ptr + x_block, 1)")
+        self.writer.line(f"if arrived == {self.splits - 1}:")
+        with self.writer.indented():
+            if gathering is not None:
+                gathering.start()
+            self._join(reducing, str(self.plan.chunk or "chunk"))
+            self.kernel.print_sections(after)
+            self.writer.line("# The counter is left as it was found: zero.")
+            self.writer.line("tl.store(counters_ptr + x_block, 0)")
+            if gathering is not None:
+                gathering.store_parts()
+                gathering.join(self.kernel.print_tail)
+
+    def _part(self, section: Section) -> None:
+        r_axis, chunk = self.r_axis, str(self.plan.chunk)
+        if not self.plan.chunk:
+            chunk = "chunk"
+            share = f"tl.cdiv({text_of(r_axis.numel)}, {self.splits} * {r_axis.block_name})"
+            self.writer.line(f"chunk = {share} * {r_axis.block_name}")
+        if self._parts_are_alike:
+            # As many steps in each part: the assembler unrolls a loop whose steps it can count. Programs take blocks in
+            # turns, so that all of them go through memory together.
+            first, last = "0", chunk
+            turns = f"{self.splits} * {r_axis.block_name}"
+            self.kernel.print_loop(section, 1, "0", text_of(r_axis.numel), f"part * {r_axis.block_name}", turns)
+        else:
+            first, last = "first", "last"
+            self.writer.line(f"first = part * {chunk}")
+            self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
+            self.kernel.print_loop(section, 1, first, last)
+        for statement in section.reductions:
+            if States.holds(statement):
+                self.states.collapse(statement, first, last)
+            else:
+                name = f"{statement.target}_acc"
+                self._collapse(statement, [name, f"{name}_at"])
+            self._store(statement)
+
+    @property
+    def _parts_are_alike(self) -> bool:
+        """Whether all parts are of one length, and programs are small or take one block each. On an H200 the means of
+        distances of neighbouring pixels take 41 us by large programs in turns, 39.5 by such that have their blocks one
+        after the other."""
+        x_axis, r_axis = self.plan.axes
+        is_small = not x_axis.is_scalar or self.plan.num_warps < LARGE_WARPS or self.plan.chunk == r_axis.block
+        return is_small and self.plan.chunk * self.splits == r_axis.numel
+
+
+class CooperativeRows(_SharedRows):
+    """Prints the sections of a cooperative plan: all programs of a row go on."""
+
+    def __init__(self, kernel: KernelFrame, plan: CooperativePlan) -> None:
+        super().__init__(kernel, plan)
+        self.plan, self.is_cluster = plan, plan.team.is_cluster
+        self.word = WORD if self.sends_words else 0
+
+    @property
+    def config(self) -> dict[str, int]:
+        """What a launch needs to know."""
+        if self.is_cluster:
+            return {"team": self.splits, "cluster": self.splits}
+        # One counter for the places, and one for each team.
+        counters = COUNTERS_OF_WORDS if self.sends_words else COUNTERS_APART * (1 + known(self.x_axis.blocks))
+        return {"workspace_bytes": self.workspace[1], "counters": counters, "team": self.splits, "waits": 1}
+
+    @cached_property
+    def sends_words(self) -> bool:
+        """Whether what a team exchanges are sums of exponentials alone, one row at a time."""
+        reductions = [s for section in self.program.sections for s in section.reductions]
+        is_exponential = all(s.value == "exponentials" and s.dtype == torch.float32 for s in reductions)
+        return not self.is_cluster and self.x_axis.is_scalar and is_exponential
 
     def draw_place(self) -> None:
-        if self.plan.is_cluster:
+        if self.is_cluster:
             self.printer.helpers |= CLUSTER_HELPERS.keys()
             self.writer.line("# The programs of a row are a cluster: they run at the same time.")
             for number, section in enumerate(self._exchanging, start=1):
                 values = sum(len(self._values(statement)) for statement in section.reductions)
-                self.writer.line(f"gate_{number} = open_gate({FLOAT} * {values} * {self.plan.splits})")
+                self.writer.line(f"gate_{number} = open_gate({FLOAT} * {values} * {self.splits})")
             self.writer.line("cluster_arrive()")
             self.writer.line("place = tl.program_id(0)")
             return
@@ -264,16 +284,16 @@ class SharedRows:
         with self.writer.indented():
             self.writer.line("tl.store(counters_ptr, 0)")
 
-    def cooperative_sections(self) -> None:
+    def print_sections(self) -> None:
         """Every statement once; after each section with reductions the team exchanges its parts."""
         exchanges = passes = 0
-        if not self.sends_words and not self.plan.is_cluster:
+        if not self.sends_words and not self.is_cluster:
             self.writer.line(f"counter = counters_ptr + {COUNTERS_APART} * (1 + x_block)")
         self.printer.unread = self.kept.unread
-        first = self.plan.program.sections.index(self._exchanging[0])
-        share = self.plan.chunk or self.plan.axes[-1].block
-        early = loads_before_waiting(self.plan.program.sections[first + 1 :], self.plan.axes[-1], share)
-        for place, section in enumerate(self.plan.program.sections):
+        first = self.program.sections.index(self._exchanging[0])
+        share = self.plan.team.share
+        early = loads_before_waiting(self.program.sections[first + 1 :], self.r_axis, share)
+        for place, section in enumerate(self.program.sections):
             if section.level == "r":
                 passes += 1
                 self.kernel.comment_pass(section, passes)
@@ -284,18 +304,18 @@ class SharedRows:
                 exchanges += 1
                 self._exchange(section, exchanges)
                 self._use_kept(section)
-        if self.sends_words or self.plan.is_cluster:
+        if self.sends_words or self.is_cluster:
             return
         self.writer.blank()
         self.writer.line("# The last one to leave puts the counter back to zero.")
         self.writer.line('left = tl.atomic_add(counter, 1, sem="relaxed")')
-        self.writer.line(f"if left == {(exchanges + 1) * self.plan.splits - 1}:")
+        self.writer.line(f"if left == {(exchanges + 1) * self.splits - 1}:")
         with self.writer.indented():
             self.writer.line("tl.store(counter, 0)")
 
     @cached_property
     def kept(self) -> Kept:
-        return kept_exponentials(self.plan.program)
+        return kept_exponentials(self.program)
 
     def _use_kept(self, section: Section) -> None:
         """What stands for exponentials that were kept, and quotients of them."""
@@ -318,26 +338,26 @@ class SharedRows:
             self.printer.note_axes(statement)
             if States.holds(statement):
                 keeps = statement.number in self.kept.reductions
-                self.states.at_once(statement, text_of(self.plan.axes[-1].numel), keeps)
+                self.states.at_once(statement, text_of(self.r_axis.numel), self.plan.share, keeps)
             else:
                 reduction = self.kernel.reductions.kind_of(statement)
                 self._collapse(statement, self.kernel.reductions.lanes_of(statement, reduction, is_whole=True))
-            if not self.plan.is_cluster:
+            if not self.is_cluster:
                 self._store(statement)
-        if self.plan.is_cluster:
+        if self.is_cluster:
             self._leave(section, number)
-            self._join(section)
+            self._join(section, str(self.plan.team.share))
             return
         self.printer.helpers.add("wait_for")
         self.writer.line("tl.debug_barrier()")
         self.writer.line("tl.atomic_add(counter, 1)")
-        self.writer.line(f"wait_for(counter, {number * self.plan.splits})")
-        self._join(section)
+        self.writer.line(f"wait_for(counter, {number * self.splits})")
+        self._join(section, str(self.plan.team.share))
 
     @property
     def _exchanging(self) -> list[Section]:
         """The sections after which the programs of a team wait for each other."""
-        return [section for section in self.plan.program.sections if section.reductions]
+        return [section for section in self.program.sections if section.reductions]
 
     def _leave(self, section: Section, number: int) -> None:
         """Every program of a cluster leaves its values with all, and has theirs."""
@@ -349,12 +369,12 @@ class SharedRows:
         self.writer.line(f"wait_at(gate_{number})")
 
     def _exchange_words(self, section: Section) -> None:
-        size, is_full = self.plan.splits, self.plan.splits == next_power_of_two(self.plan.splits)
+        size, is_full = self.splits, self.splits == next_power_of_two(self.splits)
         self.printer.helpers |= {"any_lane", "send", "receive"}
         for statement in section.reductions:
             self.printer.note_axes(statement)
             keeps = statement.number in self.kept.reductions
-            self.states.at_once(statement, text_of(self.plan.axes[-1].numel), keeps)
+            self.states.at_once(statement, text_of(self.r_axis.numel), self.plan.share, keeps)
             for which, (name, _, _) in enumerate(self._values(statement)):
                 start = self.workspace[0][statement.number, which]
                 base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
@@ -369,9 +389,17 @@ class SharedRows:
                 value = f"receive({name}_ptr + {place}, launch)"
                 text = value if is_full else f"tl.where(parts < {size}, {value}, {fill})"
                 self.writer.line(f"{names[-1]} = {text}", statement.nodes)
-            length = text_of(self.plan.axes[-1].numel)
-            self.states.join_parts(statement, (names[0], names[1]), str(self.plan.chunk), length)
+            length = text_of(self.r_axis.numel)
+            self.states.join_parts(statement, (names[0], names[1]), str(self.plan.team.share), length)
 
     def _word(self, part: str) -> str:
         """The parts of a row lie side by side."""
-        return part if self._rows == 1 else f"(x_index * {self.plan.splits} + {part})"
+        return part if self._rows == 1 else f"(x_index * {self.splits} + {part})"
+
+    def _part_values(self, name: str, fill: str) -> str:
+        if not self.is_cluster:
+            return super()._part_values(name, fill)
+        if self.splits == next_power_of_two(self.splits):
+            return f"left_by({name}_left, parts)"
+        place = f"tl.minimum(parts, {self.splits - 1})"
+        return f"tl.where(parts < {self.splits}, left_by({name}_left, {place}), {fill})"

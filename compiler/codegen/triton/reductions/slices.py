@@ -10,27 +10,26 @@ leave less to join, to as many programs as there are slices and parts.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from compiler.codegen.triton.frame import KernelFrame
+from compiler.codegen.triton.reductions.across import Gathering
 from compiler.codegen.triton.values.ops import DTYPES
 from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Section, Statement
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import Axis, Parts, Plan, PointwisePlan
 
 
-def plan_of_rows(plan: Plan) -> Plan:
+def plan_of_rows(plan: Plan, parts: Parts) -> PointwisePlan:
     """The plan by which the last program of a part goes on with the rows that it has joined: all of them at once."""
-    x_axis = replace(plan.axes[0], name="y", block=plan.chunk, is_scalar=False)
-    return replace(plan, kind="pointwise", axes=(x_axis,), parts=0, slices=1, chunk=0)
+    axes = (Axis("y", plan.axes[0].dims, parts.rows),)
+    return PointwisePlan(plan.program, axes, plan.num_warps, evicts_first=plan.evicts_first, read_again=plan.read_again)
 
 
 class RowSlices:
     """Prints the loop and the ends of a plan with slices; `rows` prints what follows for the rows of a part."""
 
-    def __init__(self, kernel: KernelFrame, rows: KernelFrame) -> None:
-        self.kernel, self.rows = kernel, rows
-        self.plan, self.writer, self.gathering = kernel.plan, kernel.writer, kernel.gathering
+    def __init__(self, kernel: KernelFrame, gathering: Gathering, rows: KernelFrame) -> None:
+        self.kernel, self.gathering, self.rows = kernel, gathering, rows
+        self.plan, self.parts, self.writer = kernel.plan, gathering.parts, kernel.writer
         rows.writer = kernel.writer
         sections = self.plan.program.sections
         self.place = next(number for number, section in enumerate(sections) if section.level == "r")
@@ -40,8 +39,10 @@ class RowSlices:
         return self.plan.program.sections[self.place].reductions
 
     @property
-    def counters(self) -> int:
-        return self.plan.slices + self.plan.parts
+    def config(self) -> dict[str, int]:
+        """What a launch needs to know."""
+        counters = self.parts.slices + self.parts.count
+        return {"workspace_bytes": self.workspace[1], "counters": counters, "slices": self.parts.slices}
 
     @property
     def workspace(self) -> tuple[dict[int, int], int]:
@@ -50,7 +51,7 @@ class RowSlices:
         size = self.gathering.workspace[1]
         for s in self.reductions:
             places[s.number] = size
-            size += -(-self.plan.slices * self._rows * self.kernel.reductions.kind_of(s).dtype.itemsize // 16) * 16
+            size += -(-self.parts.slices * self._rows * self.kernel.reductions.kind_of(s).dtype.itemsize // 16) * 16
         return places, size
 
     @property
@@ -74,22 +75,22 @@ class RowSlices:
 
     def join(self) -> None:
         """Both ends: that of a slice, and that of a part."""
-        plan, gathering = self.plan, self.gathering
+        parts, gathering = self.parts, self.gathering
         self.writer.line("tl.debug_barrier()")
-        tail = lambda: self.kernel.print_statements(Section("x", plan.program.tail), 0)  # noqa: E731
+        tail = lambda: self.kernel.print_statements(Section("x", self.plan.program.tail), 0)  # noqa: E731
         gathering.last_of(
-            "counters_ptr + slice", str(plan.parts), "arrived", lambda: gathering.finish("0", plan.parts, tail)
+            "counters_ptr + slice", str(parts.count), "arrived", lambda: gathering.finish("0", parts.count, tail)
         )
-        gathering.last_of(f"counters_ptr + {plan.slices} + part", str(plan.slices), "arrived_slices", self._join_rows)
+        gathering.last_of(f"counters_ptr + {parts.slices} + part", str(parts.slices), "arrived_slices", self._join_rows)
 
     def _join_rows(self) -> None:
-        plan, rows, (y_axis,) = self.plan, self.rows, self.rows.plan.axes
+        plan, slices, rows, (y_axis,) = self.plan, self.parts.slices, self.rows, self.rows.plan.axes
         self.writer.line("# The last program of a part joins the slices of its rows.")
         rows.place_axis(y_axis, "part")
-        self.writer.line(f"slices = tl.arange(0, {next_power_of_two(plan.slices)})[:, None]")
+        self.writer.line(f"slices = tl.arange(0, {next_power_of_two(slices)})[:, None]")
         masks = [f"{mask}[None, :]" for mask in rows.printer.masks(frozenset("y"))]
-        if next_power_of_two(plan.slices) != plan.slices:
-            masks.append(f"(slices < {plan.slices})")
+        if next_power_of_two(slices) != slices:
+            masks.append(f"(slices < {slices})")
         for s in self.reductions:
             reduction = self.kernel.reductions.kind_of(s)
             arguments = [f"{s.target}_slices_ptr + (slices * {self._rows} + {self._flat(y_axis)}[None, :])"]

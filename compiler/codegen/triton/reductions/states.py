@@ -63,14 +63,10 @@ def join_squares(shift, total, squares, counts, length, axis: tl.constexpr):
 class States:
     """Prints these reductions for one plan; `lanes` gives a statement's operand with lanes outside of r filled."""
 
-    def __init__(
-        self, printer: StatementPrinter, writer: Writer, lanes: Callable[[Statement, str], str], share: str
-    ) -> None:
+    def __init__(self, printer: StatementPrinter, writer: Writer, lanes: Callable[[Statement, str], str]) -> None:
         self.printer = printer
         self.writer = writer
         self.lanes = lanes
-        #: Points of r from one program of a team to the next.
-        self.share = share
 
     @staticmethod
     def holds(statement: Statement) -> bool:
@@ -151,9 +147,9 @@ class States:
 
     # A tile in registers -----------------------------------------------------------------------------------------
 
-    def at_once(self, statement: Statement, length: str, keeps: bool = False) -> None:
-        """The values of the tile, the part of a row of `length` elements that a program holds; it `keeps` the
-        exponentials."""
+    def at_once(self, statement: Statement, length: str, share: str, keeps: bool = False) -> None:
+        """The values of the tile, the part of a row of `length` elements that a program holds, `share` from the next
+        one's; it `keeps` the exponentials."""
         first, second = self.names(statement)
         axis, spread = self._axis, "[:, None]" if self._axis else ""
         if _is_exponential(statement):
@@ -169,7 +165,7 @@ class States:
             self._line(statement, f"{second} = tl.sum({total}, {axis}){spread}")
             return
         self._line(statement, f"{statement.target}_values = {self.lanes(statement, '0.0')}")
-        count = f"tl.minimum({length} - part * {self.share}, {self.share})"
+        count = f"tl.minimum({length} - part * {share}, {share})"
         self._line(statement, f"{first} = tl.sum({statement.target}_values, {axis}){spread} / {count}")
         self._line(statement, f"{statement.target}_away = {statement.target}_values - {first}")
         squares = f"{statement.target}_away * {statement.target}_away"

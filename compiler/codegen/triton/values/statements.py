@@ -19,7 +19,7 @@ from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Integer, known, text_of
 from compiler.schedule.program.program import Statement
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import Axis, CooperativePlan, LoopedPlan, Plan, ProductPlan
 from compiler.schedule.vectors import VECTOR_BYTES
 
 #: Updates of floats by the larger or the smaller one, and the helpers that make them.
@@ -149,7 +149,7 @@ class StatementPrinter:
     def _drawn_together(self) -> dict[int, int]:
         """The random statements of which one draw serves several lanes in a row, and how many."""
         axis = next((axis for axis in reversed(self.vectors) if axis.block > 1), None)
-        if axis is None or self.plan.kind == "product":
+        if axis is None or isinstance(self.plan, ProductPlan):
             return {}
         indices = {s.number: (s.op, s.index) for s in self.program.statements if s.index is not None}
         many = {number: drawn_together(op, index, axis) for number, (op, index) in indices.items()}
@@ -206,7 +206,7 @@ class StatementPrinter:
     def _walk_of(self, index: Index, axis: Axis) -> tuple[str, Index] | None:
         """An index that goes through all loops of an axis one after another, as a multiple of its flat index and the
         rest: Triton sees that lanes read neighbours then, also where a row ends between them."""
-        if len(axis.dims) < 2 or axis.is_scalar or self.plan.kind == "product":
+        if len(axis.dims) < 2 or axis.is_scalar or isinstance(self.plan, ProductPlan):
             return None
         step = index.coefficient(axis.dims[-1])
         inner: Integer = 1
@@ -265,7 +265,7 @@ class StatementPrinter:
         axes = self.axes_of[statement.number]
         stored = compute_dtype(self.program.storage[statement.buffer])
         masks = [self.operand(number).typed for number in statement.operands[1:]] + self.store_masks(statement, axes)
-        if self.plan.kind == "team" and statement.level == "x":
+        if isinstance(self.plan, CooperativePlan) and statement.level == "x":
             # Every program of the team has the value; one stores it.
             masks = [*(f"({mask})" if " " in mask else mask for mask in masks), "(part == 0)"]
         text = self._as_stored(value, stored, self.program.storage[statement.buffer])
@@ -321,7 +321,7 @@ class StatementPrinter:
 
     def _last_loads(self) -> dict[tuple[str, Index | None], int]:
         """The last pass that loads a place, where a looped program loads it in more than one."""
-        if self.plan.kind != "looped":
+        if not isinstance(self.plan, LoopedPlan):
             return {}
         passes: dict[tuple[str, Index | None], list[int]] = {}
         loops = [section for section in self.program.sections if section.level == "r"]
