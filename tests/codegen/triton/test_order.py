@@ -33,7 +33,6 @@ def test_loads_stand_before_arithmetic_and_after_what_their_places_need() -> Non
 def test_a_loop_that_loads_ahead_computes_the_same(target: str) -> None:
     x = torch.randn(3, 50304)
     compilation = compile_program(lambda x: torch.logsumexp(x, -1), x)
-    assert compilation.schedule is not None
     storage = {name: layout.dtype for name, layout in compilation.schedule.graph.buffers.items()}
     (group,) = compilation.groups
     plan = plan_tile(group, storage, H200)

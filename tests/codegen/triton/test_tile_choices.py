@@ -18,7 +18,6 @@ H200 = device_for("sm_90")
 
 def plans_of(function: object, *inputs: object, disable: tuple[str, ...] = ()) -> list[Plan]:
     (compilation,) = schedules_of(Program("", function, inputs), disable=disable)  # type: ignore[arg-type]
-    assert compilation.schedule is not None
     groups = [unit for unit in compilation.schedule.units if isinstance(unit, Group)]
     return [plan_tile(group, compilation.schedule.graph.dtypes, H200) for group in groups]
 
