@@ -18,7 +18,7 @@ from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.printer import KernelPrinter
-from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
+from compiler.codegen.triton.writer import Writer, function_head
 from compiler.ir.size import known
 from compiler.schedule.tiles.plan import Plan
 
@@ -42,9 +42,7 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
         _block(block, place): size for place, p in enumerate(printers, start=1) for block, size in p.blocks.items()
     }
     arguments = [f"{identifier(buffer)}_ptr" for buffer in parameters] + [f"{block}: tl.constexpr" for block in blocks]
-    define = wrapped_call(f"def {identifier(name)}({', '.join(arguments)}):")
-    text += f"\n@triton.jit\n{define}\n"
-    text += wrapped_docstring(f"{len(plans)} kernels in one launch, each with its share of the programs.")
+    text += function_head(name, arguments, f"{len(plans)} kernels in one launch, each with its share of the programs.")
     grids = [known(plan.grid) for plan in plans]
     text += _shares(printers, grids)
     config: dict[str, int | str | tuple[int, ...]] = {
@@ -79,7 +77,6 @@ def _shares(printers: Sequence[KernelPrinter], grids: Sequence[int]) -> str:
         arguments += [_block(block, place) for block in printer.blocks]
         first += grid
         is_last = place == len(printers)
-        writer.line("else:" if is_last else f"{'if' if place == 1 else 'elif'} program < {first}:")
-        with writer.indented():
+        with writer.block("else" if is_last else f"{'if' if place == 1 else 'elif'} program < {first}"):
             writer.line(f"{identifier(printer.program.name)}({', '.join(arguments)})")
     return writer.text()

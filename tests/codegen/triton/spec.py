@@ -54,10 +54,8 @@ class _Function:
     def _block(self, body: Sequence[ast.stmt], assigned: set[str], stored: set[str]) -> None:
         """Statements in order; adds to `assigned`, and to the addresses that are `stored`."""
         for one in body:
-            inner = (
-                [one.iter] if isinstance(one, ast.For) else [one.test] if isinstance(one, ast.If | ast.While) else [one]
-            )
-            for node in (node for part in inner for node in ast.walk(part)):
+            head = one.iter if isinstance(one, ast.For) else one.test if isinstance(one, ast.If | ast.While) else one
+            for node in ast.walk(head):
                 self._node(node, assigned, stored)
             if isinstance(one, ast.If):
                 ways = [(assigned.copy(), stored.copy()) for _ in range(2)]
@@ -73,13 +71,10 @@ class _Function:
     def _node(self, node: ast.AST, assigned: set[str], stored: set[str]) -> None:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in assigned:
             self.found.append(f"{self.tree.name}: {node.id} is read in line {node.lineno}, and not assigned before")
-        if (
-            not isinstance(node, ast.Call)
-            or not isinstance(node.func, ast.Attribute)
-            or node.func.attr not in _ACCESSES
-        ):
+        kind = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+        if not isinstance(node, ast.Call) or kind not in _ACCESSES:
             return
-        address, kind = node.args[0], node.func.attr
+        address = node.args[0]
         has_mask = len(node.args) > (1 if kind == "load" else 2) or any(one.arg == "mask" for one in node.keywords)
         if not has_mask and not self.bounded.isdisjoint(self._origins(_index_names(address))):
             self.found.append(f"{self.tree.name}: the {kind} in line {node.lineno} has no mask")
@@ -104,7 +99,7 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _index_names(node: ast.AST) -> set[str]:
-    """The names that an index is computed from, without what is loaded or reduced: such a value has lanes of its own."""
+    """The names that an index is computed from, without what is loaded or reduced: that has its own."""
     if isinstance(node, ast.Call):
         is_converted = isinstance(node.func, ast.Attribute) and node.func.attr == "to"
         return _index_names(node.func) if is_converted else set()
