@@ -20,7 +20,7 @@ from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.printer import KernelPrinter
-from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
+from compiler.codegen.triton.writer import Writer, function_head
 from compiler.ir.size import Integer, hint, spelt_out
 from compiler.schedule.tiles.plan import Plan
 
@@ -46,9 +46,7 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     sizes = tuple(dict.fromkeys(size for plan in plans for size in plan.program.sizes))
     arguments = [f"{identifier(buffer)}_ptr" for buffer in parameters]
     arguments += [*(f"{size.name}: tl.int64" for size in sizes), *(f"{block}: tl.constexpr" for block in blocks)]
-    define = wrapped_call(f"def {identifier(name)}({', '.join(arguments)}):")
-    text += f"\n@triton.jit\n{define}\n"
-    text += wrapped_docstring(f"{len(plans)} kernels in one launch, each with its share of the programs.")
+    text += function_head(name, arguments, f"{len(plans)} kernels in one launch, each with its share of the programs.")
     text += _shares(printers)
     grid = reduce(operator.add, (plan.grid for plan in plans))
     config: dict[str, int | str | tuple[int, ...]] = {
@@ -84,8 +82,8 @@ def _shares(printers: Sequence[KernelPrinter]) -> str:
         arguments += [_block(block, place) for block in printer.blocks]
         first += printer.plan.grid
         is_last = place == len(printers)
-        writer.line("else:" if is_last else f"{'if' if place == 1 else 'elif'} program < {_text(first, printers)}:")
-        with writer.indented():
+        test = f"{'if' if place == 1 else 'elif'} program < {_text(first, printers)}"
+        with writer.block("else" if is_last else test):
             writer.line(f"{identifier(printer.program.name)}({', '.join(arguments)})")
     return writer.text()
 
