@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from math import prod
 
 import torch
@@ -32,6 +32,8 @@ from compiler.schedule.windows import over_windows
 
 #: Elements of a window that are written out: compiling more takes longer than they are worth.
 MOST_WRITTEN_OUT = 9
+#: Points that a short vector loop takes at once, as many floats as the widest vectors have; and from where it is long.
+LANES, LONG = 16, 512
 #: Elements of memory between two neighbours of a window that still lie in one line of the cache, mostly.
 FARTHEST_IN_WINDOW = 8
 
@@ -217,9 +219,33 @@ class _KernelPrinter(AcrossPrinter):
             else:
                 most = plan.block or plan.inner.size
                 loops.enter_context(self.preparing(self.program.statements, plan.inner, bool(plan.block), most))
-                self.writer.line("#pragma omp simd")
-                loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
+                statements, size = self.program.statements, plan.inner.size
+                if isinstance(size, int):
+                    loops.enter_context(self._vectors(plan.inner, 0, size, statements))
+                else:
+                    self.writer.line("#pragma omp simd")
+                    loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
                 self._points(loops)
+
+    @contextmanager
+    def _vectors(self, dim: Dim, start: int, end: int, statements: Sequence[Statement]) -> Iterator[None]:
+        """The vector loop over some points, or those of the present block. What is left beside whole vectors takes as
+        long as many of these where it goes one by one; so the last points of a short loop are a whole vector, too,
+        which computes some of them twice. That must not read what it has written, nor leave gaps between its elements,
+        of which GCC takes the last ones one by one."""
+        is_even = all(s.index is None or s.index.stride(dim) in (0, 1) for s in statements)
+        is_short = LANES < end - start < LONG and (end - start) % LANES != 0
+        with ExitStack() as loops:
+            head = between(dim, start, end, bool(self.plan.block))
+            if is_short and is_even and not self.plan.block and not self.written_over:
+                block, first = f"{dim.name}_block", f"{dim.name}_first"
+                blocks = f"for (int64_t {block} = {start}; {block} < {end}; {block} += {LANES})"
+                loops.enter_context(self.writer.block(blocks))
+                self.writer.line(f"const int64_t {first} = fs::minimum<int64_t>({block}, {end - LANES});")
+                head = f"for (int64_t {dim.name} = {first}; {dim.name} < {first} + {LANES}; ++{dim.name})"
+            self.writer.line("#pragma omp simd")
+            loops.enter_context(self.writer.block(head))
+            yield
 
     def _points(self, loops: ExitStack) -> None:
         """What happens at each point of the vector loop."""
@@ -229,12 +255,13 @@ class _KernelPrinter(AcrossPrinter):
 
     def _pieces(self, inner: Dim) -> None:
         for piece in self.plan.pieces:
-            is_one_point = piece.end - piece.start == 1
-            if not is_one_point:
-                self.writer.line("#pragma omp simd")
-            is_in_block = bool(self.plan.block)
-            head = "" if is_one_point and not is_in_block else between(inner, piece.start, piece.end, is_in_block)
-            with self.writer.block(head), self.knowing(piece.statements):
+            is_one_point = piece.end - piece.start == 1 and not self.plan.block
+            points = (
+                self.writer.block("")
+                if is_one_point
+                else self._vectors(inner, piece.start, piece.end, piece.statements)
+            )
+            with points, self.knowing(piece.statements):
                 for statement in piece.statements:
                     self.statement(statement)
 
