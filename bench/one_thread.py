@@ -236,7 +236,9 @@ def main() -> int:
         for name, one in results.items()
         if one["eager_us"] >= LEAST_US and one["eager_to_ours"] < NAMED
     }
-    print(f"{len(results)} programs, {mean:.3f} times as fast as eager in the geometric mean; slower: {slower or 'none'}")
+    print(
+        f"{len(results)} programs, {mean:.3f} times as fast as eager in the geometric mean; slower: {slower or 'none'}"
+    )
     document = {"environment": environment, "eager_to_ours": round(mean, 3), "slower": slower, "programs": results}
     write_json(arguments.out, document)
     return 0

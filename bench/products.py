@@ -249,7 +249,7 @@ def _measure_tiles(compilation: Built, device: torch.device, timing: Timing, res
     storage = {name: layout.dtype for name, layout in layouts.items()}
     calls: dict[str, Call] = {}
     for tile in tiles_within(product, MOST_SLOWER, model):
-        kernel = render_tiles(product, storage, tile)
+        kernel = render_tiles(product, storage, tile, model.multiprocessors)
         tensors = [
             torch.randn(int(layouts[name].storage_numel), device=device, dtype=storage[name])
             for name in kernel.parameters

@@ -116,8 +116,6 @@ class Planned(Lowered):
     directives: Directives
     schedule: Schedule
     memory: MemoryPlan
-    #: What was measured of products, in the mode that measures.
-    tuning: Tuning | None
 
     @property
     def groups(self) -> list[Group]:
@@ -218,8 +216,10 @@ def plan(lowered: Lowered, other_names: OtherNames | None = None, tuning: Tuning
         tuning = _tuning(lowered.runs_on, device, lowered.loops)
     measure = None if tuning is None else tuning.microseconds
     scheduled = schedule(lowered.loops, device, options, directives, measure)
+    if tuning is not None:
+        scheduled = replace(scheduled, units=tuple(map(tuning.tuned, scheduled.units)))
     memory = plan_memory(scheduled, lowered.written_back)
-    return _extended(Planned, lowered, directives=directives, schedule=scheduled, memory=memory, tuning=tuning)
+    return _extended(Planned, lowered, directives=directives, schedule=scheduled, memory=memory)
 
 
 @_timed
@@ -242,10 +242,7 @@ def generate(planned: Planned, wants_triton: bool, launchers: GraphLaunchers | N
         if planned.runs_on.type != "cuda":
             cpp[group.name] = replace(_render_cpp(own, storage, planned.memory), first_seed=first)
         if wants_triton:
-            product = group if isinstance(group, Product) else None
-            found = planned.tuning.of(product) if planned.tuning is not None and product is not None else None
-            tile = None if found is None else found.tile
-            kernel = replace(render_triton(own, storage, planned.model, tile, again[group.name]), first_seed=first)
+            kernel = replace(render_triton(own, storage, planned.model, again[group.name]), first_seed=first)
             triton[group.name] = kernel
             if launchers is not None:
                 launchers.add(kernel)

@@ -64,14 +64,21 @@ KEPT = """
 ROUNDED_IN_STEPS = (aten.upsample_bilinear2d.default, aten.upsample_bicubic2d.default)
 
 
-def _of_floats(decomposition: Callable[..., Any]) -> Callable[..., Any]:
-    """The decomposition, for floats only."""
+def _unless(is_refused: Callable[[torch.dtype], bool], decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """The decomposition, unless a dtype that is refused is among those of its arguments."""
 
     @wraps(decomposition)
-    def decompose(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        return decomposition(x, *args, **kwargs) if x.dtype.is_floating_point else NotImplemented
+    def decompose(*args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        dtypes = (x.dtype if isinstance(x, torch.Tensor) else x for x in given)
+        refused = any(isinstance(dtype, torch.dtype) and is_refused(dtype) for dtype in dtypes)
+        return NotImplemented if refused else decomposition(*args, **kwargs)
 
     return decompose
+
+
+def _is_complex(dtype: torch.dtype) -> bool:
+    return dtype.is_complex
 
 
 def _native_group_norm(
@@ -130,9 +137,12 @@ def _table() -> dict[Any, Callable[..., Any]]:
     table.update(get_decompositions(split))
     table[aten.native_group_norm.default] = _native_group_norm
     table[aten.silu_backward.default] = _silu_backward
-    table.update({target: _of_floats(table[target]) for target in ROUNDED_IN_STEPS})
-    table |= distances.DECOMPOSITIONS | distributions.DECOMPOSITIONS | quantised.OF_ATEN
     table[aten.embedding_renorm.default] = embeddings.embedding_renorm
+    table |= distances.DECOMPOSITIONS | distributions.DECOMPOSITIONS | quantised.OF_ATEN
+    of_reals = (*distributions.DECOMPOSITIONS, aten.nan_to_num.default)
+    table.update({target: _unless(_is_complex, table[target]) for target in of_reals})
+    table.update({target: _unless(lambda dtype: not dtype.is_floating_point, table[target])
+                  for target in ROUNDED_IN_STEPS})  # fmt: skip
     kept = {getattr(aten, name) for name in KEPT if hasattr(aten, name)}
     return {target: function for target, function in table.items() if _packet(target) not in kept}
 

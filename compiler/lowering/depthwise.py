@@ -36,8 +36,8 @@ def depthwise_convolution(
         parts = zip(block, reduced, stride, padding, dilation, strict=True)
         place = [count * step + k * apart - before for count, k, step, before, apart in parts]
         taken = image.load((number, channel // multiplier, *place), inside_of(place, image.shape[2:]))
-        total = ops.reduce("sum", ops.mul(taken, weight.load((channel, Index.number(0), *reduced))))
-        return total if bias is None else ops.add(total, bias.load((channel,)))
+        total = ops.reduce("sum", taken * weight.load((channel, Index.number(0), *reduced)))
+        return total if bias is None else total + bias.load((channel,))
 
     return build.reduction(result.shape, result.dtype, window, element, layout=layout)
 

@@ -41,14 +41,13 @@ def embedding_dense_backward(
     counts = frequencies(build, indices, num_weights) if scale_grad_by_freq and indices.numel else None
 
     def update(position: Position) -> Update:
-        token = ops.to_dtype(indices.load(position[:-1]), torch.int64)
+        token = indices.load(position[:-1]).to(torch.int64)
         row, is_inside = index_in(token, num_weights)
         if padding_idx >= 0:
-            is_real = ops.ne(token, ops.constant(padding_idx, torch.int64))
-            is_inside = ops.logical_and(is_inside, is_real)
+            is_inside = is_inside & (token != padding_idx)
         value = gradient.load(position)
         if counts is not None:
-            value = ops.truediv(value, ops.to_dtype(counts.load((row,)), value.dtype))
+            value = value / counts.load((row,)).to(value.dtype)
         return (row, position[-1]), value, is_inside
 
     zeros = constant(0, (num_weights, width), gradient.dtype)

@@ -83,10 +83,10 @@ def _shift(name: str, op: str) -> None:
             """Shifts by too much, which C leaves undefined, give what eager gives: all bits out, or all signs."""
             if isinstance(y, int) and 0 <= y < bits:
                 return getattr(ops, op)(a, b)
-            is_out = ops.logical_or(ops.lt(b, ops.constant(0, dtype)), ops.ge(b, ops.constant(bits, dtype)))
-            safe = ops.where(is_out, ops.constant(0 if op == "left_shift" else bits - 1, dtype), b)
+            is_out = (b < 0) | (b >= bits)
+            safe = ops.where(is_out, 0 if op == "left_shift" else bits - 1, b)
             shifted = getattr(ops, op)(a, safe)
-            return ops.where(is_out, ops.constant(0, dtype), shifted) if op == "left_shift" else shifted
+            return ops.where(is_out, 0, shifted) if op == "left_shift" else shifted
 
         return elementwise(build, SAME, function, x, y)
 
@@ -126,7 +126,12 @@ def clone(build: Builder, x: TensorValue, memory_format: Any = None) -> TensorVa
     return build.pointwise(x.shape, x.dtype, x.load)
 
 
-@lowers(aten._to_copy)
+@lowers(aten.contiguous)
+def contiguous(build: Builder, x: TensorValue, memory_format: Any = None) -> TensorValue:
+    return clone(build, x)
+
+
+@lowers(aten._to_copy, aten.to.dtype)
 def to_copy(
     build: Builder, x: TensorValue, dtype: torch.dtype | None = None, layout: Any = None,
     device: torch.device | None = None, pin_memory: Any = None, non_blocking: bool = False,

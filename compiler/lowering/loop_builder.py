@@ -39,7 +39,7 @@ EXPENSIVE_OPERATION = 10
 def as_element(value: Any, dtype: torch.dtype) -> Any:
     """A value of a body as an element of a tensor of `dtype`. A float8 is rounded here, the half types where they are
     stored."""
-    value = ops.to_dtype(value, dtype)
+    value = value.to(dtype)
     return ops.call(FLOAT8[dtype].rounding, value) if dtype in FLOAT8 else value
 
 

@@ -97,13 +97,13 @@ def _whole_number(build: Builder, low: int, count: int) -> TensorValue:
     second = None if fine == torch.float32 else build.next_seed()
 
     def finish(value: Any, position: Position) -> Any:
-        value = ops.to_dtype(value, fine)
+        value = value.to(fine)
         if second is not None:
             digits = ops.rand(ops.load(SEEDS, Index.number(second), torch.int64), flatten(position, shape))
-            leading = ops.floor(ops.mul(value, ops.constant(2.0**24, fine)))
-            value = ops.mul(ops.add(leading, ops.to_dtype(digits, fine)), ops.constant(2.0**-24, fine))
-        scaled = ops.floor(ops.mul(value, ops.constant(count, fine)))
-        place = ops.minimum(ops.to_dtype(scaled, torch.int64), ops.constant(count - 1, torch.int64))
-        return ops.to_dtype(ops.add(place, ops.constant(low, torch.int64)), dtype)
+            leading = ops.floor(value * 2.0**24)
+            value = (leading + digits.to(fine)) * 2.0 ** (-24)
+        scaled = ops.floor(value * count)
+        place = ops.minimum(scaled.to(torch.int64), count - 1)
+        return (place + low).to(dtype)
 
     return _random(build, shape, dtype, "rand", finish)

@@ -61,7 +61,7 @@ def reduce_values(
         return build.pointwise(plan.shape, dtype, lambda position: after(ops.constant(start, accumulate)))
 
     def element(position: Position, reduced: Position) -> Any:
-        value = ops.to_dtype(x.load(plan.combine(position, reduced)), accumulate)
+        value = x.load(plan.combine(position, reduced)).to(accumulate)
         return after(ops.reduce(kind, before(value, position)))
 
     return build.reduction(plan.shape, dtype, plan.sizes, element, label=label)
@@ -101,7 +101,7 @@ def _mean(build: Builder, x: TensorValue, plan: Plan, dtype: torch.dtype, label:
     compute = compute_dtype(dtype)
     return reduce_values(
         build, x, plan, "sum", dtype, accumulate=compute, identity=0, label=label,
-        after=lambda total: ops.truediv(total, ops.constant(plan.count, compute)),
+        after=lambda total: total / plan.count,
     )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def _position_of_extreme(
     compute = torch.int32 if x.dtype == torch.bool else compute_dtype(x.dtype)
 
     def element(position: Position, reduced: Position) -> Any:
-        value = ops.to_dtype(x.load(plan.combine(position, reduced)), compute)
+        value = x.load(plan.combine(position, reduced)).to(compute)
         return ops.reduce(kind, value, ops.index_value(flatten(reduced, plan.sizes)))
 
     return build.reduction(plan.shape, torch.int64, plan.sizes, element, label=label)
@@ -202,10 +202,10 @@ def _variance(
     divisor = max(plan.count - (1 if correction is None else correction), 0)
 
     def squared_distance(value: Any, position: Position) -> Any:
-        return ops.square(ops.sub(value, average.load(plan.full(position))))
+        return ops.square(value - average.load(plan.full(position)))
 
     def finish(total: Any) -> Any:
-        quotient = ops.truediv(total, ops.constant(divisor, compute))
+        quotient = total / divisor
         return ops.sqrt(quotient) if is_deviation else quotient
 
     variance = reduce_values(

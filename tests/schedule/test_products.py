@@ -10,6 +10,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from bench.fusion.count import schedules_of
+from bench.predictions.tiles import kinds_of
+from bench.programs.products import PROGRAMS
 from compiler.compile import Planned, Target, build, generate, lower, plan
 from compiler.decisions import Refuse, message_of
 from compiler.devices import H200, Device, cpu_device
@@ -286,3 +289,9 @@ def test_a_part_of_a_product_that_loops_read_is_refused_with_both_sizes() -> Non
     compilation = scheduled(lambda x, w: torch.relu((x @ w)[:, :5]), (16, 8), (8, 16))
     (decision,) = [d for d in compilation.schedule.decisions if (d.a, d.b) == ("mm", "relu")]
     assert message_of(decision.reason, decision.names) == "mm runs 256 iterations, relu runs 80"
+
+
+def test_products_are_made_by_the_tile_that_they_were_priced_with() -> None:
+    """Sizes that no tile divides, tiles that programs share, prologues, epilogues and several sums."""
+    kinds = [kind for program in PROGRAMS.values() for planned in schedules_of(program) for kind in kinds_of(planned)]
+    assert kinds.count(("product", True)) >= 8 and all(is_made_as_priced for _, is_made_as_priced in kinds)

@@ -84,7 +84,7 @@ async def test_a_report_whose_parts_do_not_fit_is_answered_and_told_of(
     with capture_logs() as logged:
         answer = await service.client.get(f"{path}/why", params={"a": names[0], "b": names[1]})
     assert answer.status_code == 409
-    assert "does not fit together" in answer.json()["detail"]
+    assert "is inconsistent" in answer.json()["detail"]
     # The service may tell of its workers at any time.
     assert [line["event"] for line in logged].count("report_inconsistent") == 1
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import torch
+
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.reductions.across import Gathering
-from compiler.codegen.triton.reductions.look_back import LookBack
 from compiler.codegen.triton.reductions.reducing import Reductions
 from compiler.codegen.triton.reductions.scanning import Scans
-from compiler.codegen.triton.reductions.shared_rows import CooperativeRows, SplitRows, draw_with_launch
-from compiler.codegen.triton.reductions.slices import RowSlices, plan_of_rows
 from compiler.codegen.triton.reductions.states import States
 from compiler.codegen.triton.values.interleaved import interleaved_stores, store_of_row
 from compiler.codegen.triton.values.order import loads_first
@@ -24,18 +23,16 @@ from compiler.codegen.triton.values.random import SUFFIXES
 from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.ir.index import Dim
-from compiler.ir.size import hint, known, text_of
-from compiler.schedule.program.program import Program, Section
+from compiler.ir.size import hint, text_of
+from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.tiles.plan import (
     Axis,
-    CooperativePlan,
     LookBackPlan,
     LoopedPlan,
     Parts,
     PersistentPlan,
     Plan,
     SharedRowPlan,
-    SplitPlan,
     WholeRows,
 )
 
@@ -43,6 +40,9 @@ from compiler.schedule.tiles.plan import (
 class KernelPrinter:
     """Prints one plan: the frame of the kernel, its loops and its reductions. `place` is the text of the number of the
     program, which a kernel that is a part of another one is given."""
+
+    #: Points of r from one program of a row to the next.
+    share = "RBLOCK"
 
     def __init__(self, plan: Plan, place: str = "tl.program_id(0)") -> None:
         self.plan = plan
@@ -54,33 +54,28 @@ class KernelPrinter:
         self.reductions = Reductions(plan, self.printer, self.writer)
         self.states = States(self.printer, self.writer, self.reductions.filled)
         self.scans = Scans(plan, self.printer, self.writer)
-        self.look_back = None
-        if isinstance(plan, LookBackPlan):
-            self.look_back = LookBack(plan, self.printer, self.writer, self.scans)
-        self.split_rows = SplitRows(self, plan) if isinstance(plan, SplitPlan) else None
-        self.cooperative_rows = CooperativeRows(self, plan) if isinstance(plan, CooperativePlan) else None
-        parts = plan.parts if isinstance(plan, WholeRows | SplitPlan) else None
-        kind_of = self.reductions.kind_of
-        self.gathering = None if parts is None else Gathering(plan, parts, self.printer, self.writer, kind_of)
-        if self.gathering is not None and self.split_rows is not None:
-            self.gathering.come_after(self.split_rows.workspace[1], known(plan.axes[0].blocks))
-        self.slices = None
-        if self.gathering is not None and self.gathering.parts.slices > 1:
-            self.slices = RowSlices(self, self.gathering, KernelPrinter(plan_of_rows(plan, self.gathering.parts)))
+        self.gathering = self.gathering_of(plan.rows_in_turn)
         self.is_wide = plan.needs_wide_offsets
+
+    def gathering_of(self, parts: Parts | None) -> Gathering | None:
+        if parts is None:
+            return None
+        return Gathering(self.plan, parts, self.printer, self.writer, self.reductions.kind_of)
+
+    @property
+    def scratch(self) -> dict[str, int]:
+        """What a launch needs to know of memory and counters that programs share."""
+        return self.gathering.config if self.gathering is not None else {}
 
     # The whole -----------------------------------------------------------------------------------------------
 
     def kernel(self) -> RenderedKernel:
         program, plan = self.program, self.plan
         self.print_body()
-        shared: dict[str, int] = {}
-        for one in (self.split_rows, self.cooperative_rows, self.look_back, self.gathering, self.slices):
-            shared |= one.config if one is not None else {}
-        arguments = ["workspace_ptr", "counters_ptr"] if "workspace_bytes" in shared else []
+        arguments = ["workspace_ptr", "counters_ptr"] if "workspace_bytes" in self.scratch else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
-        printers = [self.printer, self.slices.rows.printer] if self.slices else [self.printer]
-        text = module_head(printers) + self.definition(arguments)
+        body, functions = self.writer.text(), self.functions
+        text = module_head(body, functions) + self.definition(arguments)
         lines = self.writer.numbered(text.count("\n"))
         config: dict[str, int | str | tuple[int, ...]] = {
             **self.blocks,
@@ -93,10 +88,15 @@ class KernelPrinter:
             config["checks"] = 1
         if plan.most_registers:
             config["maxnreg"] = plan.most_registers
-        config |= shared
+        config |= self.scratch
         updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
-        source, name = text + self.writer.text(), identifier(program.name)
+        source, name = text + body, identifier(program.name)
         return RenderedKernel(name, "triton", source, self.parameters, lines, config, updates, program.sizes, plan.grid)
+
+    @property
+    def functions(self) -> dict[tuple[str, torch.dtype], None]:
+        """The named functions that its lines call, in order."""
+        return self.printer.functions
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -105,16 +105,16 @@ class KernelPrinter:
 
     @property
     def blocks(self) -> dict[str, int]:
-        of_rows = self.slices.rows.blocks if self.slices else {}
-        return {axis.block_name: axis.block for axis in self.vectors} | of_rows
+        return {axis.block_name: axis.block for axis in self.vectors}
 
     def print_body(self) -> None:
         """Fill the writer."""
-        self._indices()
-        rows = self.split_rows or self.cooperative_rows
-        if rows is not None:
-            rows.print_sections()
-        elif self.gathering is not None:
+        self.print_indices()
+        self.print_rows()
+
+    def print_rows(self) -> None:
+        """What follows the indices."""
+        if self.gathering is not None:
             self._rows_of_a_part(self.gathering)
         else:
             self.print_sections(self.program.sections)
@@ -126,39 +126,34 @@ class KernelPrinter:
         define = wrapped_call(f"def {identifier(self.program.name)}({', '.join(arguments)}):")
         return f"\n{_decorator(self.program)}\n{define}\n{self._docstring()}"
 
+    @property
+    def how(self) -> str:
+        """How a program goes through r."""
+        match self.plan:
+            case PersistentPlan():
+                return ", all of it in registers"
+            case LoopedPlan():
+                return ", a block at a time"
+            case _:
+                return ""
+
     def _docstring(self) -> str:
         space = self.program.space
         names = list(dict.fromkeys(node for s in self.program.statements for node in s.nodes))
-        match self.plan:
-            case PersistentPlan():
-                how = ", all of it in registers"
-            case LoopedPlan():
-                how = ", a block at a time"
-            case SplitPlan():
-                how = f", shared among {self.plan.splits} programs"
-            case LookBackPlan():
-                how = f", by {self.plan.splits} programs that look back at those before them"
-            case CooperativePlan(team=team):
-                how = f", held by a {'cluster' if team.is_cluster else 'team'} of {team.size} programs"
-            case _:
-                how = ""
         kinds = {s.op: None for s in self.program.statements if s.op in ("reduce", "scan")}
         does = " and ".join({"reduce": "reduces over", "scan": "scans along"}[kind] for kind in kinds) or "runs over"
-        how += f", a slice of {self.blocks['RBLOCK']} at a time" if self.slices else ""
-        how += f", and gathers across x in {self.gathering.parts.count} parts" if self.gathering else ""
+        how = self.how + (f", and gathers across x in {self.gathering.parts.count} parts" if self.gathering else "")
         loops = f"For {_loops(space.x)}" if space.x else "For one point"
         loops += f", {does} {_loops(space.r)}{how}" if space.r else ""
         return wrapped_docstring(f"{loops}.", f"Computes {', '.join(names)}.")
 
     # Index variables -----------------------------------------------------------------------------------------
 
-    def _indices(self) -> None:
+    def print_indices(self) -> None:
         """Start of the kernel: which point of the loops each lane works on."""
         outer = [axis for axis in self.plan.axes if axis.name != "r"]
         place = self.place + (".to(tl.int64)" if self.is_wide else "")
-        if isinstance(self.plan, SharedRowPlan):
-            self._place_of_a_part(self.plan, place)
-        elif self.plan.rows_in_turn is not None:
+        if self.plan.rows_in_turn is not None:
             self._first_rows(self.plan.rows_in_turn, place)
         elif len(outer) == 2:
             self.writer.line(f"pid = {place}")
@@ -168,27 +163,12 @@ class KernelPrinter:
         elif outer[0].dims:
             self.place_axis(outer[0], place)
         if isinstance(self.plan, PersistentPlan):
-            self.place_axis(self.plan.axes[-1], "slice * RBLOCK" if self.slices else "")
-        elif isinstance(self.plan, CooperativePlan | LookBackPlan):
-            self.place_axis(self.plan.axes[-1], "part")
+            self.place_axis(self.plan.axes[-1], self.first_of_r)
 
-    def _place_of_a_part(self, plan: SharedRowPlan, place: str) -> None:
-        """Which row a program shares with others, and which part of it is its own."""
-        x_axis = plan.axes[0]
-        if self.look_back is not None:
-            draw_with_launch(self.writer, known(plan.grid))
-        if self.cooperative_rows is not None:
-            self.cooperative_rows.draw_place()
-        if self.split_rows is None:
-            place = place.replace(self.place, "place")
-        if self.look_back is not None or (self.split_rows is not None and not x_axis.is_scalar):
-            # Neighbours in memory at one time; of a scan, those that do not wait for each other.
-            self.writer.line(f"x_block = {place} % {x_axis.blocks}")
-            self.writer.line(f"part = {place} // {x_axis.blocks}")
-        else:
-            self.writer.line(f"x_block = {place} // {plan.splits}")
-            self.writer.line(f"part = {place} % {plan.splits}")
-        self.place_axis(x_axis, "x_block")
+    @property
+    def first_of_r(self) -> str:
+        """The first point of r that a program holds, if that is not 0."""
+        return ""
 
     def _first_rows(self, parts: Parts, place: str) -> None:
         """Which rows a program takes."""
@@ -206,7 +186,7 @@ class KernelPrinter:
         lanes = f"tl.arange(0, {axis.block_name}){self._spread(axis)}"
         self.writer.line(f"{flat} = {self._places(axis, block, lanes)}")
         if not axis.is_exact and not axis.is_scalar:
-            self.writer.line(f"{axis.name}_mask = {self._bounded(axis, flat, lanes)}")
+            self.writer.line(f"{axis.name}_mask = {self.bounded(axis, flat, lanes)}")
         if not is_single:
             self._unflatten(axis, flat)
         if axis != next((axis for axis in reversed(self.vectors) if axis.block > 1), None):
@@ -217,13 +197,9 @@ class KernelPrinter:
             if not is_single:
                 self._unflatten(axis, flat, SUFFIXES[many])
 
-    def _bounded(self, axis: Axis, flat: str, lanes: str) -> str:
-        """Which lanes along an axis are within its loops, and within a program's share of them."""
-        bounded, plan = f"{flat} < {axis.numel}", self.plan
-        if axis.name != "r" or not isinstance(plan, CooperativePlan) or not plan.has_equal_shares:
-            return bounded
-        in_share = f"{lanes} < {plan.share}"
-        return in_share if plan.team.share * plan.splits == axis.numel else f"({in_share}) & ({bounded})"
+    def bounded(self, axis: Axis, flat: str, lanes: str) -> str:
+        """Which lanes along an axis are within its loops."""
+        return f"{flat} < {axis.numel}"
 
     def _places(self, axis: Axis, block: str, lanes: str) -> str:
         """The places along an axis that the lanes of block number `block`, or of one that starts at `block`, take."""
@@ -232,8 +208,7 @@ class KernelPrinter:
         if axis.name == "x" and self.plan.rows_in_turn is not None:
             return f"{block} + {lanes}"
         if axis.name == "r":
-            share = self.plan.share if isinstance(self.plan, CooperativePlan) else "RBLOCK"
-            first = f"part * {share}" if block == "part" else block
+            first = f"part * {self.share}" if block == "part" else block
             start = f"{first} + {lanes}" if block else lanes
             return f"({start}).to(tl.int64)" if self.is_wide else start
         return f"{block} * {axis.block_name} + {lanes}"
@@ -282,13 +257,11 @@ class KernelPrinter:
         """The section's lines; a reduction is done at once, or in a loop (numbered from 1) goes to its accumulator."""
         rows = interleaved_stores(section, self.printer)
         together = {statement.number for row in rows for statement in row}
-        statements = loads_first(section.statements)
-        for statement in statements if self.look_back is None else self.look_back.in_order(statements):
+        for statement in self.in_order(section.statements):
             self.printer.note_axes(statement)
             if statement.number in together:
                 continue
-            if self.look_back is not None:
-                self.look_back.before(statement)
+            self.before(statement)
             if States.holds(statement):
                 self.states.take(statement)
             elif statement.op == "reduce" and pass_number:
@@ -297,16 +270,23 @@ class KernelPrinter:
                 self.reductions.reduce_at_once(statement)
             elif statement.op == "across" and self.gathering is not None:
                 self.gathering.take(statement)
-            elif statement.op == "scan" and self.look_back is not None:
-                self.look_back.take(statement)
             elif statement.op == "scan":
-                self.scans.take(statement, is_looped=bool(pass_number))
+                self.print_scan(statement, is_looped=bool(pass_number))
             else:
                 line = self.printer.line(statement, pass_number)
                 if line is not None:
                     self.writer.line(line, statement.nodes)
         for row in rows:
             self.writer.line(store_of_row(row, self.printer), tuple(node for s in row for node in s.nodes))
+
+    def in_order(self, statements: Sequence[Statement]) -> list[Statement]:
+        return loads_first(statements)
+
+    def before(self, statement: Statement) -> None:
+        """What has to come before a statement."""
+
+    def print_scan(self, statement: Statement, is_looped: bool) -> None:
+        self.scans.take(statement, is_looped)
 
     def print_loop(
         self, section: Section, pass_number: int, first: str, last: str, start: str = "", step: str = ""
@@ -339,21 +319,26 @@ class KernelPrinter:
 
     def _rows_of_a_part(self, gathering: Gathering) -> None:
         """Each program goes through its rows and gathers; the last one to finish joins the parts."""
-        plan, x_axis = self.plan, self.plan.axes[0]
-        gathering.start()
-        if self.slices:
-            self.slices.point_to_slices()
+        x_axis = self.plan.axes[0]
+        self.start_gathering(gathering)
         step = "" if x_axis.is_scalar else x_axis.block_name
         self.writer.line(f"for x_start in {self._range('x_first', 'x_last', step)}:")
         with self.writer.indented():
             self.place_axis(x_axis, "x_start")
-            self.slices.take_rows() if self.slices else self.print_sections(plan.program.sections)
+            self.take_rows()
         self.writer.blank()
         self.writer.line("# What this program has gathered.")
         gathering.store_parts()
-        if self.slices:
-            self.slices.join()
-            return
+        self.join(gathering)
+
+    def start_gathering(self, gathering: Gathering) -> None:
+        gathering.start()
+
+    def take_rows(self) -> None:
+        """The lines for one block of rows."""
+        self.print_sections(self.program.sections)
+
+    def join(self, gathering: Gathering) -> None:
         gathering.join(self.print_tail)
 
     def print_tail(self) -> None:

@@ -35,8 +35,8 @@ from compiler.ir.index import Dim, Indirect
 from compiler.ir.size import known
 from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.descriptors import line_stride
-from compiler.schedule.products.loops import Matrices, Product
-from compiler.schedule.products.tiles import Tile, programs_of, tiles_of
+from compiler.schedule.products.loops import Product
+from compiler.schedule.products.tiles import Matrices, Tile, programs_of, tiles_of
 from compiler.schedule.program.build import fast_program
 from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.tiles.plan import Axis, ProductPlan
@@ -53,13 +53,11 @@ LEAST_TURNS = 8
 
 
 def render_product(product: Product, storage: dict[str, torch.dtype], device: Device) -> RenderedKernel:
-    """The kernel of `product`, by the tile that the model of `device` prefers."""
+    """The kernel of `product` for `device`, by the tile that it was priced with."""
     return render_tiles(product, storage, tile_of(product, device), device.multiprocessors)
 
 
-def render_tiles(
-    product: Product, storage: dict[str, torch.dtype], tile: Tile, multiprocessors: int = 0
-) -> RenderedKernel:
+def render_tiles(product: Product, storage: dict[str, torch.dtype], tile: Tile, multiprocessors: int) -> RenderedKernel:
     """The kernel of `product` by this tile; with so many multiprocessors for its programs, quick to compile where that
     costs nothing."""
     program = named_program(fast_program(product, storage), product)
@@ -134,7 +132,8 @@ class _ProductPrinter:
             self._results()
         parameters = tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
         blocks = {axis.block_name: axis.block for axis in (self.rows, self.columns, self.inner)}
-        text = module_head([self.left, self.right, self.after]) + self._definition(parameters, list(blocks))
+        functions = self.left.functions | self.right.functions | self.after.functions
+        text = module_head(self.writer.text(), functions) + self._definition(parameters, list(blocks))
         lines = self.writer.numbered(text.count("\n"))
         grid = programs_of(self.matrices, self.tile)
         config: dict[str, int | str | tuple[int, ...]] = {

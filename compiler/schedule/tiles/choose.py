@@ -24,7 +24,17 @@ def choose_tile(
     group: Group, storage: Mapping[str, torch.dtype], device: Device, shares_launch: bool = False
 ) -> tuple[Group, LoopTile | Plan]:
     """The group as it is run, over simple loops, and its tile; `storage` gives the dtype of every buffer that it
-    touches. A group that shares a launch with others has no scratch memory to share its rows by."""
+    touches. A group that shares a launch with others has no scratch memory to share its rows by. The tile is kept with
+    the group, so that its price, its text and its levels of memory are told by one and the same."""
+    known = group.tiles.get((device, shares_launch))
+    if known is None:
+        known = group.tiles[device, shares_launch] = _choose(group, storage, device, shares_launch)
+    return known
+
+
+def _choose(
+    group: Group, storage: Mapping[str, torch.dtype], device: Device, shares_launch: bool
+) -> tuple[Group, LoopTile | Plan]:
     by_lanes = run_by_lanes(group, storage, device)
     if by_lanes is not None:
         return by_lanes

@@ -22,17 +22,15 @@ from functools import cached_property
 
 import torch
 
-from compiler.codegen.triton.frame import KernelFrame
-from compiler.codegen.triton.reductions.clusters import HELPERS as CLUSTER_HELPERS
+from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.reductions.kept import Kept, kept_exponentials
 from compiler.codegen.triton.reductions.reducing import position_dtype
 from compiler.codegen.triton.reductions.states import States
 from compiler.codegen.triton.values.ops import DTYPES
 from compiler.codegen.triton.values.order import loads_before_waiting
-from compiler.codegen.triton.writer import Writer
 from compiler.ir.size import known, next_power_of_two, text_of
 from compiler.schedule.program.program import Section, Statement
-from compiler.schedule.tiles.plan import CooperativePlan, SplitPlan
+from compiler.schedule.tiles.plan import Axis, CooperativePlan, SharedRowPlan, SplitPlan
 
 #: Counters of two teams are so many apart: each in a sector of memory of its own.
 COUNTERS_APART = 8
@@ -43,54 +41,59 @@ WORD, COUNTERS_OF_WORDS = 8, 2
 #: Bytes of a value that a program of a cluster leaves with the others.
 FLOAT = 4
 
-HELPERS: dict[str, str] = {
-    "wait_for": '''@triton.jit
-def wait_for(counter, count):
-    """Wait until so many programs have counted themselves; what they wrote before can be read then."""
-    arrived = tl.atomic_add(counter, 0, sem="acquire")
-    while arrived < count:
-        arrived = tl.atomic_add(counter, 0, sem="acquire")
-''',
-    "send": '''@triton.jit
-def send(pointer, value, launch):
-    """Leave 32 bits in one word with the number of the launch."""
-    tl.store(pointer, (value.to(tl.int32, bitcast=True).to(tl.int64) << 32) | launch)
-''',
-    "receive": '''@triton.jit
-def receive(pointer, launch):
-    """The float32 at these places, when all of them are there."""
-    words = tl.load(pointer, volatile=True)
-    while any_lane((words & 0xFFFFFFFF) != launch):
-        words = tl.load(pointer, volatile=True)
-    return (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
-''',
-}
-
-
 #: What the lines are for that draw a place.
 IN_ORDER = "# Places are drawn in the order in which programs start, since they wait for each other."
 
 
-def draw_with_launch(writer: Writer, programs: int) -> None:
-    """The place of a program among the `programs` of a launch, and the number of the launch."""
-    writer.line(IN_ORDER)
-    writer.line('drawn = tl.atomic_add(counters_ptr.to(tl.pointer_type(tl.int64)), 1, sem="relaxed")')
-    writer.line(f"place = (drawn % {programs}).to(tl.int32)")
-    writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
+class SharedRowPrinter(KernelPrinter):
+    """Prints a plan by which several programs have a row."""
+
+    plan: SharedRowPlan
+    #: Whether programs that start together have the same part of several rows: neighbours in memory at one time.
+    has_rows_together = False
+
+    def __init__(self, plan: SharedRowPlan) -> None:
+        super().__init__(plan)
+        self.splits, self.x_axis, self.r_axis = plan.splits, plan.axes[0], plan.axes[-1]
+
+    def draw_place(self) -> str:
+        """The place of a program among all of them."""
+        return self.place
+
+    def print_indices(self) -> None:
+        """Which row a program shares with others, and which part of it is its own."""
+        place = self.draw_place() + (".to(tl.int64)" if self.is_wide else "")
+        row, part = ("%", "//") if self.has_rows_together else ("//", "%")
+        count = self.x_axis.blocks if self.has_rows_together else self.splits
+        self.writer.line(f"x_block = {place} {row} {count}")
+        self.writer.line(f"part = {place} {part} {count}")
+        self.place_axis(self.x_axis, "x_block")
+
+    def draw_with_launch(self) -> str:
+        """The place of a program, and the number of the launch."""
+        programs = known(self.plan.grid)
+        self.writer.line(IN_ORDER)
+        self.writer.line('drawn = tl.atomic_add(counters_ptr.to(tl.pointer_type(tl.int64)), 1, sem="relaxed")')
+        self.writer.line(f"place = (drawn % {programs}).to(tl.int32)")
+        self.writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
+        return "place"
+
+    def point_to(self, name: str, start: int, dtype: str, nodes: tuple[str, ...], row: str = "") -> None:
+        """A pointer to what lies from byte `start` on in the workspace."""
+        base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
+        self.writer.line(f"{name} = {base}.to(tl.pointer_type({dtype})){row}", nodes)
 
 
-class _SharedRows:
-    """What both have in common: the values that programs leave, and how they are joined."""
+class _JoiningPrinter(SharedRowPrinter):
+    """Prints the values that programs leave of reductions, and how they are joined."""
 
+    plan: SplitPlan | CooperativePlan
     #: Bytes of a value in the workspace, if not those of its dtype.
     word = 0
 
-    def __init__(self, kernel: KernelFrame, plan: SplitPlan | CooperativePlan) -> None:
-        self.kernel = kernel
-        self.program, self.splits = plan.program, plan.splits
-        self.x_axis, self.r_axis = plan.axes[0], plan.axes[-1]
-        self.printer, self.writer, self.states = kernel.printer, kernel.writer, kernel.states
-        self.axis = len(kernel.vectors) - 1
+    @property
+    def axis(self) -> int:
+        return len(self.vectors) - 1
 
     @cached_property
     def workspace(self) -> tuple[dict[tuple[int, int], int], int]:
@@ -114,7 +117,7 @@ class _SharedRows:
         if States.holds(statement):
             values = zip(self.states.names(statement), self.states.identities(statement), strict=True)
             return [(name, statement.dtype, fill) for name, fill in values]
-        reduction, name = self.kernel.reductions.kind_of(statement), f"{statement.target}_acc"
+        reduction, name = self.reductions.kind_of(statement), f"{statement.target}_acc"
         found = [(name, reduction.dtype, reduction.identity)]
         if reduction.is_position:
             dtype = position_dtype(statement, self.printer.by_number)
@@ -123,10 +126,9 @@ class _SharedRows:
 
     def _collapse(self, statement: Statement, lanes: list[str]) -> None:
         """All lanes of an ordinary reduction as one."""
-        reduction, name = self.kernel.reductions.kind_of(statement), f"{statement.target}_acc"
+        reduction, name = self.reductions.kind_of(statement), f"{statement.target}_acc"
         spread = "[:, None]" if self.axis else ""
         if reduction.is_position:
-            self.printer.helpers.add(str(reduction.helper))
             call = reduction.collapse(f"({lanes[0]}, {lanes[1]})", self.axis)
             self.writer.line(f"{name}, {name}_at = {call}", statement.nodes)
             if spread:
@@ -139,8 +141,7 @@ class _SharedRows:
         masks = self.printer.masks(frozenset("x"))
         for which, (name, dtype, _) in enumerate(self._values(statement)):
             start = self.workspace[0][statement.number, which]
-            base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
-            self.writer.line(f"{name}_ptr = {base}.to(tl.pointer_type({DTYPES[dtype]}))", statement.nodes)
+            self.point_to(f"{name}_ptr", start, DTYPES[dtype], statement.nodes)
             arguments = [f"{name}_ptr + {self._place('part')}", name, *masks]
             self.writer.line(f"tl.store({', '.join(arguments)})", statement.nodes)
 
@@ -159,7 +160,7 @@ class _SharedRows:
             if States.holds(statement):
                 self.states.join_parts(statement, (names[0], names[1]), chunk, text_of(r_axis.numel))
             else:
-                self.kernel.reductions.emit_collapsed(statement, self.kernel.reductions.kind_of(statement), list(names))
+                self.reductions.emit_collapsed(statement, self.reductions.kind_of(statement), list(names))
 
     def _part_values(self, name: str, fill: str) -> str:
         """What all programs have left of one value, `fill` where there is no program."""
@@ -169,26 +170,35 @@ class _SharedRows:
         return f'tl.load({name}_ptr + {self._place("parts")}, {masks}, other={fill}, cache_modifier=".cg")'
 
 
-class SplitRows(_SharedRows):
-    """Prints the sections of a split plan: the last program of a row goes on."""
+class SplitPrinter(_JoiningPrinter):
+    """Prints a split plan: the last program of a row goes on."""
 
-    def __init__(self, kernel: KernelFrame, plan: SplitPlan) -> None:
-        super().__init__(kernel, plan)
-        self.plan = plan
+    plan: SplitPlan
+
+    def __init__(self, plan: SplitPlan) -> None:
+        super().__init__(plan)
+        self.has_rows_together = not self.x_axis.is_scalar
+        self.gathering = self.gathering_of(plan.parts)
+        if self.gathering is not None:
+            self.gathering.come_after(self.workspace[1], known(self.x_axis.blocks))
 
     @property
-    def config(self) -> dict[str, int]:
-        """What a launch needs to know."""
+    def scratch(self) -> dict[str, int]:
         counters = known(self.x_axis.blocks)
-        return {"workspace_bytes": self.workspace[1], "counters": counters, "splits": self.splits}
+        own = {"workspace_bytes": self.workspace[1], "counters": counters, "splits": self.splits}
+        return own | super().scratch
 
-    def print_sections(self) -> None:
+    @property
+    def how(self) -> str:
+        return f", shared among {self.splits} programs"
+
+    def print_rows(self) -> None:
         """Each program reduces its part of r; the last one to finish combines the parts, in their order."""
-        sections, gathering = self.program.sections, self.kernel.gathering
+        sections, gathering = self.program.sections, self.gathering
         place = next(number for number, section in enumerate(sections) if section.level == "r")
         before, reducing, after = sections[:place], sections[place], sections[place + 1 :]
-        self.kernel.print_sections(before)
-        self.kernel.comment_pass(reducing, 1)
+        self.print_sections(before)
+        self.comment_pass(reducing, 1)
         self._part(reducing)
         self.writer.blank()
         self.writer.line("# The last program to arrive combines the parts, always in the same order.")
@@ -199,12 +209,12 @@ class SplitRows(_SharedRows):
             if gathering is not None:
                 gathering.start()
             self._join(reducing, str(self.plan.chunk or "chunk"))
-            self.kernel.print_sections(after)
+            self.print_sections(after)
             self.writer.line("# The counter is left as it was found: zero.")
             self.writer.line("tl.store(counters_ptr + x_block, 0)")
             if gathering is not None:
                 gathering.store_parts()
-                gathering.join(self.kernel.print_tail)
+                gathering.join(self.print_tail)
 
     def _part(self, section: Section) -> None:
         r_axis, chunk = self.r_axis, str(self.plan.chunk)
@@ -217,12 +227,12 @@ class SplitRows(_SharedRows):
             # turns, so that all of them go through memory together.
             first, last = "0", chunk
             turns = f"{self.splits} * {r_axis.block_name}"
-            self.kernel.print_loop(section, 1, "0", text_of(r_axis.numel), f"part * {r_axis.block_name}", turns)
+            self.print_loop(section, 1, "0", text_of(r_axis.numel), f"part * {r_axis.block_name}", turns)
         else:
             first, last = "first", "last"
             self.writer.line(f"first = part * {chunk}")
             self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
-            self.kernel.print_loop(section, 1, first, last)
+            self.print_loop(section, 1, first, last)
         for statement in section.reductions:
             if States.holds(statement):
                 self.states.collapse(statement, first, last)
@@ -241,22 +251,38 @@ class SplitRows(_SharedRows):
         return is_small and self.plan.chunk * self.splits == r_axis.numel
 
 
-class CooperativeRows(_SharedRows):
-    """Prints the sections of a cooperative plan: all programs of a row go on."""
+class CooperativePrinter(_JoiningPrinter):
+    """Prints a cooperative plan: all programs of a row go on."""
 
-    def __init__(self, kernel: KernelFrame, plan: CooperativePlan) -> None:
-        super().__init__(kernel, plan)
-        self.plan, self.is_cluster = plan, plan.team.is_cluster
+    plan: CooperativePlan
+
+    def __init__(self, plan: CooperativePlan) -> None:
+        super().__init__(plan)
+        self.is_cluster, self.share = plan.team.is_cluster, plan.share
         self.word = WORD if self.sends_words else 0
 
     @property
-    def config(self) -> dict[str, int]:
-        """What a launch needs to know."""
+    def scratch(self) -> dict[str, int]:
         if self.is_cluster:
             return {"team": self.splits, "cluster": self.splits}
         # One counter for the places, and one for each team.
         counters = COUNTERS_OF_WORDS if self.sends_words else COUNTERS_APART * (1 + known(self.x_axis.blocks))
         return {"workspace_bytes": self.workspace[1], "counters": counters, "team": self.splits, "waits": 1}
+
+    @property
+    def how(self) -> str:
+        return f", held by a {'cluster' if self.is_cluster else 'team'} of {self.splits} programs"
+
+    def print_indices(self) -> None:
+        super().print_indices()
+        self.place_axis(self.r_axis, "part")
+
+    def bounded(self, axis: Axis, flat: str, lanes: str) -> str:
+        bounded = super().bounded(axis, flat, lanes)
+        if axis.name != "r" or not self.plan.has_equal_shares:
+            return bounded
+        in_share = f"{lanes} < {self.share}"
+        return in_share if self.plan.team.share * self.splits == axis.numel else f"({in_share}) & ({bounded})"
 
     @cached_property
     def sends_words(self) -> bool:
@@ -265,26 +291,25 @@ class CooperativeRows(_SharedRows):
         is_exponential = all(s.value == "exponentials" and s.dtype == torch.float32 for s in reductions)
         return not self.is_cluster and self.x_axis.is_scalar and is_exponential
 
-    def draw_place(self) -> None:
+    def draw_place(self) -> str:
         if self.is_cluster:
-            self.printer.helpers |= CLUSTER_HELPERS.keys()
             self.writer.line("# The programs of a row are a cluster: they run at the same time.")
             for number, section in enumerate(self._exchanging, start=1):
                 values = sum(len(self._values(statement)) for statement in section.reductions)
                 self.writer.line(f"gate_{number} = open_gate({FLOAT} * {values} * {self.splits})")
             self.writer.line("cluster_arrive()")
             self.writer.line("place = tl.program_id(0)")
-            return
+            return "place"
         if self.sends_words:
-            draw_with_launch(self.writer, known(self.plan.grid))
-            return
+            return self.draw_with_launch()
         self.writer.line(IN_ORDER)
         self.writer.line('place = tl.atomic_add(counters_ptr, 1, sem="relaxed")')
         self.writer.line(f"if place == {known(self.plan.grid) - 1}:")
         with self.writer.indented():
             self.writer.line("tl.store(counters_ptr, 0)")
+        return "place"
 
-    def print_sections(self) -> None:
+    def print_rows(self) -> None:
         """Every statement once; after each section with reductions the team exchanges its parts."""
         exchanges = passes = 0
         if not self.sends_words and not self.is_cluster:
@@ -296,10 +321,10 @@ class CooperativeRows(_SharedRows):
         for place, section in enumerate(self.program.sections):
             if section.level == "r":
                 passes += 1
-                self.kernel.comment_pass(section, passes)
+                self.comment_pass(section, passes)
             reductions = {s.number for s in section.reductions}
             plain = tuple(s for s in section.statements if s.number not in reductions and s not in early)
-            self.kernel.print_statements(Section(section.level, (*plain, *early) if place == first else plain), 0)
+            self.print_statements(Section(section.level, (*plain, *early) if place == first else plain), 0)
             if reductions:
                 exchanges += 1
                 self._exchange(section, exchanges)
@@ -338,17 +363,16 @@ class CooperativeRows(_SharedRows):
             self.printer.note_axes(statement)
             if States.holds(statement):
                 keeps = statement.number in self.kept.reductions
-                self.states.at_once(statement, text_of(self.r_axis.numel), self.plan.share, keeps)
+                self.states.at_once(statement, text_of(self.r_axis.numel), self.share, keeps)
             else:
-                reduction = self.kernel.reductions.kind_of(statement)
-                self._collapse(statement, self.kernel.reductions.lanes_of(statement, reduction, is_whole=True))
+                reduction = self.reductions.kind_of(statement)
+                self._collapse(statement, self.reductions.lanes_of(statement, reduction, is_whole=True))
             if not self.is_cluster:
                 self._store(statement)
         if self.is_cluster:
             self._leave(section, number)
             self._join(section, str(self.plan.team.share))
             return
-        self.printer.helpers.add("wait_for")
         self.writer.line("tl.debug_barrier()")
         self.writer.line("tl.atomic_add(counter, 1)")
         self.writer.line(f"wait_for(counter, {number * self.splits})")
@@ -370,15 +394,13 @@ class CooperativeRows(_SharedRows):
 
     def _exchange_words(self, section: Section) -> None:
         size, is_full = self.splits, self.splits == next_power_of_two(self.splits)
-        self.printer.helpers |= {"any_lane", "send", "receive"}
         for statement in section.reductions:
             self.printer.note_axes(statement)
             keeps = statement.number in self.kept.reductions
-            self.states.at_once(statement, text_of(self.r_axis.numel), self.plan.share, keeps)
+            self.states.at_once(statement, text_of(self.r_axis.numel), self.share, keeps)
             for which, (name, _, _) in enumerate(self._values(statement)):
                 start = self.workspace[0][statement.number, which]
-                base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
-                self.writer.line(f"{name}_ptr = {base}.to(tl.pointer_type(tl.int64))", statement.nodes)
+                self.point_to(f"{name}_ptr", start, "tl.int64", statement.nodes)
                 self.writer.line(f"send({name}_ptr + {self._word('part')}, {name}, launch)", statement.nodes)
         self.writer.line(f"parts = tl.arange(0, {next_power_of_two(size)})")
         place = self._word("parts" if is_full else f"tl.minimum(parts, {size - 1})")

@@ -86,8 +86,7 @@ class States:
     def _axis(self) -> int:
         return len(self.printer.vectors) - 1
 
-    def _line(self, statement: Statement, text: str, *helpers: str) -> None:
-        self.printer.helpers.update(helpers)
+    def _line(self, statement: Statement, text: str) -> None:
         self.writer.line(text, statement.nodes)
 
     # A loop over blocks -----------------------------------------------------------------------------------------
@@ -109,13 +108,12 @@ class States:
         if _is_exponential(statement):
             values = f"{name}_largest_acc, {name}_total_acc"
             lanes = self.lanes(statement, 'float("-inf")')
-            call = f"{values} = add_exponential({values}, {lanes})"
-            self._line(statement, call, "maximum_of_two", "add_exponential")
+            self._line(statement, f"{values} = add_exponential({values}, {lanes})")
             return
         values = f"{name}_shift, {name}_sum, {name}_total_acc"
         self._line(statement, f"{name}_count += 1.0")
         call = f"{values} = add_square({values}, {self.lanes(statement, '0.0')}, {self._mask}, {name}_count)"
-        self._line(statement, call, "add_square")
+        self._line(statement, call)
 
     @property
     def _mask(self) -> str:
@@ -136,7 +134,7 @@ class States:
     def _join(self, statement: Statement, values: str) -> None:
         helper = "join_exponentials" if _is_exponential(statement) else "join_squares"
         targets = self.names(statement)
-        self._line(statement, f"{', '.join(targets)} = {helper}({values}, {self._axis})", "maximum_of_two", helper)
+        self._line(statement, f"{', '.join(targets)} = {helper}({values}, {self._axis})")
         if self._axis:
             for target in targets:
                 self._line(statement, f"{target} = {target}[:, None]")
@@ -156,7 +154,7 @@ class States:
             lanes, (least, _) = self.lanes(statement, 'float("-inf")'), self.identities(statement)
             self._line(statement, f"{statement.target}_values = {lanes}")
             highest = f"tl.reduce({statement.target}_values, {axis}, maximum_of_two){spread}"
-            self._line(statement, f"{first} = maximum_of_two({highest}, {least})", "maximum_of_two")
+            self._line(statement, f"{first} = maximum_of_two({highest}, {least})")
             total = f"libdevice.exp({statement.target}_values - {first})"
             if keeps:
                 self._line(statement, f"{statement.target}_own = {first}")
