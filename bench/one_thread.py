@@ -115,7 +115,8 @@ def _pools_and_losses() -> dict[str, Program]:
     }
     middle = torch.randn(16, 128, 256)
     for name in ("sum", "mean", "amax", "amin", "argmax", "argmin"):
-        found[f"{name}_middle"] = Program(lambda x, reduce=getattr(torch, name): reduce(x, dim=1), (middle,))
+        reduce = getattr(torch, name)
+        found[f"{name}_middle"] = Program(lambda x, reduce=reduce: reduce(x, dim=1), (middle,))
     return found
 
 
