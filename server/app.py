@@ -52,7 +52,7 @@ def create_app(settings: Settings | None = None, worker: LocalWorker | None = No
     app = DescribedAPI(
         title="Fusionscope",
         version=compiler_version(),
-        summary="See what a compiler makes of your PyTorch code, and why.",
+        summary="See what a compiler does with your PyTorch code, and why.",
         description=DESCRIPTION,
         openapi_tags=TAGS,
         lifespan=lifespan,

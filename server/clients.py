@@ -75,7 +75,7 @@ class Counts:
         if self._limiter.hit(item, client.key):
             return
         seconds = max(1, math.ceil(self._limiter.get_window_stats(item, client.key).reset_time - time.time()))
-        raise too_many(f"You may make {allowed}, and have. Try again in {seconds} seconds.", seconds)
+        raise too_many(f"Your limit of {allowed} is reached. Try again in {seconds} seconds.", seconds)
 
 
 def too_many(detail: str, seconds: float) -> Problem:
@@ -91,9 +91,7 @@ async def admission(request: Request) -> Callable[[], None]:
 
     def admit() -> None:
         if request.app.state.read_only:
-            raise Problem(
-                403, "This service is read-only: it answers what was explored before, and explores nothing new."
-            )
+            raise Problem(403, "This service is read-only: it serves stored explorations and explores nothing new.")
         if not client.may_explore:
             raise _unauthorized(
                 f"A token is needed to explore: send it as Authorization: Bearer, or sign in at {SIGN_IN}."

@@ -42,6 +42,6 @@ async def derived(
         log.error("report_inconsistent", exploration=id, exc_info=failure)
         raise Problem(
             409,
-            f"The report of exploration {id} does not fit together, so this cannot be made of it. A snippet that "
-            "interferes with its own exploration may do that. Its JSON can be read as it is.",
+            f"The report of exploration {id} is inconsistent, so this cannot be computed from it. A snippet that "
+            "interferes with its own exploration can cause this. You can still read the report as JSON.",
         ) from None

@@ -180,7 +180,7 @@ class Explorations:
         before_id = other or after.based_on
         if before_id is None:
             raise Problem(
-                422, f"Exploration {id} is based on no other one: name the one to compare it with, as in ?with=ID."
+                422, f"Exploration {id} is based on no other one. Name one to compare it with, as in ?with=ID."
             )
         before = await self.report(before_id)
         return await derived(id, (), compare, before, after)
@@ -197,7 +197,7 @@ class Explorations:
         except KeyError:
             raise Problem(404, no_kernel(report, name, graph, wanted.get("is_of_peer", False))) from None
         except NotCompilable as reason:
-            raise Problem(409, f"The kernel {name[:200]} cannot be compiled so: {reason}") from None
+            raise Problem(409, f"The kernel {name[:200]} cannot be compiled this way: {reason}") from None
         except ValidationError as invalid:
             raise Problem(409, f"The kernel {name[:200]} cannot be sent: {invalid.errors()[0]['msg']}.") from None
 

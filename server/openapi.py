@@ -18,21 +18,24 @@ PATH = "/api/v1/openapi.json"
 DESCRIPTION = """\
 Post a snippet of PyTorch code to `/api/v1/explorations`, follow its events, and read its report.
 
-Every error is a problem document (RFC 9457). Every answer has an `X-Request-ID`. Where the service has tokens, send one
-as `Authorization: Bearer ...`. An answer of 429 says in `Retry-After` how many seconds to wait.
+Every error is a problem document (RFC 9457). Every answer has an `X-Request-ID`. If the service has tokens, send one
+as `Authorization: Bearer ...`. An answer of 429 has the seconds to wait in `Retry-After`.
 """
 
 TAGS = [
-    {"name": "explorations", "description": "Explore a snippet, follow it, read what became of it."},
-    {"name": "catalogue", "description": "What does not depend on a snippet: versions, devices, examples, reasons."},
-    {"name": "health", "description": "For whoever runs the service."},
+    {"name": "explorations", "description": "Explore a snippet, follow it, read its report."},
+    {
+        "name": "catalogue",
+        "description": "Data that depends on no snippet: versions, devices, examples, reasons.",
+    },
+    {"name": "health", "description": "For operators of the service."},
 ]
 
 
 TOKEN_SCHEME = HTTPBearer(
     scheme_name="token",
     auto_error=False,
-    description="A token that `fusionscope token` made. Only a service that has tokens asks for one.",
+    description="A token from `fusionscope token`. Only a service with tokens requires one.",
 )
 """For the description alone: `AdmissionMiddleware` is what looks at tokens."""
 

@@ -86,8 +86,10 @@ def _field(holder: Any, name: str) -> Any:
     if isinstance(holder, dict):
         return holder.get(name)
     if isinstance(holder, list | tuple):
-        raise PathProblem(f"{name!r} is asked of a list: name one of its items, [0], or say `| each {name}`.")
-    raise PathProblem(f"{name!r} is asked of {_shown(holder)}, which has no fields.")
+        raise PathProblem(
+            f"{name!r} is a field, and this is a list: name an item, [0], or write `| each {name}`."
+        )
+    raise PathProblem(f"{name!r} is a field, and {_shown(holder)} has no fields.")
 
 
 def _item(holder: Any, index: int, before: str) -> Any:
@@ -114,7 +116,7 @@ def _apply(report: Report, found: Any, step: Filter) -> Any:
 def _listed(found: Any, word: str) -> list[Any]:
     if isinstance(found, list | tuple):
         return list(found)
-    raise PathProblem(f"`{word}` is asked of {_shown(found)}: it is for lists.")
+    raise PathProblem(f"`{word}` is for lists, and this is {_shown(found)}.")
 
 
 def _spread(value: Any) -> list[Any]:
@@ -124,13 +126,13 @@ def _spread(value: Any) -> list[Any]:
 def _numbers(items: list[Any]) -> list[float]:
     numbers = [item for item in items if isinstance(item, int | float) and not isinstance(item, bool)]
     if len(numbers) < len(items) or not items:
-        raise PathProblem("`sum`, `largest` and `smallest` are for lists of numbers that are not empty.")
+        raise PathProblem("`sum`, `largest` and `smallest` need a list of numbers that is not empty.")
     return numbers
 
 
 def _end(items: list[Any], place: int) -> Any:
     if not items:
-        raise PathProblem("`first` and `last` are asked of an empty list.")
+        raise PathProblem("`first` and `last` need a list that is not empty.")
     return items[place]
 
 

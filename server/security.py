@@ -140,7 +140,7 @@ class SecurityMiddleware:
             name = host_name(host)
             return Problem(
                 421,
-                f"This server is not known as {name[:100]!r}. Whoever runs it can make it so by adding the name to "
+                f"This server is not known as {name[:100]!r}. Its operator can add the name to "
                 "FUSIONSCOPE_ALLOWED_HOSTS.",
             )
         size = headers.get("content-length", "0")
@@ -151,7 +151,7 @@ class SecurityMiddleware:
         if method not in _SAFE_METHODS and origin is not None and not self._policy.takes(origin, host):
             return Problem(
                 403,
-                "Requests that change something are only taken from this server's own page, not from "
-                f"{origin[:100]!r}. Whoever runs it can allow that site in FUSIONSCOPE_CORS_ORIGINS.",
+                "Requests that change something are only accepted from this server's own page, not from "
+                f"{origin[:100]!r}. Its operator can allow that site in FUSIONSCOPE_CORS_ORIGINS.",
             )
         return None

@@ -92,7 +92,7 @@ class LimitSettings(BaseSettings):
         default=8.0, gt=0, description="Memory that all processes of one exploration may use together."
     )
     gpu_memory_gib: float = Field(
-        default=32.0, gt=0, description="The same where there is a GPU; CUDA reserves a lot of host memory for itself."
+        default=32.0, gt=0, description="The same on a GPU; CUDA reserves a lot of host memory for itself."
     )
     processes: int = Field(default=256, ge=16, description="Processes and threads that one exploration may have.")
     open_files: int = Field(default=1024, ge=64, description="Files that one process of an exploration may hold open.")
@@ -100,11 +100,13 @@ class LimitSettings(BaseSettings):
     output_kib: int = Field(
         default=1024,
         ge=1,
-        description="Raw output (print, warnings, native code) after which an exploration is stopped.",
+        description="Raw output (print, warnings, native code) that stops an exploration.",
     )
-    report_mib: int = Field(default=32, ge=1, description="Largest report that is accepted from a worker.")
+    report_mib: int = Field(default=32, ge=1, description="Largest report accepted from a worker.")
     log_format: Literal["auto", "console", "json"] = Field(
-        default="auto", description="How log lines look: coloured text in a terminal and JSON elsewhere, or always one."
+        default="auto",
+        description="Form of log lines: `console` is coloured text; `auto` is `console` in a terminal and `json` "
+        "elsewhere.",
     )
 
     @classmethod
@@ -165,7 +167,7 @@ class WebSettings(LimitSettings):
     cors_origins: Origins = Field(
         default=(),
         description="Other sites whose scripts may use the API, separated by commas, such as "
-        "`https://notes.example.org`. `*` allows all of them, and is refused where there are tokens.",
+        "`https://notes.example.org`. `*` allows all of them, and is refused with tokens.",
     )
     frame_ancestors: Origins = Field(
         default=(),
@@ -175,14 +177,14 @@ class WebSettings(LimitSettings):
     tokens: Path | None = Field(
         default=None,
         description="File of tokens, which `fusionscope token` writes. With it every request needs a token, except for "
-        "health; without it nobody does, which suits a service that only its own machine can reach.",
+        "health. Without it none does, which suits a service that only its own machine can reach.",
     )
     public_reads: bool = Field(
         default=False,
-        description="Whether explorations and the page can be read without a token where there are tokens.",
+        description="Whether explorations and the page can be read without a token although there are tokens.",
     )
     read_only: bool = Field(
-        default=False, description="Whether nothing new is explored: what is stored is answered as ever."
+        default=False, description="Whether nothing new is explored. Stored explorations are still served."
     )
     requests_per_minute: int = Field(
         default=600,
@@ -202,10 +204,10 @@ class WebSettings(LimitSettings):
     )
     trusted_proxies: Names = Field(
         default=("127.0.0.1",),
-        description="Addresses of proxies, separated by commas, that are believed whom they ask for "
-        "(`X-Forwarded-For`) and how (`X-Forwarded-Proto`).",
+        description="Addresses of proxies, separated by commas, whose headers `X-Forwarded-For` and "
+        "`X-Forwarded-Proto` are believed.",
     )
-    log_requests: bool = Field(default=False, description="Whether each request is logged, not only what fails.")
+    log_requests: bool = Field(default=False, description="Whether each request is logged, not only failures.")
     database: SecretStr | None = Field(
         default=None,
         description="SQLAlchemy's URL of a database that several webs may share, such as "
@@ -216,18 +218,18 @@ class WebSettings(LimitSettings):
     )
     workers: Names = Field(
         default=(),
-        description="Paths of the Unix sockets of workers, separated by commas. `fusionscope serve` starts a worker of "
-        "its own where none is named.",
+        description="Paths of the Unix sockets of workers, separated by commas. `fusionscope serve` starts its own "
+        "worker if none is named.",
     )
     executor: Literal["local", "ray"] = Field(
         default="local",
-        description="Where explorations run: `local`, with the workers of this machine, or `ray`, with those of a Ray "
+        description="Where explorations run: `local`, on the workers of this machine, or `ray`, on those of a Ray "
         "cluster, which needs the extra `fusionscope[ray]` (see [many machines](service.md#many-machines)).",
     )
     ray_address: str = Field(
         default="auto",
-        description="Where the head of the Ray cluster is, as `host:port`. By default the cluster that this machine is "
-        "a node of.",
+        description="Address of the head of the Ray cluster, as `host:port`. By default the cluster that this machine "
+        "is a node of.",
     )
     ray_token: Path | None = Field(
         default=None,
@@ -240,33 +242,33 @@ class WebSettings(LimitSettings):
     )
     queue_limit: int = Field(default=32, ge=1, description="Explorations that may wait; the next one is answered 429.")
     client_queue_limit: int = Field(
-        default=16, ge=1, description="Of these: how many one client may have waiting, so that others find room."
+        default=16, ge=1, description="Explorations that one client may have waiting, so others find room."
     )
     unwanted_seconds: float = Field(
-        default=600.0, gt=0, description="A waiting exploration is dropped where nobody has asked for it for so long."
+        default=600.0, gt=0, description="A waiting exploration is dropped when nobody has asked for it for this long."
     )
     lease_seconds: float = Field(
         default=15.0,
         ge=1,
-        description="A running exploration whose web has not been heard of for so long is run again by another one.",
+        description="A running exploration is run again by another web when its own web is silent for this long.",
     )
-    attempts: int = Field(default=3, ge=1, description="Times that one exploration is begun whose worker is lost.")
-    keep_days: float = Field(default=0.0, ge=0, description="Days that finished explorations are kept; 0 sets no end.")
+    attempts: int = Field(default=3, ge=1, description="Attempts for one exploration, if its worker is lost.")
+    keep_days: float = Field(default=0.0, ge=0, description="Days that finished explorations are kept; 0 keeps them.")
     keep_mib: int = Field(
-        default=4096, ge=0, description="What they may take on disk; the oldest go first. 0 sets no bound."
+        default=4096, ge=0, description="Disk space of stored explorations; the oldest go first. 0 sets no limit."
     )
-    answers_mib: int = Field(default=128, ge=0, description="Memory for stored explorations that are asked for again.")
+    answers_mib: int = Field(default=128, ge=0, description="Memory for stored explorations that are read often.")
 
     @model_validator(mode="after")
     def _tokens_are_not_for_every_site(self) -> Self:
         if self.tokens is not None and "*" in self.cors_origins:
-            raise ValueError("where there are tokens, name in cors_origins the sites that may use them instead of *")
+            raise ValueError("with tokens, name the sites that may use them in cors_origins instead of *")
         return self
 
     @model_validator(mode="after")
     def _executor_can_be_had(self) -> Self:
         if self.executor == "ray" and self.workers:
-            raise ValueError("the workers of a Ray cluster are found by themselves: set either executor=ray or workers")
+            raise ValueError("the workers of a Ray cluster are found automatically: set either executor=ray or workers")
         if self.executor == "ray" and importlib.util.find_spec("ray") is None:
             raise ValueError("executor=ray needs Ray: install it with `pip install 'fusionscope[ray]'`")
         if self.ray_address.startswith("ray://"):
@@ -338,20 +340,20 @@ class WorkerSettings(LimitSettings):
     tier: Literal["A", "B", "trusted"] | None = Field(
         default=None,
         description="How snippets are confined: `A` (namespaces) or `B` (Landlock and seccomp). By default the first "
-        "of the two that works here; where neither does the worker refuses to start. `trusted` confines nothing, and "
+        "of the two that works here. If neither does, the worker refuses to start. `trusted` confines nothing and "
         "needs `trust_snippets`.",
     )
     trust_snippets: Literal["yes-i-trust-every-snippet"] | None = Field(
         default=None,
-        description="The operator's word, `yes-i-trust-every-snippet`, that snippets may run with all the rights of "
-        "the worker where no tier works.",
+        description="The operator's consent, `yes-i-trust-every-snippet`, to run snippets with all the rights of the "
+        "worker if no tier works.",
     )
-    disk_mib: int = Field(default=1024, ge=16, description="What the files of one exploration may take together.")
+    disk_mib: int = Field(default=1024, ge=16, description="Disk space of all files of one exploration.")
     shared_memory_mib: int = Field(
-        default=256, ge=1, description="What one exploration may keep in `/dev/shm`; it is memory, and counts as that."
+        default=256, ge=1, description="Space of one exploration in `/dev/shm`; it counts as memory."
     )
     threads: int = Field(
-        default=0, ge=0, description="Threads that torch and our own kernels use on a CPU; 0 means one for each core."
+        default=0, ge=0, description="Threads of torch and of generated kernels on a CPU; 0 means one for each core."
     )
 
     def socket_path(self) -> Path:
@@ -395,7 +397,7 @@ def _file(settings_cls: type[BaseSettings], path: Path) -> PydanticBaseSettingsS
     """The values in a file of settings: TOML by their names, or lines as those of the environment. Both programs may
     be given the same file, so what only the other one knows is passed over. Raises `SettingsError`."""
     if not path.is_file():
-        raise SettingsError(f"The file {path}, which {FILE_VARIABLE} names, is not there")
+        raise SettingsError(f"The file {path}, which {FILE_VARIABLE} names, does not exist")
     if path.suffix != ".toml":
         return DotEnvSettingsSource(settings_cls, env_file=path, dotenv_filtering="only_existing")
     values = _toml(path)

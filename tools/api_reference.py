@@ -14,8 +14,8 @@ _UNTOLD = "Successful Response"
 _HEAD = """# The API
 
 {description}
-The whole description, with the schema of every answer, is OpenAPI: `GET /api/v1/openapi.json`. This page is written
-from it by `python -m tools.api_reference`. From Python, take [the client](client.md).
+The whole description, with the schema of every answer, is OpenAPI: `GET /api/v1/openapi.json`. The command
+`python -m tools.api_reference` writes this page from it. From Python, use [the client](client.md).
 """
 
 

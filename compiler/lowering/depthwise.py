@@ -19,9 +19,6 @@ from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import inside_of
 from compiler.lowering.values import Position, TensorValue
 
-#: What the call of a convolution that is to be a loop has in its `meta`.
-MARK = "is_depthwise_loop"
-
 
 def depthwise_convolution(
     build: Builder, image: TensorValue, weight: TensorValue, bias: TensorValue | None, stride: Sequence[int],

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from compiler.fx.notes import UPDATES_INPUT
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer, is_below
@@ -19,9 +20,6 @@ from compiler.lowering.values import CannotLower, Position, TensorValue, broadca
 from compiler.lowering.views import slice_bounds, unsqueeze, wrap, wrap_place
 
 aten = torch.ops.aten
-
-#: In the `meta` of a node that could as well change a part of its input.
-UPDATES_INPUT = "updates_input"
 
 
 @lowers(aten.gather)
@@ -50,7 +48,7 @@ def index_select(build: Builder, x: TensorValue, dim: int, index: TensorValue) -
     return build.pointwise((*x.shape[:at], index.numel, *x.shape[at + 1 :]), x.dtype, element)
 
 
-@lowers(aten.index.Tensor)
+@lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index_(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None]) -> TensorValue:
     if any(index is not None and index.dtype in TRUTHS for index in indices):
         raise CannotLower("its result has as many elements as its mask is true")

@@ -126,7 +126,12 @@ def clone(build: Builder, x: TensorValue, memory_format: Any = None) -> TensorVa
     return build.pointwise(x.shape, x.dtype, x.load)
 
 
-@lowers(aten._to_copy)
+@lowers(aten.contiguous)
+def contiguous(build: Builder, x: TensorValue, memory_format: Any = None) -> TensorValue:
+    return clone(build, x)
+
+
+@lowers(aten._to_copy, aten.to.dtype)
 def to_copy(
     build: Builder, x: TensorValue, dtype: torch.dtype | None = None, layout: Any = None,
     device: torch.device | None = None, pin_memory: Any = None, non_blocking: bool = False,

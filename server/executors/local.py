@@ -138,7 +138,7 @@ class LocalExecutor:
         for name, worker in list(self._workers.items()):
             if sockets.get(name) != worker.path:
                 del self._workers[name]
-                await worker.leave("it is not there any more")
+                await worker.leave("it no longer exists")
         for name, path in sockets.items():
             if name not in self._workers:
                 self._workers[name] = self._worker(name, path)
@@ -240,7 +240,6 @@ class _Worker:
 
     async def submit(self, spec: Spec) -> Handle:
         handle = self._handles[spec.job] = _LocalHandle(self, spec.job)
-        self._executor.notify()
         await self.send(Run(job=spec.job, source=spec.source, options=spec.options, limits=spec.limits))
         return handle
 

@@ -40,7 +40,7 @@ SILENCE_SECONDS = 5.0
 """For the cluster's head to say which nodes there are."""
 OPEN_SECONDS = 60.0
 """For a bridge to start on its node and to connect: Ray starts a process for it."""
-_NO_ANSWER = "does not answer: it is not there, or it has another token"
+_NO_ANSWER = "does not answer: it does not exist, or it has another token"
 _LONGEST_PROBLEM = 300
 
 

@@ -46,8 +46,8 @@ _DEVICE: JsonDict = {"name": "H200", "kind": "cuda", "target": "sm_90", "facts":
 
 
 class Version(BaseModel):
-    """What is running. `worker` is the profile that explorations run with where they name no device; it is declared,
-    whether or not a worker is there."""
+    """The running version. `worker` is the profile of explorations that name no device. It is declared, whether or not
+    a worker is there."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -57,8 +57,8 @@ class Version(BaseModel):
 
     compiler: str = Field(description="Version of the product.", examples=["0.2.0"])
     report: int = Field(description="Version of the report's form; it rises with each change.", examples=[3])
-    build: str = Field(description="This build of the compiler, which ids are made of.", examples=["0123456789abcdef"])
-    worker: WorkerIdentity = Field(description="The profile that explorations run with where they name no device.")
+    build: str = Field(description="This build of the compiler, a part of every id.", examples=["0123456789abcdef"])
+    worker: WorkerIdentity = Field(description="The profile of explorations that name no device.")
 
 
 class Devices(BaseModel):
@@ -66,14 +66,14 @@ class Devices(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"example": {"here": _PROFILE, "known": [_DEVICE]}})
 
-    here: WorkerIdentity = Field(description="What explorations run on where they name no device.")
+    here: WorkerIdentity = Field(description="The device of explorations that name none.")
     known: tuple[DeviceFacts, ...] = Field(
-        description="What kernels can be generated for; empty until a worker has said so."
+        description="Devices that kernels can be generated for; empty until a worker has reported them."
     )
 
 
 class Choices(BaseModel):
-    """What may be decided otherwise, by name."""
+    """The names of decisions that options can change."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -81,27 +81,28 @@ class Choices(BaseModel):
         }
     )
 
-    rules: tuple[str, ...] = Field(description="What `rules_off` may name.", examples=[["inline", "horizontal"]])
-    device_models: tuple[str, ...] = Field(description="What `device_model` may name.", examples=[["H200", "A100"]])
-    largest_group: int = Field(description="What `largest_group` is where nothing else is asked for.", examples=[512])
+    rules: tuple[str, ...] = Field(description="Names for `rules_off`.", examples=[["inline", "horizontal"]])
+    device_models: tuple[str, ...] = Field(description="Names for `device_model`.", examples=[["H200", "A100"]])
+    largest_group: int = Field(description="Default of `largest_group`.", examples=[512])
 
 
 @router.get("/version")
 async def version(web: Web) -> Version:
-    """What is running, and for which device."""
+    """The running version and its device."""
     return Version(compiler=compiler_version(), report=REPORT_VERSION, build=web.build, worker=web.profiles.declared[0])
 
 
 @router.get("/devices")
 async def devices(web: Web) -> Devices:
-    """The device that explorations run on, and all that kernels can be generated for, once a worker has said so."""
+    """The device that explorations run on, and all that kernels can be generated for, once a worker has reported
+    them."""
     known = next((device.facts for device in web.executor.devices() if device.facts), ())
     return Devices(here=web.profiles.declared[0], known=known)
 
 
 @router.get("/choices")
 async def choices() -> Choices:
-    """What an exploration may name in `rules_off` and `device_model`, and what `largest_group` is by default."""
+    """The names for `rules_off` and `device_model`, and the default of `largest_group`."""
     return Choices(rules=RULES, device_models=DEVICE_MODELS, largest_group=LARGEST_GROUP)
 
 
@@ -119,7 +120,7 @@ async def list_reasons() -> list[ReasonEntry]:
 
 @router.get("/reasons/{id}", responses=problem_answers(404, 422, 503))
 async def one_reason(id: ReasonId) -> ReasonPage:
-    """A reason with its page: what it means, an example that leaves it, and what to do."""
+    """A reason with its page: its meaning, an example that gives it, and what to do."""
     found = (await _reasons()).get(id)
     if found is None:
         raise Problem(404, f"There is no reason {id!r}; GET /api/v1/reasons lists them all.")
@@ -135,7 +136,7 @@ async def _reasons() -> dict[str, ReasonEntry]:
 
 @router.post("/highlight", responses=problem_answers(400, 403, 413, 422))
 async def highlight(asked: HighlightRequest) -> HighlightAnswer:
-    """Source as one piece of HTML a line; its classes are those of /api/v1/highlight.css."""
+    """Source as one piece of HTML a line, with the classes of /api/v1/highlight.css."""
     size = len(asked.source.encode("utf-8", errors="replace"))
     if size > MAX_BYTES:
         raise Problem(413, f"The source has {size} bytes; at most {MAX_BYTES} are coloured. Send a part of it.")
@@ -153,5 +154,5 @@ async def highlight(asked: HighlightRequest) -> HighlightAnswer:
 async def highlight_css(
     theme: Annotated[Theme, Query(description="For a light or a dark page.", examples=["light"])] = "light",
 ) -> Response:
-    """The style sheet for what `/api/v1/highlight` answers."""
+    """The style sheet for the HTML of `/api/v1/highlight`."""
     return Response(style_sheet(theme), media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})

@@ -64,7 +64,7 @@ async def ask(
     admit: Annotated[Callable[[], None], Depends(admission)],
     wait: Wait = 0.0,
 ) -> Response:
-    """Explores a snippet, or finds the report of one that was explored before."""
+    """Explores a snippet, or finds the stored report of it."""
     return await _explored(request, asked, service, admit, wait)
 
 
@@ -96,13 +96,13 @@ async def _explored(
 async def read(
     request: Request, id: Id, service: Service, if_none_match: KnownTag = None, accept: Accept = None
 ) -> Response:
-    """The report so far; it never changes any more once it is done, unless it is asked for anew.
+    """The report so far. Once done it changes only if the snippet is explored again.
 
-    While its status is "running", `stages` are those that have ended, and `observed` is null until the snippet begins:
-    then it says for how many seconds it has run and may run. Of one that was stopped by its time limit, all that had
-    ended is there, and its error says which stages are missing.
+    While its status is "running", `stages` lists the finished ones. `observed` is null until the snippet begins, and
+    then has the seconds so far and the limit. A report that its time limit stopped has the results of all finished
+    stages, and its error names the missing ones.
 
-    As JSON, or as Markdown or HTML where the Accept header likes one of them best.
+    The answer is JSON, or Markdown or HTML if the Accept header prefers one of them.
     """
     form = preferred(accept, ("application/json", "text/markdown", "text/html"))
     if form != "application/json":
@@ -130,8 +130,8 @@ async def follow(
     started_at: when it began, in seconds since 1970 by the service's clock}, `stage` {stage, changed: the parts of the
     report that are new, by their JSON pointers}, `log` {text}, and `done` {status} last.
 
-    A reader that comes back with `Last-Event-ID` goes on after that one. An exploration whose worker was lost begins
-    again: it is told from `queued` on, under the number of the next attempt."""
+    A reader that returns with `Last-Event-ID` gets the events after that one. If the worker of an exploration is lost,
+    it begins again: its events start at `queued`, under the number of the next attempt."""
     async for event in service.events(id, event_id(last_event_id), follower):
         yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.id))
 
@@ -157,11 +157,11 @@ async def machine_code(
     target: CodeTarget = None,
     wait: Wait = 0.0,
 ) -> Response:
-    """Compiles one kernel down to machine code for a target, on no device, or finds what came of it before.
+    """Compiles one kernel down to machine code for a target, without a device, or finds the stored result.
 
     The answer is an exploration of its own, whose source is the kernel's text. Its `machine_code` has every level with
-    the lines of the kernel's source, and what the instructions say: registers, occupancy, widths of loads and stores.
-    Asked again with the same parameters, it is the same exploration: this may be repeated until it is there.
+    the lines of the kernel's source, and figures of the instructions: registers, occupancy, widths of loads and stores.
+    The same parameters give the same exploration, so the request may be repeated until the result is there.
     """
     asked = await service.kernel_request(
         id, name, graph, language=language, target=target, is_of_peer=compiler == "peer"
@@ -171,16 +171,16 @@ async def machine_code(
 
 @router.get("/{id}/why", responses={**cut_at(MOST_PAIRS), **problem_answers(404, 409, 422)})
 async def why(id: Id, a: NodeName, b: NodeName, service: Service, response: Response) -> list[Answer]:
-    """Why two nodes are, or are not, in one kernel: for any two, whether or not the scheduler asked about them.
+    """Why two nodes are, or are not, in one kernel. It answers for any two, even if the scheduler never looked at them.
 
-    A name may stand for many loop nodes; the first 9 pairs of them are answered.
+    A name may stand for many loop nodes. The answer has their first 9 pairs.
     """
     return cut(await service.why(id, a, b), MOST_PAIRS, response)
 
 
 @router.get("/{id}/children", responses={**cut_at(MOST_CHILDREN), **problem_answers(404, 422)})
 async def children(id: Id, service: Service, response: Response) -> list[Child]:
-    """The explorations that ask "what if" of this one and are done, the newest first; at most 50."""
+    """The finished "what if" explorations of this one, the newest first; at most 50."""
     return cut(await service.children(id), MOST_CHILDREN, response)
 
 
@@ -192,8 +192,8 @@ async def comparison(
 ) -> Comparison:
     """This exploration beside the one that it is based on, or beside any other one.
 
-    Kernels of one source are matched by the nodes that they hold, those of two sources by what their nodes compute;
-    `differences` says what else differs, such as the device, and is to be read before any time.
+    Kernels of one source are matched by their nodes, those of two sources by what their nodes compute. `differences`
+    lists what else differs, such as the device. Read it before any time.
     """
     return await service.comparison(id, other)
 
@@ -208,10 +208,10 @@ async def comparison(
     },
 )
 async def cancel(request: Request, id: Id, service: Service, follower: Follower = None) -> Response:
-    """Cancels an exploration that waits or runs, and answers with its report; one that is done stays as it is.
+    """Cancels an exploration that waits or runs, and answers with its report. A finished one does not change.
 
-    With `follower` it goes on where anybody else waits for it or follows it here: two who ask for the same share one
-    exploration, and neither ends the other's."""
+    With `follower` it continues if another client waits for it or follows it here. Clients with the same request share
+    one exploration, and none of them ends it for the others."""
     exploration = await service.cancel(id, follower)
     return _json(request, exploration, 200 if exploration.is_done else 202, {"Cache-Control": "no-store"})
 

@@ -18,18 +18,18 @@ router = APIRouter(tags=["health"])
 class WorkerHealth(BaseModel):
     """One worker, as web sees it."""
 
-    name: str = Field(description="Where it is reached: a socket's path, or a node and its device.")
+    name: str = Field(description="Its address: a socket's path, or a node and its device.")
     state: str = Field(description='"ready", or why it is not.')
-    device: str = Field(description='"cpu" or "cuda"; empty while it is not known.')
-    device_name: str = Field(description="Name of the device; empty while it is not known.")
+    device: str = Field(description='"cpu" or "cuda"; empty while unknown.')
+    device_name: str = Field(description="Name of the device; empty while unknown.")
     slots: int = Field(description="Explorations that it runs at the same time.")
-    free: int = Field(description="Of these: how many could be given to it now.")
+    free: int = Field(description="Slots that are free now.")
     tier: str | None = Field(
         description='What confines a snippet: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing.'
     )
     isolation: list[str] = Field(description="The layers of that in force, as a trial job found them.")
-    restarts: int = Field(description="Times that it, or what runs snippets in it, had to be started again.")
-    gpu: GpuHealth | None = Field(default=None, description="How its GPU does; null where that is not known.")
+    restarts: int = Field(description="Restarts of the worker or of its zygote.")
+    gpu: GpuHealth | None = Field(default=None, description="State of its GPU; null if unknown.")
 
 
 class TaskHealth(BaseModel):
@@ -37,11 +37,11 @@ class TaskHealth(BaseModel):
 
     name: str = Field(description="Its name.")
     state: str = Field(description='"works", or why it failed last.')
-    restarts: int = Field(description="Times that it failed and was started again.")
+    restarts: int = Field(description="Restarts after a failure.")
 
 
 class Health(BaseModel):
-    """How the service does. `worker`, `isolation` and `restarts` speak of the first worker, or of all in one."""
+    """The state of the service. `worker` and `isolation` are those of one worker, `restarts` those of all."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -60,18 +60,18 @@ class Health(BaseModel):
     )
 
     status: str = Field(description='"ok": the service answers.')
-    worker: str = Field(description='"ready" where a worker is, otherwise why none is.')
-    isolation: list[str] | None = Field(description="What confines a snippet; null until a worker has said so.")
-    restarts: int = Field(description="Times that workers had to be started again.")
+    worker: str = Field(description='"ready" if a worker is, else why none is.')
+    isolation: list[str] | None = Field(description="What confines a snippet; null until a worker has reported it.")
+    restarts: int = Field(description="Restarts of all workers.")
     database: str = Field(description='"writable", or why it is not.')
-    build: str = Field(description="This build of the compiler, which ids are made of.")
-    workers: list[WorkerHealth] = Field(description="Every worker that is known, ready or not.")
+    build: str = Field(description="This build of the compiler, a part of every id.")
+    workers: list[WorkerHealth] = Field(description="Every known worker, ready or not.")
     tasks: list[TaskHealth] = Field(description="Background tasks.")
-    warnings: list[str] = Field(description="What of its settings makes it unsafe, a sentence each.")
+    warnings: list[str] = Field(description="Settings that make it unsafe, a sentence each.")
 
 
 class Ready(BaseModel):
-    """That new explorations can be taken and finished."""
+    """New explorations can be accepted and finished."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"status": "ready", "device": "NVIDIA H200"}})
 
@@ -89,7 +89,7 @@ Web = Annotated[WebState, Depends(web_state)]
 
 @router.get("/healthz")
 async def health(web: Web) -> Health:
-    """The service itself answers; how workers, database and background tasks do is told beside it."""
+    """The service answers, with the state of its workers, database and background tasks."""
     devices = web.executor.devices()
     ready = next((device for device in devices if device.ready), None)
     told = ready or (devices[0] if devices else None)
@@ -126,7 +126,7 @@ async def health(web: Web) -> Health:
 
 @router.get("/readyz", responses=problem_answers(503))
 async def ready(web: Web) -> Ready:
-    """200 while new explorations can be taken and finished: a worker is ready, and the database can be written."""
+    """200 while new explorations can be accepted and finished: a worker is ready, and the database can be written."""
     found = next((device for device in web.executor.devices() if device.ready), None)
     problems = [] if found is not None else [f"no worker is ready: {web.worker_problem()}"]
     database = await web.database_problem()

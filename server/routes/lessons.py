@@ -40,18 +40,18 @@ Paths = Annotated[
 
 
 class ReportValue(BaseModel):
-    """What a path leads to in a report."""
+    """The value of a path in a report."""
 
     model_config = ConfigDict(
         json_schema_extra={"example": {"path": "graphs[0].kernels | count", "value": 1, "problem": None}}
     )
 
-    path: str = Field(description="The path that was asked for.")
+    path: str = Field(description="The requested path.")
     value: Scalar | list[Scalar] = Field(
-        default=None, description="A number, a word, or a list of them; null where there is none."
+        default=None, description="A number, a word, or a list of them; null if there is none."
     )
     problem: str | None = Field(
-        default=None, description="Why it leads nowhere in this report, in a sentence; null where it leads to a value."
+        default=None, description="A sentence that says why the path has no value in this report; null if it has one."
     )
 
 
@@ -63,7 +63,7 @@ async def list_lessons() -> list[LessonHead]:
 
 @router.get("/lessons/{name}", responses=problem_answers(404, 422, 500))
 async def one_lesson(name: LessonName) -> Lesson:
-    """One lesson, step by step: its programs, its questions, and where the answers stand in the report."""
+    """One lesson, step by step: its programs, its questions, and the paths of the answers in the report."""
     for lesson in await _lessons():
         if lesson.name == name:
             return lesson
@@ -78,7 +78,7 @@ async def terms() -> list[Term]:
 
 @of_explorations.get("/{id}/values", responses=problem_answers(404, 409, 422))
 async def values(id: Id, service: Service, path: Paths) -> list[ReportValue]:
-    """What paths lead to in a report: the answers to questions about it, one for each path, in order."""
+    """The values of paths in a report, one for each path, in order."""
     report = await service.report(id)
     return await derived(id, (), _values, report, path)
 

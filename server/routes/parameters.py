@@ -58,18 +58,18 @@ GraphName = Annotated[
 KernelLanguage = Annotated[
     Literal["cpp", "triton"] | None,
     Query(
-        description='"triton" asks for the kernel of a GPU beside one in C++; by default the one that was run.',
+        description='"triton" selects the GPU kernel beside one in C++; by default the one that was run.',
         examples=["triton"],
     ),
 ]
 KernelCompiler = Annotated[
     Literal["ours", "peer"],
-    Query(description='"peer" asks for a kernel of TorchInductor, where the report has some.', examples=["peer"]),
+    Query(description='"peer" selects a kernel of TorchInductor, if the report has some.', examples=["peer"]),
 ]
 CodeTarget = Annotated[
     str | None,
     Query(
-        description='What to compile for: a GPU such as sm_80, sm_90, sm_100 or gfx942, or "host" for a C++ kernel; by '
+        description='The target: a GPU such as sm_80, sm_90, sm_100 or gfx942, or "host" for a C++ kernel; by '
         "default the report's own target.",
         pattern=r"^(sm_\d{2,3}|gfx942|host)$",
         examples=["sm_90"],
@@ -79,18 +79,18 @@ Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the 
 KnownTag = Annotated[
     str | None,
     Header(
-        description="ETags that the client has; where one is still right the answer is 304.",
+        description="ETags that the client has; if one is still valid the answer is 304.",
         examples=['"0123456789abcdef0123456789abcdef"'],
     ),
 ]
 LastEventId = Annotated[
     str | None,
-    Header(description="The last event that the client has: what follows it is sent.", examples=["1-3"]),
+    Header(description="The last event that the client has; later events are sent.", examples=["1-3"]),
 ]
 Follower = Annotated[
     str | None,
     Query(
-        description="A name that the client makes up for one stream of events, and gives again when it cancels.",
+        description="A name that the client chooses for one stream of events, and repeats when it cancels.",
         min_length=1,
         max_length=64,
         examples=["c0ffee00-reader-1"],

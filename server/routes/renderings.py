@@ -34,9 +34,9 @@ router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
     },
 )
 async def read_as_markdown(id: Id, service: Service, if_none_match: KnownTag = None) -> Response:
-    """The report as Markdown; of one that is based on another, the two side by side as well.
+    """The report as Markdown. If it is based on another one, the two are also shown side by side.
 
-    It has no raw HTML, no links, and no characters that cannot be seen, whatever the snippet holds.
+    It has no raw HTML, no links, and no invisible characters, whatever the snippet contains.
     """
     return await rendered(service, id, "text/markdown", if_none_match)
 
@@ -51,7 +51,7 @@ async def read_as_markdown(id: Id, service: Service, if_none_match: KnownTag = N
     },
 )
 async def read_as_html(id: Id, service: Service, if_none_match: KnownTag = None) -> Response:
-    """The same as one HTML file that stands alone: no script, nothing loaded, to be kept or sent.
+    """The report as one self-contained HTML file, without scripts, to keep or send.
 
     The report itself is in the element with the id `report`, as JSON.
     """
@@ -60,8 +60,8 @@ async def read_as_html(id: Id, service: Service, if_none_match: KnownTag = None)
 
 @router.get("/{id}.trace.json", responses=problem_answers(404, 409, 422))
 async def read_trace(id: Id, service: Service) -> ChromeTrace:
-    """What torch's profiler recorded of one call of eager and one of our kernels, as a Chrome trace, which Perfetto
-    opens. It is there where the exploration was asked for with `trace`."""
+    """The record of torch's profiler for one call of eager and one of our kernels, as a Chrome trace for Perfetto.
+    It exists if the exploration had the option `trace`."""
     report = await service.report(id)
     try:
         return await derived(id, (LookupError,), chrome_trace, report)
@@ -88,8 +88,8 @@ async def read_kernel(
 ) -> Response:
     """One kernel as a Python file that runs alone, with plain torch and Triton or a C++ compiler.
 
-    It makes the kernel's inputs, launches it, compares it with PyTorch's own operators and times it. It holds code that
-    the snippet's process has written: run it where you would run the snippet.
+    It makes the kernel's inputs, launches it, compares it with PyTorch's own operators and times it. The snippet's
+    process wrote the code in it, so run it only where you would run the snippet.
     """
     exploration = await service.find(id)
     report = await service.report(id)

@@ -34,7 +34,7 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 30rem; margin: 15vh aut
 input, button {{ font: inherit; width: 100%; box-sizing: border-box; padding: .5rem; margin: .25rem 0 }}
 </style>
 <h1>Fusionscope</h1>
-<p>This server asks for a token. Whoever runs it makes one with <code>fusionscope token NAME</code>.</p>
+<p>This server needs a token. Its operator makes one with <code>fusionscope token NAME</code>.</p>
 <p role="alert">{told}</p>
 <form method="post" action="{action}">
 <label>Token <input type="password" name="token" autocomplete="current-password" required autofocus></label>

@@ -55,6 +55,8 @@ MANY_TEAMS = [
     Large("columns", lambda x: torch.softmax(x, 0), lambda: (large(20011, 1000),)),
     Large("batch norm in training", lambda x: F.batch_norm(x, None, None, None, None, True),
           lambda: (large(64, 64, 56, 56),)),
+    Large("smoothed cross entropy", lambda x, i: F.cross_entropy(x, i, label_smoothing=0.1, reduction="none"),
+          lambda: (large(2000, 100003), torch.randint(0, 100003, (2000,)))),
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ NUMBERS = (0, -1, 1, 10**6, 10**18, -(10**18))
 async def stored(service: Service, report: Report, id: str) -> str:
     """The address of `report`, put into the database as a finished exploration."""
     report = report.model_copy(update={"id": id})
-    async with service.app.state.web.database.write() as connection:
-        await write(connection, Finished(id, 1, "ok", True, "test", None, "", 9, body_of(split(report))))
+    finished = Finished(id, 1, "ok", True, "test", None, "", 9, body_of(split(report)))
+    await service.app.state.web.database.write(partial(write, finished=finished))
     return f"/api/v1/explorations/{id}"
 
 
@@ -83,7 +84,7 @@ async def test_a_report_whose_parts_do_not_fit_is_answered_and_told_of(
     with capture_logs() as logged:
         answer = await service.client.get(f"{path}/why", params={"a": names[0], "b": names[1]})
     assert answer.status_code == 409
-    assert "does not fit together" in answer.json()["detail"]
+    assert "is inconsistent" in answer.json()["detail"]
     # The service may tell of its workers at any time.
     assert [line["event"] for line in logged].count("report_inconsistent") == 1
 

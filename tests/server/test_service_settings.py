@@ -69,7 +69,7 @@ def test_a_file_may_have_lines_as_the_environment_has_them(monkeypatch: pytest.M
         ("prot = 1\n", "did you mean port?"),
         ('port = "many"\n', "FUSIONSCOPE_PORT"),
         ("port = \n", "cannot be read"),
-        (None, "is not there"),
+        (None, "does not exist"),
     ],
 )
 def test_settings_that_cannot_be_used_are_told_in_a_sentence(
