@@ -64,7 +64,7 @@ KEPT = """
     _scaled_dot_product_flash_attention_for_cpu_backward
     embedding embedding_dense_backward
     cat stack repeat select_scatter slice_scatter index_select take_along_dim gather flip
-    tril triu eye fill sum var std arange linspace logspace floor_divide im2col col2im
+    tril triu eye fill sum var arange linspace logspace floor_divide im2col col2im
 """.split()
 
 
