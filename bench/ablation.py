@@ -198,18 +198,16 @@ def graphs_of(case: Case, device: torch.device) -> list[Graph]:
 
 
 def _compiled(graph: Graph, device: torch.device, builds: bool = False) -> Any:
-    from compiler.compile import GraphCompilation
+    from compiler.compile import Target, build, compiled_beside, generate, lower, plan
     from compiler.devices import device_for
     from compiler.options import Options
 
     model = device_for(device if device.type == "cuda" else "sm_90")
-    compilation = GraphCompilation(device, model, Options())
-    compilation.lower(graph.aten)
-    compilation.plan()
-    compilation.generate(wants_triton=True, compiles=builds)
-    if builds:
-        compilation.build()
-    return compilation
+    planned = plan(lower(graph.aten, Target(device, model, Options())))
+    if not builds:
+        return generate(planned, wants_triton=True)
+    with compiled_beside(planned) as launchers:
+        return build(generate(planned, wants_triton=True, launchers=launchers), launchers=launchers)
 
 
 def _text(compilation: Any) -> tuple[str, int]:

@@ -124,9 +124,9 @@ def explored(program: Program, device: torch.device, with_profiler: bool) -> tup
     options = Options(device=device.type, timing=Timing())
     exploration = Exploration(program.source, options, lambda _: None, is_brief=True)
     graphs = compile_graphs(exploration)
-    graphs = exploration.stage("run", run, graphs, otherwise=graphs)
-    graphs = exploration.stage("measure", measure, graphs, otherwise=graphs)
-    timed = exploration.stage("profile", profile, graphs, otherwise=Timed(graphs))
+    built = exploration.stage("run", run, graphs, otherwise=graphs.none)
+    built = exploration.stage("measure", measure, built, otherwise=built)
+    timed = exploration.stage("profile", profile, built, otherwise=Timed(built))
     timing, error = exploration.report.timing, exploration.report.error
     measured = Run(
         calls={one.name: one for one in (timing.contestants if timing is not None else ())},
@@ -151,11 +151,11 @@ def explored(program: Program, device: torch.device, with_profiler: bool) -> tup
 
 def beside_profiler(program: str, timed: Timed, device: torch.device) -> Iterator[dict[str, Any]]:
     """Each kernel that takes long enough: its time as the report has it, and the profiler's."""
-    for work in timed.graphs.alive:
+    for work in timed.graphs.work:
         known = {kernel.name: kernel for kernel in work.report.kernels}
         times = timed.kernels[work.report.name].kernels if work.report.name in timed.kernels else {}
         long = {name for name, samples in times.items() if 1e3 * samples.median_ms >= SHORTEST_US}
-        if not long or work.captured.inputs is None or work.compilation.executable is None:
+        if not long or work.captured.inputs is None:
             continue
         launches = work.compilation.executable.kernels
         for name, arguments in record_arguments(work.compilation, work.captured.inputs).items():

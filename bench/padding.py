@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bench.contest import VARIANTS, compile_ours
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.options import Timing
 from compiler.passes.padding import decide
 from compiler.passes.padding.choice import PaddingChoice
@@ -121,7 +121,7 @@ def _compiled_padded(
     function: Callable[..., Tensor], given: tuple[Tensor, ...]
 ) -> tuple[Callable[..., Tensor], tuple[PaddingChoice, ...]]:
     """The function with all its products padded, and what was expected of that."""
-    graphs: list[GraphCompilation] = []
+    graphs: list[Built] = []
     compiled = compile_ours(_alike(function))
     forced = {"LEAST_PRODUCTS": 0, "FEWEST": 0, "WORTH": math.inf}
     with torch.no_grad(), observed_compilations(graphs.append), patch.multiple(decide, **forced):  # type: ignore[arg-type]
@@ -132,7 +132,8 @@ def _compiled_padded(
 def _pays(choice: PaddingChoice) -> bool:
     rows, inner, columns = choice.sizes
     is_large = rows * inner * columns >= decide.LEAST_PRODUCTS and min(rows, columns) >= decide.FEWEST
-    return is_large and choice.saved_us is not None and choice.saved_us > (1 - decide.WORTH) * (choice.kept_us or 0.0)
+    saved_us = choice.saved_us
+    return is_large and saved_us is not None and saved_us > (1 - decide.WORTH) * choice.numbers["kept_us"]
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from bench.contest import sentence_of
 from bench.environment import copy_bandwidth, describe, write_json
 from compiler.backend import fusionscope
 from compiler.codegen.triton.product import render_tiles
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.devices import device_for
 from compiler.options import Timing
 from compiler.runtime.timing.measure import take_samples
@@ -196,15 +196,14 @@ def _measure(case: Case, device: torch.device, timing: Timing, result: dict[str,
 
 def _compiled(
     function: Callable[..., Any], inputs: Sequence[Tensor], options: dict[str, Any]
-) -> tuple[Callable[..., Any], GraphCompilation]:
+) -> tuple[Callable[..., Any], Built]:
     """The function compiled by us, and what was made of its one graph."""
     torch._dynamo.reset()
-    made: list[GraphCompilation] = []
+    made: list[Built] = []
     compiled = torch.compile(function, backend=fusionscope, options=options, dynamic=False)
     with torch.no_grad(), observed_compilations(made.append):
         compiled(*inputs)
     (compilation,) = made
-    assert compilation.schedule is not None and compilation.executable is not None
     # Dynamo sorts inputs by first use, and names them as the function does.
     given = dict(zip(signature(function).parameters, inputs, strict=True))
     values = [given[name or ""] for name in compilation.schedule.graph.inputs]
@@ -213,30 +212,27 @@ def _compiled(
     return (lambda *_: call(list(values))), compilation
 
 
-def _pairs(compilation: GraphCompilation) -> list[list[str]]:
+def _pairs(compilation: Built) -> list[list[str]]:
     """The first product and each other one, and each node of loops beside it."""
-    assert compilation.schedule is not None
     calls = sorted(unit.name for unit in compilation.schedule.units if not isinstance(unit, Group))
     others = [*calls[1:], *(member.name for group in compilation.groups for member in group.members)]
     return [[calls[0], other] for other in others]
 
 
-def _way_of(compilation: GraphCompilation) -> str:
+def _way_of(compilation: Built) -> str:
     """Which of the ways the device model chose."""
-    assert compilation.schedule is not None
     units = compilation.schedule.units
     if any(isinstance(unit, Product) for unit in units):
         return "fused"
     return "library epilogue" if any(not isinstance(unit, Group) and unit.covers for unit in units) else "library"
 
 
-def _product_of(compilation: GraphCompilation) -> Product:
+def _product_of(compilation: Built) -> Product:
     return next(group for group in compilation.groups if isinstance(group, Product))
 
 
-def _predict(compilation: GraphCompilation, device: torch.device, result: dict[str, Any]) -> None:
+def _predict(compilation: Built, device: torch.device, result: dict[str, Any]) -> None:
     """What the model of the device said."""
-    assert compilation.schedule is not None
     product, model = _product_of(compilation), device_for(device)
     result["tile"] = _text(tile_of(product, model))
     result["predicted"]["fused"] = group_cost(product, compilation.schedule.graph.buffers, model).microseconds
@@ -245,16 +241,15 @@ def _predict(compilation: GraphCompilation, device: torch.device, result: dict[s
         result["predicted"] |= {} if library is None else {"library's product": library}
 
 
-def _measure_tiles(compilation: GraphCompilation, device: torch.device, timing: Timing, result: dict[str, Any]) -> None:
+def _measure_tiles(compilation: Built, device: torch.device, timing: Timing, result: dict[str, Any]) -> None:
     from compiler.runtime.triton.launch import load_triton
 
-    assert compilation.schedule is not None
     product, model = _product_of(compilation), device_for(device)
     layouts = compilation.schedule.graph.buffers
     storage = {name: layout.dtype for name, layout in layouts.items()}
     calls: dict[str, Call] = {}
     for tile in tiles_within(product, MOST_SLOWER, model):
-        kernel = render_tiles(product, storage, tile)
+        kernel = render_tiles(product, storage, tile, model.multiprocessors)
         tensors = [
             torch.randn(int(layouts[name].storage_numel), device=device, dtype=storage[name])
             for name in kernel.parameters

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.devices import MEASURED_FIELDS, Device
 from compiler.runtime.timing.stopwatch import Call, Stopwatch, stopwatch
 from compiler.runtime.trial import record_arguments
@@ -59,14 +59,13 @@ def write_record(device: Device, path: Path) -> None:
 
 def _kernel(elements: int, where: torch.device) -> Call:
     """A call that launches our kernel of x + 1, with nothing of torch around it."""
-    found: list[GraphCompilation] = []
+    found: list[Built] = []
     x = torch.rand(elements, device=where)
     torch._dynamo.reset()
     with observed_compilations(found.append), torch.no_grad():
         torch.compile(lambda x: x + 1, backend=fusionscope, dynamic=False)(x)
     torch._dynamo.reset()
     (compilation,) = found
-    assert compilation.executable is not None
     ((name, arguments),) = record_arguments(compilation, [x]).items()
     launch: Callable[..., Any] = compilation.executable.kernels[name]
     return lambda: launch(*arguments)

@@ -1,7 +1,13 @@
 """One graph through the compiler: ATen graph in, something to call out, with all that happened on the way.
 
-`GraphCompilation` keeps what each step made, so that the pipeline can report it step by step and the `torch.compile`
-backend can run the same steps in one go.
+    lower      Target    -> Lowered    the graph is changed, then becomes loops over index expressions and library calls
+    plan       Lowered   -> Planned    loops become kernels: what fuses with what, in what order, in which memory
+    generate   Planned   -> Generated  kernels become Triton and C++ text
+    build      Generated -> Built      kernels are compiled, and the wrapper that launches them can be called
+
+Each stage is a function of what the stage before it made, and gives a new value, which has all of that and what the
+stage found out besides. Nothing changes a value that was handed on. The pipeline calls the stages one by one and tells
+of each; `compile_graph` calls them in one go for `torch.compile`.
 """
 
 from __future__ import annotations
@@ -9,9 +15,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import torch
 from torch.fx import GraphModule
@@ -27,6 +33,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.same_code import first_of_each_code
 from compiler.codegen.triton.render import render_triton
 from compiler.codegen.wrapper import is_of_torch, name_on_host, render_wrapper
+from compiler.decisions import Decision
 from compiler.devices import Device, device_for
 from compiler.garbage import garbage_kept
 from compiler.ir.nodes import ExternNode, LoopGraph
@@ -36,20 +43,18 @@ from compiler.lowering.streams import refusal_of_streams
 from compiler.lowering.unsupported import OpenSizesUnsupported, UnsupportedGraph
 from compiler.observers import Observers
 from compiler.options import Options
-from compiler.passes.folding.fold import Folding
 from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.decide import lower_in_layout
 from compiler.passes.layout.passed import saved_outputs
 from compiler.passes.order import OF_EACH_GRAPH, run
 from compiler.passes.padding.choice import PaddingChoice
 from compiler.replay.choose import Compiled, Replayed, replayed_or_not
-from compiler.replay.decision import ReplayDecision
 from compiler.runtime.cpp.library import compile_kernels
 from compiler.runtime.cpp.product_steps import product_launcher
 from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.host.flat import FlatCall
 from compiler.runtime.host.host_values import HostValue, has_host_values, host_value
-from compiler.schedule.directives import NO_DIRECTIVES, Directives, OtherNames, directives_of
+from compiler.schedule.directives import Directives, OtherNames, directives_of
 from compiler.schedule.first_seed import counted_from, first_seed
 from compiler.schedule.group import Group
 from compiler.schedule.memory.plan import MemoryPlan, plan_memory
@@ -61,69 +66,72 @@ if TYPE_CHECKING:
     from compiler.runtime.triton.graph_launchers import GraphLaunchers
     from compiler.runtime.triton.tuning import Tuning
 
+Given = ParamSpec("Given")
+Made = TypeVar("Made", bound="Target")
+Launchers = dict[str, Callable[..., None]]
 
-@dataclass
-class GraphCompilation:
-    """The steps of one graph, each filled in by the function of the same name below.
+
+# --- what is handed from stage to stage
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Where a graph is to run, and by which model and options all about it is decided.
 
     `runs_on` is where the tensors are, `model` the device that decisions and Triton kernels are made for: the same one
-    on a GPU; without a GPU, the CPU and the target that was asked for. `other_names` are names that the options may
-    use besides those of loops and ATen nodes; see `compiler.schedule.directives`.
-    """
+    on a GPU; without a GPU, the CPU and the target that was asked for."""
 
     runs_on: torch.device
     model: Device
     options: Options
-    other_names: OtherNames = field(default_factory=dict)
-    directives: Directives = NO_DIRECTIVES
-    #: Why the graph is planned and no more.
-    cannot_run: UnsupportedGraph | None = None
-    loops: LoopGraph | None = None
-    #: Of a forward graph: places of the outputs that are saved for its backward graph.
-    saved: frozenset[int] = frozenset()
-    #: Whether outputs that the caller copies into an input may be written there at once. Whoever calls it more than
-    #: once with the same inputs must not want that.
-    writes_inputs: bool = False
-    #: Those outputs, each with its input.
-    written_back: dict[str, str] = field(default_factory=dict)
-    layouts: tuple[LayoutChoice, ...] = ()
-    foldings: tuple[Folding, ...] = ()
-    paddings: tuple[PaddingChoice, ...] = ()
-    schedule: Schedule | None = None
-    memory: MemoryPlan | None = None
-    cpp: dict[str, RenderedKernel] = field(default_factory=dict)
-    triton: dict[str, RenderedKernel] = field(default_factory=dict)
-    #: Of Triton's kernels that are compiled while the rest is generated.
-    launchers: GraphLaunchers | None = None
-    executable: Executable | None = None
-    #: What was measured of products, in the mode that measures.
-    tuning: Tuning | None = None
-    #: What is called instead of the executable, or why nothing is.
-    replayed: Replayed | ReplayDecision | None = None
-    #: What each step took, by the name of its function.
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def timed(self, step: str) -> Iterator[None]:
-        """Add the seconds of what is done within to those of that step."""
-        started = time.perf_counter()
-        yield
-        self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - started
+    #: What each stage took, by the name of its function.
+    seconds: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     @property
     def decides_for(self) -> Device:
         """The device whose model decides and predicts: `model`, unless an option names another one."""
         return self.model if self.options.device_model is None else device_for(self.options.device_model)
 
+
+@dataclass(frozen=True, eq=False)
+class Lowered(Target):
+    """A graph as loops and library calls, with what was decided of its calls."""
+
+    loops: LoopGraph
+    layouts: tuple[LayoutChoice, ...]
+    foldings: tuple[Decision, ...]
+    paddings: tuple[PaddingChoice, ...]
+    #: Of a forward graph: places of the outputs that are saved for its backward graph.
+    saved: frozenset[int]
+    #: Outputs that the caller copies into an input, and that may be written there at once, each with its input.
+    written_back: dict[str, str]
+    #: Why the graph is planned and no more.
+    cannot_run: UnsupportedGraph | None
+
+
+@dataclass(frozen=True, eq=False)
+class Planned(Lowered):
+    """Its kernels in the order in which they run, and where each buffer lies."""
+
+    directives: Directives
+    schedule: Schedule
+    memory: MemoryPlan
+
     @property
     def groups(self) -> list[Group]:
-        assert self.schedule is not None
         return [unit for unit in self.schedule.units if isinstance(unit, Group)]
+
+
+@dataclass(frozen=True, eq=False)
+class Generated(Planned):
+    """The text of its kernels, by the names of their groups: those that run, and on a CPU their Triton twins."""
+
+    cpp: dict[str, RenderedKernel]
+    triton: dict[str, RenderedKernel]
 
     @cached_property
     def first_of_code(self) -> dict[str, str]:
         """For each generated kernel the first one that is the same but for names: equal layers have equal kernels."""
-        assert self.schedule is not None
         return first_of_each_code(self.cpp, self.triton, storage=self.schedule.graph.dtypes)
 
     @property
@@ -131,143 +139,204 @@ class GraphCompilation:
         """The kernels that run: Triton's on a GPU, C++ on a CPU."""
         return self.triton if self.runs_on.type == "cuda" else self.cpp
 
-    def lower(self, graph: GraphModule) -> None:
-        if self.runs_on.type == "cuda":
-            have_helpers(graph)
-        self.cannot_run = refusal_of_streams(graph.graph)
-        if self.writes_inputs:
-            mark_updates(graph)
-        self.saved = saved_outputs(graph)
-        changed, self.paddings = run(OF_EACH_GRAPH, graph, self.decides_for, self.options)
-        self.loops, self.layouts, self.foldings = lower_in_layout(changed, self.decides_for, self.options)
-        self.loops.soon_read = soon_read(graph, self.loops)
-        if self.writes_inputs:
-            self.written_back = written_back(graph, self.loops)
-            update_inputs(self.loops, self.written_back)
 
-    def plan(self) -> None:
-        assert self.loops is not None
-        self.directives = directives_of(self.loops, self.options, self.other_names)
-        if self.tuning is None and self.options.mode == "max-autotune" and self.runs_on.type == "cuda":
-            self.tuning = _tuning(self.runs_on, self.decides_for, self.loops)
-        measure = None if self.tuning is None else self.tuning.microseconds
-        self.schedule = schedule(self.loops, self.decides_for, self.options, self.directives, measure)
-        self.memory = plan_memory(self.schedule, self.written_back)
+@dataclass(frozen=True, eq=False)
+class Built(Generated):
+    """Its kernels compiled, and what calls them."""
 
-    def generate(self, wants_triton: bool, compiles: bool = False) -> None:
-        """Render every kernel; Triton's besides C++ only where it is wanted. Raises `cannot_run`.
-
-        On a GPU, what `compiles` has kernels compiled as they come, products first, which take longest."""
-        assert self.schedule is not None and self.memory is not None
-        if self.cannot_run is not None:
-            raise self.cannot_run
-        storage = self.schedule.graph.dtypes
-        again = read_again(self.schedule)
-        groups = self.groups
-        if compiles and self.runs_on.type == "cuda":
-            self.launchers = self._no_launchers()
-            groups = sorted(groups, key=lambda group: not isinstance(group, Product))
-        rendered: dict[str, RenderedKernel] = {}
-        for group in groups:
-            first = first_seed(group)
-            if self.runs_on.type != "cuda":
-                kernel = self._render_cpp(counted_from(group, first), storage, self.memory)
-                self.cpp[group.name] = replace(kernel, first_seed=first)
-            if wants_triton:
-                found = self.tuning.of(group) if self.tuning is not None and isinstance(group, Product) else None
-                tile = None if found is None else found.tile
-                own = counted_from(group, first)
-                kernel = render_triton(own, storage, self.model, tile, again[group.name])
-                kernel = rendered[group.name] = replace(kernel, first_seed=first)
-                if self.launchers is not None:
-                    self.launchers.add(kernel)
-        self.triton = {group.name: rendered[group.name] for group in self.groups if group.name in rendered}
-
-    def _render_cpp(self, group: Group, storage: dict[str, torch.dtype], memory: MemoryPlan) -> RenderedKernel:
-        if isinstance(group, Product):
-            return render_product(group, storage)
-        return render_cpp(group, storage, memory.written_over(group))
-
-    def build(self, phase: Phase = "forward") -> Executable:
-        assert self.schedule is not None and self.memory is not None
-        wrapper = render_wrapper(self.schedule, self.memory, self.primary, self.runs_on)
-        launchers = self._launchers()
-        made = self.executable = build_executable(self.schedule, wrapper, launchers, self.runs_on)
-        if made.flat is not None and has_host_values(self.runs_on):
-            made = self.executable = replace(made, flat=replace(made.flat, for_reader=self.for_reader))
-        self.replayed = ReplayDecision("replay.cpu")
-        if self.runs_on.type == "cuda":
-            parts = self.schedule, self.memory, launchers, self.runs_on, self.model
-            graph = Compiled(*parts, saved=self.saved)
-            self.replayed = replayed_or_not(made.quickest, graph, self.options.replays, phase)
-        return made
-
-    def for_reader(self, reads: Mapping[int, Read]) -> FlatCall | None:
-        """What to call where the caller does nothing with the outputs at those places but read their values: it gives
-        values for them that are on the host. None where there is nothing better than what is called already."""
-        assert self.schedule is not None and self.memory is not None and self.executable is not None
-        sent: dict[str, HostValue] = {}
-        for place, name in outputs_for_host(self.schedule, self.memory, self.primary, reads).items():
-            dtype = self.schedule.graph.buffers[name].dtype
-            way = host_value(self.runs_on, dtype, is_truth=reads[place] == "truth" and dtype == torch.bool)
-            if way is not None:
-                sent[name] = way
-        if not sent:
-            return None
-        wrapper = render_wrapper(self.schedule, self.memory, self.primary, self.runs_on, sent.keys())
-        on_host = {name_on_host(name): way for name, way in sent.items()}
-        return build_executable(self.schedule, wrapper, self.executable.kernels, self.runs_on, on_host).flat
+    executable: Executable
+    #: What is called instead of the executable, or why nothing is.
+    replayed: Replayed | Decision
 
     @property
     def implementation(self) -> Implementation:
         """What runs the graph: takes and gives flat lists."""
-        assert self.executable is not None
         return self.replayed if isinstance(self.replayed, Replayed) else self.executable.flat or self.executable.call
 
     @property
-    def replay_decision(self) -> ReplayDecision | None:
-        """How launches reach the device so far; None before there is anything to call."""
+    def replay_decision(self) -> Decision:
+        """How launches reach the device so far."""
         return self.replayed.decision if isinstance(self.replayed, Replayed) else self.replayed
 
-    def _launchers(self) -> dict[str, Callable[..., None]]:
-        if self.runs_on.type != "cuda":
-            return self._launchers_of_cpu()
-        return self._launchers_of_gpu()
 
-    def _launchers_of_gpu(self) -> dict[str, Callable[..., None]]:
-        launchers = self.launchers
-        if launchers is None:
-            launchers = self._no_launchers()
-            for kernel in self.primary.values():
+def _extended(kind: type[Made], before: Target, **found: Any) -> Made:
+    """What a stage makes: all that the value before it has, and what it found out."""
+    return kind(**{one.name: getattr(before, one.name) for one in fields(before)}, **found)
+
+
+def _timed(stage: Callable[Given, Made]) -> Callable[Given, Made]:
+    """The stage, which leaves the seconds that it took in what it makes."""
+
+    @wraps(stage)
+    def run_timed(*given: Given.args, **named: Given.kwargs) -> Made:
+        started = time.perf_counter()
+        made = stage(*given, **named)
+        return replace(made, seconds={**made.seconds, stage.__name__: time.perf_counter() - started})
+
+    return run_timed
+
+
+# --- the stages
+
+
+@_timed
+def lower(graph: GraphModule, target: Target, writes_inputs: bool = False) -> Lowered:
+    """With `writes_inputs`, outputs that the caller copies into an input may be written there at once. Whoever calls
+    the graph more than once with the same inputs must not want that."""
+    if target.runs_on.type == "cuda":
+        have_helpers(graph)
+    cannot_run = refusal_of_streams(graph.graph)
+    if writes_inputs:
+        mark_updates(graph)
+    changed, paddings = run(OF_EACH_GRAPH, graph, target.decides_for, target.options)
+    loops, layouts, foldings = lower_in_layout(changed, target.decides_for, target.options)
+    loops.soon_read = soon_read(graph, loops)
+    back = written_back(graph, loops) if writes_inputs else {}
+    update_inputs(loops, back)
+    return _extended(
+        Lowered,
+        target,
+        loops=loops,
+        layouts=layouts,
+        foldings=foldings,
+        paddings=paddings,
+        saved=saved_outputs(graph),
+        written_back=back,
+        cannot_run=cannot_run,
+    )
+
+
+@_timed
+def plan(lowered: Lowered, other_names: OtherNames | None = None, tuning: Tuning | None = None) -> Planned:
+    """`other_names` are names that the options may use besides those of loops and ATen nodes; see
+    `compiler.schedule.directives`. `tuning` is made anew where the mode measures."""
+    options, device = lowered.options, lowered.decides_for
+    directives = directives_of(lowered.loops, options, other_names or {})
+    if tuning is None and options.mode == "max-autotune" and lowered.runs_on.type == "cuda":
+        tuning = _tuning(lowered.runs_on, device, lowered.loops)
+    measure = None if tuning is None else tuning.microseconds
+    scheduled = schedule(lowered.loops, device, options, directives, measure)
+    if tuning is not None:
+        scheduled = replace(scheduled, units=tuple(map(tuning.tuned, scheduled.units)))
+    memory = plan_memory(scheduled, lowered.written_back)
+    return _extended(Planned, lowered, directives=directives, schedule=scheduled, memory=memory)
+
+
+@_timed
+def generate(planned: Planned, wants_triton: bool, launchers: GraphLaunchers | None = None) -> Generated:
+    """Render every kernel; Triton's besides C++ only where it is wanted. Raises `cannot_run`.
+
+    With `launchers` kernels are compiled as they come, products first, which take longest."""
+    if planned.cannot_run is not None:
+        raise planned.cannot_run
+    storage = planned.schedule.graph.dtypes
+    again = read_again(planned.schedule)
+    groups = planned.groups
+    if launchers is not None:
+        groups = sorted(groups, key=lambda group: not isinstance(group, Product))
+    cpp: dict[str, RenderedKernel] = {}
+    triton: dict[str, RenderedKernel] = {}
+    for group in groups:
+        first = first_seed(group)
+        own = counted_from(group, first)
+        if planned.runs_on.type != "cuda":
+            cpp[group.name] = replace(_render_cpp(own, storage, planned.memory), first_seed=first)
+        if wants_triton:
+            kernel = replace(render_triton(own, storage, planned.model, again[group.name]), first_seed=first)
+            triton[group.name] = kernel
+            if launchers is not None:
                 launchers.add(kernel)
-        may_be_late = self.launchers is not None and not self._calls_what_may_compile()
-        by_name = launchers.all(may_be_late)
-        return {name: by_name[kernel.name] for name, kernel in self.primary.items()}
+    in_order = {group.name: triton[group.name] for group in planned.groups if group.name in triton}
+    return _extended(Generated, planned, cpp=cpp, triton=in_order)
 
-    def _no_launchers(self) -> GraphLaunchers:
-        from compiler.runtime.triton.graph_launchers import GraphLaunchers
 
-        assert self.schedule is not None
-        device = torch.cuda.current_device() if self.runs_on.index is None else self.runs_on.index
-        return GraphLaunchers(self.schedule.graph.dtypes, device)
+def _render_cpp(group: Group, storage: dict[str, torch.dtype], memory: MemoryPlan) -> RenderedKernel:
+    if isinstance(group, Product):
+        return render_product(group, storage)
+    return render_cpp(group, storage, memory.written_over(group))
 
-    def _calls_what_may_compile(self) -> bool:
-        """Whether an operator that is not torch's own is called between kernels: what it may compile is not to be
-        compiled by the settings of ours."""
-        assert self.schedule is not None
-        return not all(is_of_torch(unit.target) for unit in self.schedule.units if isinstance(unit, ExternNode))
 
-    def _launchers_of_cpu(self) -> dict[str, Callable[..., None]]:
-        assert self.schedule is not None
-        products = [group for group in self.groups if isinstance(group, Product)]
-        names = {self.primary[group.name].name for group in products}
-        kernels = [step for k in self.primary.values() for step in (k.steps if k.name in names else (k,))]
-        compiled = compile_kernels(kernels) if kernels else {}
-        layouts = self.schedule.graph.buffers
-        together = {
-            self.primary[g.name].name: product_launcher(g, self.primary[g.name], compiled, layouts) for g in products
-        }
-        return {kernel.name: together.get(kernel.name) or compiled[kernel.name] for kernel in self.primary.values()}
+@_timed
+def build(generated: Generated, phase: Phase = "forward", launchers: GraphLaunchers | None = None) -> Built:
+    """`launchers` are those that `generate` was given."""
+    schedule, memory, runs_on = generated.schedule, generated.memory, generated.runs_on
+    wrapper = render_wrapper(schedule, memory, generated.primary, runs_on)
+    kernels = _on_gpu(generated, launchers) if runs_on.type == "cuda" else _on_cpu(generated)
+    executable = build_executable(schedule, wrapper, kernels, runs_on)
+    if executable.flat is not None and has_host_values(runs_on):
+        for_reader = partial(_for_reader, generated, kernels)
+        executable = replace(executable, flat=replace(executable.flat, for_reader=for_reader))
+    replayed: Replayed | Decision = Decision("replay.cpu")
+    if runs_on.type == "cuda":
+        compiled = Compiled(schedule, memory, kernels, runs_on, generated.model, saved=generated.saved)
+        replayed = replayed_or_not(executable.quickest, compiled, generated.options.replays, phase)
+    return _extended(Built, generated, executable=executable, replayed=replayed)
+
+
+def _for_reader(generated: Generated, kernels: Launchers, reads: Mapping[int, Read]) -> FlatCall | None:
+    """What to call where the caller does nothing with the outputs at those places but read their values: it gives
+    values for them that are on the host. None where there is nothing better than what is called already."""
+    schedule, memory, runs_on = generated.schedule, generated.memory, generated.runs_on
+    sent: dict[str, HostValue] = {}
+    for place, name in outputs_for_host(schedule, memory, generated.primary, reads).items():
+        dtype = schedule.graph.buffers[name].dtype
+        way = host_value(runs_on, dtype, is_truth=reads[place] == "truth" and dtype == torch.bool)
+        if way is not None:
+            sent[name] = way
+    if not sent:
+        return None
+    wrapper = render_wrapper(schedule, memory, generated.primary, runs_on, sent.keys())
+    on_host = {name_on_host(name): way for name, way in sent.items()}
+    return build_executable(schedule, wrapper, kernels, runs_on, on_host).flat
+
+
+# --- what launches the kernels
+
+
+@contextmanager
+def compiled_beside(planned: Planned) -> Iterator[GraphLaunchers | None]:
+    """On a GPU, what compiles kernels while the rest is generated, and is given up where that fails."""
+    if planned.runs_on.type != "cuda":
+        yield None
+        return
+    launchers = _no_launchers(planned)
+    try:
+        yield launchers
+    except BaseException:
+        launchers.abandon()
+        raise
+
+
+def _no_launchers(planned: Planned) -> GraphLaunchers:
+    from compiler.runtime.triton.graph_launchers import GraphLaunchers
+
+    device = torch.cuda.current_device() if planned.runs_on.index is None else planned.runs_on.index
+    return GraphLaunchers(planned.schedule.graph.dtypes, device)
+
+
+def _on_gpu(generated: Generated, begun: GraphLaunchers | None) -> Launchers:
+    launchers = begun
+    if launchers is None:
+        launchers = _no_launchers(generated)
+        for kernel in generated.primary.values():
+            launchers.add(kernel)
+    # What an operator of the user's may compile between kernels is not to be compiled by the settings of ours.
+    calls = [unit.target for unit in generated.schedule.units if isinstance(unit, ExternNode)]
+    by_name = launchers.all(begun is not None and all(map(is_of_torch, calls)))
+    return {name: by_name[kernel.name] for name, kernel in generated.primary.items()}
+
+
+def _on_cpu(generated: Generated) -> Launchers:
+    primary, layouts = generated.primary, generated.schedule.graph.buffers
+    products = {primary[group.name].name: group for group in generated.groups if isinstance(group, Product)}
+    kernels = [step for k in primary.values() for step in (k.steps if k.name in products else (k,))]
+    compiled = compile_kernels(kernels) if kernels else {}
+    return {
+        kernel.name: product_launcher(products[kernel.name], kernel, compiled, layouts)
+        if kernel.name in products
+        else compiled[kernel.name]
+        for kernel in primary.values()
+    }
 
 
 def have_helpers(graph: GraphModule) -> None:
@@ -287,6 +356,9 @@ def _tuning(device: torch.device, model: Device, loops: LoopGraph) -> Tuning:
     return Tuning(device, model, loops.buffers)
 
 
+# --- in one go
+
+
 def compile_graph(
     graph: GraphModule, options: Options, device: torch.device, phase: Phase = "forward"
 ) -> Implementation:
@@ -303,29 +375,18 @@ def compile_graph(
 
 
 def _compiled(graph: GraphModule, options: Options, device: torch.device, phase: Phase) -> Implementation:
-    compilation = GraphCompilation(device, device_for(device), options, writes_inputs=True)
-    steps: dict[str, Callable[[], object]] = {
-        "lower": lambda: compilation.lower(graph),
-        "plan": compilation.plan,
-        "generate": lambda: compilation.generate(wants_triton=device.type == "cuda", compiles=True),
-        "build": lambda: compilation.build(phase),
-    }
-    try:
-        with garbage_kept():
-            for name, step in steps.items():
-                with compilation.timed(name):
-                    step()
-    except BaseException:
-        if compilation.launchers is not None:
-            compilation.launchers.abandon()
-        raise
-    _observers.tell(compilation)
-    return compilation.implementation
+    with garbage_kept():
+        planned = plan(lower(graph, Target(device, device_for(device), options), writes_inputs=True))
+        with compiled_beside(planned) as launchers:
+            generated = generate(planned, device.type == "cuda", launchers)
+            built = build(generated, phase, launchers)
+    _observers.tell(built)
+    return built.implementation
 
 
-_observers: Observers[GraphCompilation] = Observers()
+_observers: Observers[Built] = Observers()
 
 
-def observed_compilations(observe: Callable[[GraphCompilation], object]) -> AbstractContextManager[None]:
+def observed_compilations(observe: Callable[[Built], object]) -> AbstractContextManager[None]:
     """Within, `observe` gets each graph that `compile_graph` has compiled, in any thread."""
     return _observers.with_one_more(observe)

@@ -14,7 +14,7 @@ from torch._dynamo.utils import compile_times
 
 from compiler.report import CompilePhase, CompilePhaseName
 
-#: What the steps of a graph's compilation are called in `GraphCompilation.seconds`.
+#: What the stages of a graph are called in `seconds` of what they make; see `compiler.compile`.
 STEPS: Mapping[CompilePhaseName, str] = {
     "lowering": "lower",
     "scheduling": "plan",

@@ -19,7 +19,7 @@ To read on, one file of each folder:
     stages/compiling.py     what the first four stages do to each graph, and stages/exploration.py how a stage is run
     capture/capture.py      the entry to capture; passes/order.py lists what is changed of a graph before loops
     lowering/lower.py       the walk over ATen nodes, ir/ what they become
-    schedule/scheduler.py   the search, schedule/rules/ what it asks, schedule/records/reasons.py all that it may answer
+    schedule/scheduler.py   the search, schedule/rules/ what it asks, decisions.py all that it may answer
     schedule/program/       a fused group as phases over one tile, which codegen/triton/ and codegen/cpp/ print
     runtime/executable.py   the wrapper and its kernels as a function; replay/ makes one CUDA graph of its launches
 """
@@ -30,16 +30,17 @@ from functools import partial
 
 from compiler import report as rep
 from compiler.capture.program.called import Called
+from compiler.compile import Generated, Target
 from compiler.lease import Lease, TimingTurns
 from compiler.options import Options
 from compiler.snippet_changes import SnippetChanges
 from compiler.stages.comparing import compare
 from compiler.stages.compiling import capture, codegen, lower, schedule
 from compiler.stages.exploration import Exploration, OnStage
-from compiler.stages.graphs import Graphs, Timed
+from compiler.stages.graphs import Graphs, Timed, plans_of
 from compiler.stages.measuring import measure, profile
 from compiler.stages.running import emulate, run
-from compiler.sweep.running import sweep_sizes
+from compiler.sweep.running import Explored, sweep_sizes
 
 
 def explore(
@@ -66,11 +67,11 @@ def explore(
     turns, changes = TimingTurns(lease), changes or SnippetChanges()
     exploration = Exploration(source, options or Options(), told, turns=turns, changes=changes, called=called)
     graphs = compile_graphs(exploration)
-    graphs = exploration.stage("run", run, graphs, otherwise=graphs)
-    graphs = exploration.stage("measure", measure, graphs, otherwise=graphs)
-    timed = exploration.stage("profile", profile, graphs, otherwise=Timed(graphs))
+    built = exploration.stage("run", run, graphs, otherwise=graphs.none)
+    built = exploration.stage("measure", measure, built, otherwise=built)
+    timed = exploration.stage("profile", profile, built, otherwise=Timed(built))
     exploration.stage("compare", compare, timed, otherwise=None)
-    exploration.stage("emulate", emulate, graphs, otherwise=None)
+    exploration.stage("emulate", emulate, built, otherwise=None)
     if exploration.options.sweep is not None:
         exploration.stage("sweep", sweep, otherwise=None)
     report = exploration.finish()
@@ -78,26 +79,26 @@ def explore(
     return report
 
 
-def compile_graphs(exploration: Exploration) -> Graphs:
+def compile_graphs(exploration: Exploration) -> Graphs[Generated]:
     """From the snippet to the text of its kernels."""
-    exploration.stage("capture", capture, otherwise=None)
-    graphs = exploration.graphs
-    graphs = exploration.stage("lower", lower, graphs, otherwise=graphs)
-    graphs = exploration.stage("schedule", schedule, graphs, otherwise=graphs)
-    return exploration.stage("codegen", codegen, graphs, otherwise=graphs)
+    nothing: Graphs[Target] = Graphs(exploration.capture)
+    captured = exploration.stage("capture", capture, otherwise=nothing)
+    lowered = exploration.stage("lower", lower, captured, otherwise=captured.none)
+    planned = exploration.stage("schedule", schedule, lowered, otherwise=lowered.none)
+    return exploration.stage("codegen", codegen, planned, otherwise=planned.none)
 
 
 def explore_size(
     source: str, options: Options, with_times: bool, *, turns: TimingTurns, changes: SnippetChanges
-) -> Exploration:
+) -> Explored:
     """The snippet at one size of a sweep, up to its kernels; with times, run and measured too."""
     exploration = Exploration(source, options, lambda _: None, is_brief=True, turns=turns, changes=changes)
     graphs = compile_graphs(exploration)
     if with_times:
-        graphs = exploration.stage("run", run, graphs, otherwise=graphs)
-        graphs = exploration.stage("measure", measure, graphs, otherwise=graphs)
-        exploration.stage("profile", profile, graphs, otherwise=Timed(graphs))
-    return exploration
+        built = exploration.stage("run", run, graphs, otherwise=graphs.none)
+        built = exploration.stage("measure", measure, built, otherwise=built)
+        exploration.stage("profile", profile, built, otherwise=Timed(built))
+    return Explored(exploration.report, plans_of(graphs), exploration.forget)
 
 
 def sweep(exploration: Exploration) -> None:

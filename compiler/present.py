@@ -12,12 +12,13 @@ from compiler.capture.describe import describe_fx
 from compiler.codegen.rendered import RenderedKernel, kernel_lines
 from compiler.codegen.triton.levels import describe_levels
 from compiler.codegen.wrapper import call_text
-from compiler.compile import GraphCompilation
+from compiler.compile import Built, Generated, Lowered, Planned
 from compiler.ir.nodes import ExternNode, LoopGraph, Removed
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
 from compiler.lowering.user_kernels import user_kernel
-from compiler.passes.layout.describe import describe_folding, describe_layout
+from compiler.passes.folding.fold import describe_folding
+from compiler.passes.layout.choice import describe_layout
 from compiler.passes.padding.choice import describe_padding
 from compiler.passes.rewrite.joint import rewrites_of
 from compiler.replay.describe import describe_replay
@@ -94,8 +95,7 @@ def _set_eager(report: rep.Graph, calls: list[EagerCall], lines: dict[str, list[
     report.eager_kernels, report.eager_bytes = len(launches), eager.bytes
 
 
-def present_lowered(compilation: GraphCompilation, report: rep.Graph) -> None:
-    assert compilation.loops is not None
+def present_lowered(compilation: Lowered, report: rep.Graph) -> None:
     report.loops = _described(compilation.loops)
     report.layouts = [describe_layout(choice) for choice in compilation.layouts]
     report.foldings = [describe_folding(folding) for folding in compilation.foldings]
@@ -128,8 +128,7 @@ def _present_removed(removed: Removed) -> rep.Removed:
     return rep.Removed(kind=removed.kind, node=removed.node, lines=list(removed.lines), because=removed.because)
 
 
-def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
-    assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
+def present_schedule(compilation: Planned, report: rep.Graph) -> None:
     loops = with_parts(compilation.loops, compilation.schedule.graph)
     report.loops = _described(loops, compilation.schedule.dead)
     context = context_of(UnitGraph(LoopGraph()), compilation.decides_for, compilation.options, compilation.directives)
@@ -141,31 +140,27 @@ def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     report.floor_bytes = report.traffic.floor_bytes
 
 
-def present_replay(compilation: GraphCompilation, report: rep.Graph) -> None:
+def present_replay(compilation: Built, report: rep.Graph) -> None:
     """How launches have reached the device so far."""
-    if compilation.schedule is not None and compilation.replayed is not None:
-        report.replay = describe_replay(compilation.schedule, compilation.replayed, compilation.options.replays)
+    report.replay = describe_replay(compilation.schedule, compilation.replayed, compilation.options.replays)
 
 
-def present_kernels(compilation: GraphCompilation) -> list[rep.Kernel]:
+def present_kernels(compilation: Generated) -> list[rep.Kernel]:
     """Every kernel in the order in which they run."""
-    assert compilation.schedule is not None
     return [
         _present_group(unit, compilation) if isinstance(unit, Group) else _present_library_call(unit, compilation)
         for unit in compilation.schedule.units
     ]
 
 
-def predicted_us(compilation: GraphCompilation) -> float | None:
+def predicted_us(compilation: Generated) -> float | None:
     """What the generated kernels of a graph are expected to take one after another; None where there is none."""
-    assert compilation.schedule is not None
     device, layouts = compilation.decides_for, compilation.schedule.graph.buffers
     costs = [group_cost(group, layouts, device) for group in compilation.groups]
     return round(sequence_us(costs, device) - device.alone_us - device.gap_us, 3) if costs else None
 
 
-def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
-    assert compilation.schedule is not None
+def _present_group(group: Group, compilation: Generated) -> rep.Kernel:
     layouts = compilation.schedule.graph.buffers
     rendered = compilation.primary[group.name]
     device = compilation.decides_for
@@ -216,8 +211,7 @@ def _steps(product: Product, kernel: RenderedKernel) -> list[rep.KernelStep]:
     return [*functions[:before], *calls, *functions[before:]]
 
 
-def _present_library_call(node: ExternNode, compilation: GraphCompilation) -> rep.Kernel:
-    assert compilation.schedule is not None
+def _present_library_call(node: ExternNode, compilation: Generated) -> rep.Kernel:
     reads = list(dict.fromkeys(argument.buffer for argument in node.tensor_arguments))
     name = operator_name(node.target)
     source = f"{', '.join(node.write_buffers)} = {name}({', '.join(reads)})"

@@ -18,11 +18,11 @@ from itertools import product
 from typing import Literal
 
 from compiler import report as rep
-from compiler.compile import GraphCompilation
+from compiler.compile import Lowered
+from compiler.decisions import message_of
 from compiler.ir.nodes import ExternNode
 from compiler.options import NodePair, Options
 from compiler.schedule.directives import OtherNames, nodes_by_name
-from compiler.schedule.records.reasons import message_of
 from compiler.schedule.scheduler import schedule
 from compiler.why import Answer, History, UnknownNode
 from compiler.wording import counted
@@ -35,13 +35,12 @@ Outcome = Literal["done", "refused", "no effect", "unknown name"]
 NAMES_LISTED = 12
 
 
-def other_names(compilation: GraphCompilation, graph: rep.Graph) -> dict[str, tuple[str, ...]]:
+def other_names(lowered: Lowered, graph: rep.Graph) -> dict[str, tuple[str, ...]]:
     """The names that `force` and `forbid` use besides those of loops and ATen nodes, with the nodes they stand for: of
     Dynamo's graph, and of the kernels that there would be without the options."""
-    assert compilation.loops is not None
-    options = compilation.options
+    options = lowered.options
     asked = {name for pair in (*options.force, *options.forbid) for name in pair}
-    asked -= nodes_by_name(compilation.loops, {}).keys()
+    asked -= nodes_by_name(lowered.loops, {}).keys()
     if not asked:
         return {}
     history = History(graph)
@@ -49,14 +48,13 @@ def other_names(compilation: GraphCompilation, graph: rep.Graph) -> dict[str, tu
     if asked <= found.keys():
         return found
     # A name of a kernel, such as another exploration's: it takes the decisions to know which nodes it has.
-    return {name: nodes for name, nodes in _kernels_without(compilation).items() if name in asked} | found
+    return {name: nodes for name, nodes in _kernels_without(lowered).items() if name in asked} | found
 
 
-def _kernels_without(compilation: GraphCompilation) -> dict[str, tuple[str, ...]]:
+def _kernels_without(lowered: Lowered) -> dict[str, tuple[str, ...]]:
     """The nodes of each kernel that there would be without the options."""
-    assert compilation.loops is not None
-    plain = compilation.options.without_what_if()
-    units = schedule(compilation.loops, compilation.model, plain).units
+    plain = lowered.options.without_what_if()
+    units = schedule(lowered.loops, lowered.model, plain).units
     return {unit.name: tuple(m.name for m in unit.members) for unit in units if not isinstance(unit, ExternNode)}
 
 

@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from compiler.decisions import message_of
 from compiler.pages import sentences
 from compiler.report import Decision, Graph, LoopNode, Report, ReportModel
 from compiler.rounds import every_unit, units_after
-from compiler.schedule.records.reasons import message_of
 
 #: What is not there any more, other than a view or a constant, which their readers look through.
 _GONE = frozenset(("dead", "common_subexpression"))

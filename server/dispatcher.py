@@ -57,6 +57,10 @@ class _Run:
     is_lost: bool = False
     is_begun: bool = False
     started: float | None = None
+    """By the clock, for the table and for readers."""
+    overdue_at: float | None = None
+    """By the time that this process has lived, since a clock may be set: when web gives up the attempt, whatever the
+    worker says."""
 
 
 class Dispatcher:
@@ -236,6 +240,7 @@ class Dispatcher:
             async for message, payload in events:
                 if isinstance(message, Started):
                     run.started, run.wall_seconds = time.time(), message.wall_seconds
+                    run.overdue_at = time.monotonic() + self._most_seconds(run)
                     run.watch.job = replace(run.job, started_at=run.started, wall_seconds=message.wall_seconds)
                     run.watch.tell_started(message.wall_seconds, run.started)
                 elif isinstance(message, Changed):
@@ -319,7 +324,8 @@ class Dispatcher:
         runs = dict(self._runs)
         for run in runs.values():
             if run.started is not None and not run.is_begun:
-                await self._table.begin(run.job, run.started, run.wall_seconds, self._deadline(run))
+                deadline = run.started + self._most_seconds(run)
+                await self._table.begin(run.job, run.started, run.wall_seconds, deadline)
                 run.is_begun = True
         ours = [run.job for run in runs.values()]
         lost, cancelled = await self._table.renew(ours, lease_seconds if is_due else None)
@@ -330,14 +336,14 @@ class Dispatcher:
                 continue  # it ended meanwhile
             run.is_lost = run.is_lost or name in lost
             run.is_cancelled = run.is_cancelled or name in cancelled
-            is_overdue = run.started is not None and time.time() > self._deadline(run)
+            is_overdue = run.overdue_at is not None and time.monotonic() > run.overdue_at
             if run.is_lost or run.is_cancelled or is_overdue:
                 await run.handle.cancel()
 
-    def _deadline(self, run: _Run) -> float:
+    def _most_seconds(self, run: _Run) -> float:
         """Web's own limit, for a worker that keeps none: every neighbour may hold the timing lease once."""
         slots = sum(device.slots for device in self._executor.devices())
-        return (run.started or time.time()) + (slots + 1) * run.wall_seconds + 60.0
+        return (slots + 1) * run.wall_seconds + 60.0
 
     async def _look(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -352,8 +358,12 @@ class Dispatcher:
         if time.monotonic() - self._told_wanted_at > every:
             await self._table.tell_wanted(self._watches.wanted(2 * every))
             self._told_wanted_at = time.monotonic()
+        # The table goes by the clock, which may have been set: who waits here is known better.
+        wanted = set(self._watches.wanted(self._settings.unwanted_seconds))
         for job in await self._table.to_end(self._settings.unwanted_seconds, self._build):
             is_outdated = job.build != self._build
+            if job.id in wanted and not job.is_cancelled and not is_outdated:
+                continue
             await self._end_unrun(job, "cancelled" if job.is_cancelled else "outdated" if is_outdated else "dropped")
         running = {run.job.id for run in self._runs.values()}
         for job in await self._table.expired(self._settings.attempts, running):

@@ -115,8 +115,8 @@ def run_measurement(out: Path | None, large: int | None = None) -> int:
 
 
 def examine() -> Iterator[Finding]:
-    """Look at Python, compiler, torch, triton, GPU, driver, page, Node and browser, in this order."""
-    for look in (python, cpp_compiler, torch, triton, gpu, driver, page, node, browser):
+    """Look at Python, compiler, torch, triton, GPU, driver, sandbox, page, Node and browser, in this order."""
+    for look in (python, cpp_compiler, torch, triton, gpu, driver, sandbox, page, node, browser):
         yield look()
 
 
@@ -183,6 +183,22 @@ def driver() -> Finding:
     found = nvidia_smi("driver_version")
     remedy = "" if found else "Only a machine with a GPU needs it: install NVIDIA's driver there."
     return Finding("GPU driver", found or "none", remedy, is_required=False)
+
+
+def sandbox() -> Finding:
+    """What would confine snippets, tried as a worker tries it when it starts."""
+    from server.sandbox import NoSandbox
+    from server.worker.config import chosen_tier
+
+    try:
+        tier = chosen_tier(Settings.load(), uses_gpu=nvidia_smi("name") is not None)
+    except WrongSettings:
+        return Finding("Sandbox", "unknown", "Correct the settings first, see below.", is_required=False)
+    except NoSandbox as refusal:
+        return Finding("Sandbox", "none", f"No worker starts here. {refusal}")
+    if tier == "trusted":
+        return Finding("Sandbox", "none: every snippet is trusted", "Keep others off this service.", is_required=False)
+    return Finding("Sandbox", f"tier {tier}")
 
 
 def page() -> Finding:

@@ -64,7 +64,7 @@ def database_url(settings: Settings) -> str:
     """The setting's, or that of a file in the data folder."""
     if settings.database is not None:
         return settings.database.get_secret_value()
-    return f"sqlite+aiosqlite:///{settings.data_folder() / 'explorations.sqlite3'}"
+    return f"sqlite:///{settings.data_folder() / 'explorations.sqlite3'}"
 
 
 def _executor(settings: Settings, local_worker: LocalWorker | None, build: str, profiles: Profiles) -> Executor:

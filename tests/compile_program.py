@@ -12,7 +12,7 @@ import torch
 from compiler.capture.autograd.aot import compile_through_aot
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, Planned, Target, generate, lower, plan
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.runtime.executable import build_executable
@@ -49,46 +49,39 @@ def capture_graph(function: Callable[..., Any], *inputs: Any, dynamic: bool = Fa
 
 def compile_program(
     function: Callable[..., Any], *inputs: Any, target: str = "sm_90", dynamic: bool = False, **knobs: Any
-) -> GraphCompilation:
+) -> Generated:
     """Everything up to kernels' text, for the CPU and for `target`."""
     return compile_graph(capture_graph(function, *inputs, dynamic=dynamic), target, **knobs)
 
 
-def compile_graph(graph: torch.fx.GraphModule, target: str = "sm_90", **knobs: Any) -> GraphCompilation:
+def compile_graph(graph: torch.fx.GraphModule, target: str = "sm_90", **knobs: Any) -> Generated:
     """The same of a graph that was captured."""
-    compilation = GraphCompilation(torch.device("cpu"), device_for(target), Options(knobs=knobs))
-    compilation.lower(graph)
-    compilation.plan()
-    compilation.generate(wants_triton=True)
-    return compilation
+    aim = Target(torch.device("cpu"), device_for(target), Options(knobs=knobs))
+    return generate(plan(lower(graph, aim)), wants_triton=True)
 
 
-def compiled_for_gpus(compilation: GraphCompilation, target: str = "sm_90") -> list[OfflineResult]:
+def compiled_for_gpus(compilation: Generated, target: str = "sm_90") -> list[OfflineResult]:
     """What Triton and the assembler make of each kernel, where they refuse none."""
-    assert compilation.schedule is not None
     storage = compilation.schedule.graph.dtypes
     results = [compile_offline(kernel, storage, target) for kernel in compilation.triton.values()]
     assert [result.error for result in results if result.error is not None] == []
     return results
 
 
-def kernel_count(compilation: GraphCompilation) -> tuple[int, int]:
+def kernel_count(compilation: Planned) -> tuple[int, int]:
     """How many kernels are generated, and how many library calls there are."""
-    assert compilation.schedule is not None
     groups = len(compilation.groups)
     return groups, len(compilation.schedule.units) - groups
 
 
-def bytes_moved(compilation: GraphCompilation) -> int:
+def bytes_moved(compilation: Generated) -> int:
     """Bytes that all kernels and library calls read and write."""
-    assert compilation.schedule is not None
     layouts = compilation.schedule.graph.buffers
     return sum(moved_by(unit, layouts).bytes for unit in compilation.schedule.units)
 
 
-def call_interpreted(compilation: GraphCompilation, inputs: Sequence[Any]) -> list[Any]:
+def call_interpreted(compilation: Generated, inputs: Sequence[Any]) -> list[Any]:
     """Run the wrapper with every Triton kernel in Triton's interpreter."""
-    assert compilation.schedule is not None and compilation.memory is not None
     wrapper = render_wrapper(compilation.schedule, compilation.memory, compilation.triton)
     kernels = {name: partial(_interpret, kernel) for name, kernel in compilation.triton.items()}
     return build_executable(compilation.schedule, wrapper, kernels, torch.device("cpu")).call(list(inputs))

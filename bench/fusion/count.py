@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from bench.fusion.program import LARGE, Program, differentiable
 from compiler.capture.autograd.aot import compile_through_aot
-from compiler.compile import GraphCompilation
+from compiler.compile import Planned, Target, lower, plan
 from compiler.devices import Device, device_for
 from compiler.options import Options
 from compiler.schedule.cost.moved import moved_by
@@ -44,7 +44,7 @@ def count_ours(program: Program, device: Device | None = None, **knobs: Any) -> 
     return sum((counted(one) for one in schedules_of(program, device, **knobs)), Count(0, 0, 0))
 
 
-def schedules_of(program: Program, device: Device | None = None, **knobs: Any) -> list[GraphCompilation]:
+def schedules_of(program: Program, device: Device | None = None, **knobs: Any) -> list[Planned]:
     """The scheduled graphs of a program: one, or forward and backward."""
     return scheduled(
         program.function, lambda: [one.empty(LARGE, "cpu") for one in program.inputs], run, device, **knobs
@@ -57,15 +57,13 @@ def scheduled(
     call: Callable[[Callable[..., Any], list[torch.Tensor]], Any],
     device: Device | None = None,
     **knobs: Any,
-) -> list[GraphCompilation]:
+) -> list[Planned]:
     """The scheduled graphs of what `call` does with the compiled function and its inputs, which have no values."""
-    done: list[GraphCompilation] = []
+    done: list[Planned] = []
 
     def keep(graph: torch.fx.GraphModule, _phase: Any) -> Callable[..., Any]:
-        compilation = GraphCompilation(torch.device("cpu"), device or device_for("sm_90"), Options(knobs=knobs))
-        compilation.lower(graph)
-        compilation.plan()
-        done.append(compilation)
+        target = Target(torch.device("cpu"), device or device_for("sm_90"), Options(knobs=knobs))
+        done.append(plan(lower(graph, target)))
         return _boxed(graph)
 
     torch._dynamo.reset()
@@ -93,8 +91,7 @@ def run(function: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
         torch.autograd.grad(wanted, with_gradient, [torch.ones_like(one) for one in wanted])
 
 
-def counted(compilation: GraphCompilation) -> Count:
-    assert compilation.schedule is not None
+def counted(compilation: Planned) -> Count:
     layouts = compilation.schedule.graph.buffers
     units = compilation.schedule.units
     groups = sum(isinstance(unit, Group) for unit in units)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated
 from compiler.ir.nodes import ExternNode
 from compiler.lowering.registry import operator_name
 
@@ -28,15 +28,14 @@ class Compiled:
     #: Large products of odd sizes by whether they are padded.
     paddings: Counter[str] = field(default_factory=Counter)
 
-    def add(self, compilation: GraphCompilation) -> None:
+    def add(self, compilation: Generated) -> None:
         """Count one graph that was compiled."""
-        assert compilation.schedule is not None and compilation.loops is not None
         self.graphs += 1
         self.kernels += len(compilation.groups)
         self.loop_nodes += len(compilation.loops.nodes)
         self.seconds.update(compilation.seconds)
         for choice in compilation.layouts:
-            self.layouts[choice.reason] += len(choice.convolutions)
+            self.layouts[choice.reason] += len(choice.nodes)
         self.paddings.update(choice.reason for choice in compilation.paddings)
         for unit in compilation.schedule.units:
             if isinstance(unit, ExternNode) and unit.is_fallback:

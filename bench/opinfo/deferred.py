@@ -27,10 +27,10 @@ from compiler.capture.torch_internals import lazy_backward_off
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
-from compiler.compile import GraphCompilation
+from compiler.compile import Target, build, generate, lower, plan
 from compiler.devices import device_for
 from compiler.fx.fake_values import device_of
-from compiler.ir.nodes import ExternNode
+from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.options import Options
 from compiler.runtime.cpp.compiler import CompilationFailed
 from compiler.runtime.cpp.library import compile_kernels
@@ -46,11 +46,11 @@ class DeferredGraph:
         self.part = part
         self.call: Callable[[list[Any]], list[Any]] | None = None
         self.error: str | None = None
-        self.compilation = GraphCompilation(device, device_for(device), Options())
+        self.fallbacks: dict[str, str] = {}
         try:
-            self.compilation.lower(part)
-            self.compilation.plan()
-            self.compilation.generate(wants_triton=device.type == "cuda")
+            planned = plan(lower(part, Target(device, device_for(device), Options())))
+            self.fallbacks = _fallbacks(part, planned.loops)
+            self.compilation = generate(planned, wants_triton=device.type == "cuda")
         except Exception as error:
             self.error = f"{type(error).__name__}: {_first_line(error)}"
 
@@ -65,18 +65,17 @@ class DeferredGraph:
 
     def build(self, launchers: dict[str, Callable[..., None]]) -> None:
         compilation = self.compilation
-        assert compilation.schedule is not None and compilation.memory is not None
         wrapper = render_wrapper(compilation.schedule, compilation.memory, compilation.primary)
         self.call = build_executable(compilation.schedule, wrapper, launchers, compilation.runs_on).call
 
-    def fallbacks(self) -> dict[str, str]:
-        """The reason of each call of PyTorch's own for want of a lowering, by the node that it is for. Calls on complex
-        numbers, which no compiler's loops compute with, are left out."""
-        graph = self.compilation.loops
-        found = [] if graph is None else [n for n in graph.nodes if isinstance(n, ExternNode) and n.is_fallback]
-        reasons = {origin: node.reason for node in found for origin in node.origins}
-        nodes = {node.name: node for node in self.part.graph.nodes}
-        return {name: reason for name, reason in reasons.items() if not _is_complex(nodes[name])}
+
+def _fallbacks(part: GraphModule, loops: LoopGraph) -> dict[str, str]:
+    """The reason of each call of PyTorch's own for want of a lowering, by the node that it is for. Calls on complex
+    numbers, which no compiler's loops compute with, are left out."""
+    found = [node for node in loops.nodes if isinstance(node, ExternNode) and node.is_fallback]
+    reasons = {origin: node.reason for node in found for origin in node.origins}
+    nodes = {node.name: node for node in part.graph.nodes}
+    return {name: reason for name, reason in reasons.items() if not _is_complex(nodes[name])}
 
 
 def _is_complex(node: torch.fx.Node) -> bool:
@@ -114,7 +113,7 @@ class Compiled:
         """The ATen operators in its graphs, before and after decomposition, with the reason why one falls back."""
         found: dict[str, str | None] = {}
         for graph in self.graphs:
-            reasons = graph.fallbacks()
+            reasons = graph.fallbacks
             for node in graph.part.graph.nodes:
                 for target in (node.target, node.meta.get("original_aten")):
                     if node.op == "call_function" and isinstance(target, OpOverload):
@@ -194,7 +193,7 @@ def build_all(compiled: Sequence[Compiled]) -> None:
     for graph in graphs:
         try:
             if graph.compilation.runs_on.type == "cuda" or not launchers:
-                graph.call = graph.compilation.build().call
+                graph.call = build(graph.compilation).executable.call
             else:
                 graph.build({name: launchers[kernel.name] for name, kernel in graph.named_kernels().items()})
         except Exception as error:

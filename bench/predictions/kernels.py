@@ -15,7 +15,8 @@ from compiler.capture.captured import clone_with_strides, copy_values
 from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, Target, build, generate, lower
+from compiler.compile import plan as plan_graph
 from compiler.devices import Device
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
@@ -50,7 +51,7 @@ class PlannedGraph:
     every node by itself, so that each buffer exists."""
 
     recorded: RecordedGraph
-    maker: GraphCompilation
+    maker: Generated
     kernels: dict[str, MeasuredKernel] = field(default_factory=dict)
     #: Each choice with the names of its kernels, those apart and those together.
     choices: list[tuple[Choice, tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
@@ -65,30 +66,25 @@ class PlannedGraph:
     @property
     def layouts(self) -> dict[str, Layout]:
         """Of every buffer, by name."""
-        assert self.maker.schedule is not None
         return self.maker.schedule.graph.buffers
 
 
 def plan(recorded: RecordedGraph, device: torch.device, model: Device) -> PlannedGraph:
     """Schedule the graph for `model`, keep what the scheduler weighed, and render all kernels of it."""
     weighed: list[Choice] = []
-    scheduled = GraphCompilation(device, model, Options())
-    scheduled.lower(recorded.aten)
+    lowered = lower(recorded.aten, Target(device, model, Options()))
     with observed_choices(weighed.append):
-        scheduled.plan()
+        scheduled = plan_graph(lowered)
     choices = _sample(list(dict.fromkeys(weighed))) if recorded.program.has_choices else []
-    maker = scheduled
-    if choices:
-        maker = GraphCompilation(device, model, Options(knobs={"disable": FUSION_KINDS}), loops=scheduled.loops)
-        maker.plan()
-    maker.generate(wants_triton=device.type == "cuda")
+    apart = plan_graph(replace(lowered, options=Options(knobs={"disable": FUSION_KINDS}))) if choices else scheduled
+    maker = generate(apart, wants_triton=device.type == "cuda")
     planned = PlannedGraph(recorded, maker)
     names = _Names(planned, [*scheduled.groups, *maker.groups])
     for group in scheduled.groups:
         planned.kernels[names.of(group)].role = "scheduled"
     for choice in choices:
-        apart, together = (tuple(names.of(group) for group in side) for side in (choice.apart, choice.together))
-        planned.choices.append((choice, apart, together))
+        sides = [tuple(names.of(group) for group in side) for side in (choice.apart, choice.together)]
+        planned.choices.append((choice, sides[0], sides[1]))
     return planned
 
 
@@ -136,8 +132,7 @@ def buffer_values(planned: PlannedGraph) -> dict[str, torch.Tensor]:
 
     Values are the real ones: an index is one that exists, and data is as compressible as the program's own."""
     compilation = planned.maker
-    executable = compilation.build()
-    assert compilation.schedule is not None
+    executable = build(compilation).executable
     given = {*compilation.schedule.graph.inputs, *compilation.schedule.graph.constants}
     values: dict[str, torch.Tensor] = {}
 

@@ -1,5 +1,6 @@
 """Kernels that are made with other programs or threads than they were priced with, by kind of plan, for an H200:
-`python -m bench.predictions.tiles`. It schedules the fusion table and the wide suite from fake inputs, without a GPU.
+`python -m bench.predictions.tiles`. It schedules the fusion table and the wide suite from fake inputs, and renders
+products, without a GPU.
 """
 
 from __future__ import annotations
@@ -13,24 +14,28 @@ from bench.fusion.count import scheduled, schedules_of
 from bench.fusion.table import PROGRAMS
 from bench.patterns import Input
 from bench.wide import WIDE
+from compiler.codegen.triton.render import render_triton
 from compiler.codegen.triton.tile import plan_tile
-from compiler.compile import GraphCompilation
+from compiler.compile import Planned
 from compiler.ir.size import hint
-from compiler.schedule.cost.kernel import work_and_shape
+from compiler.schedule.cost.kernel import cost_parts, work_and_shape
 from compiler.schedule.group import Batch, parts_of
 from compiler.schedule.products.loops import Product
 
 
-def kinds_of(compilation: GraphCompilation) -> Iterator[tuple[str, bool]]:
-    """The kind of plan of each kernel of loops, and whether it is made as it was priced."""
-    assert compilation.schedule is not None
+def kinds_of(compilation: Planned) -> Iterator[tuple[str, bool]]:
+    """The kind of plan of each kernel, and whether it is made as it was priced."""
     graph, device = compilation.schedule.graph, compilation.model
     for group in compilation.groups:
-        for part in parts_of(group) if not isinstance(group, Product) else ():
+        if isinstance(group, Product):
+            made = render_triton(group, graph.dtypes, device)
+            yield "product", made.grid == cost_parts(group, graph.buffers, device)["programs"]
+            continue
+        for part in parts_of(group):
             shares_launch = isinstance(group, Batch)
             plan = plan_tile(part, graph.dtypes, device, shares_launch)
             _, shape = work_and_shape(part, graph.buffers, device, None, shares_launch)
-            kind = f"{plan.kind}, across" if part.across else plan.kind
+            kind = f"{plan.label}, across" if part.across else plan.label
             yield kind, (shape.programs, shape.threads) == (hint(plan.grid), 32 * plan.num_warps)
 
 

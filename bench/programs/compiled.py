@@ -24,7 +24,7 @@ from compiler.capture.autograd.fixed_sizes import fix_sizes
 from compiler.capture.captured import GraphRunner, Phase
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
-from compiler.compile import GraphCompilation, compile_graph, observed_compilations
+from compiler.compile import Generated, Target, compile_graph, generate, lower, observed_compilations, plan
 from compiler.devices import device_for
 from compiler.fx.fake_values import outside_fake_mode
 from compiler.ir.size import Undecided
@@ -47,7 +47,7 @@ class Part:
     """One graph of a program, compiled up to its kernels' text; or, without a `runner`, to the end already."""
 
     graph: torch.fx.GraphModule
-    compilation: GraphCompilation
+    compilation: Generated
     runner: GraphRunner | None
 
     @property
@@ -57,7 +57,7 @@ class Part:
     def finish(self, launchers: dict[str, Callable[..., None]]) -> None:
         """Run kernels from now on, in place of the graph."""
         schedule, memory = self.compilation.schedule, self.compilation.memory
-        assert schedule is not None and memory is not None and self.runner is not None
+        assert self.runner is not None
         own = {name: launchers[name] for name in self.compilation.primary}
         wrapper = render_wrapper(schedule, memory, self.compilation.primary)
         self.runner.implementation = build_executable(schedule, wrapper, own, CPU).call
@@ -178,7 +178,7 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.as_strided((extent,), (1,)).to(device).as_strided(tensor.shape, tensor.stride())
 
 
-def _generate(graph: torch.fx.GraphModule, prefix: str, wants_triton: bool) -> GraphCompilation:
+def _generate(graph: torch.fx.GraphModule, prefix: str, wants_triton: bool) -> Generated:
     try:
         return _generated(graph, prefix, wants_triton)
     except (Undecided, OpenSizesUnsupported):
@@ -187,17 +187,14 @@ def _generate(graph: torch.fx.GraphModule, prefix: str, wants_triton: bool) -> G
         return _generated(graph, prefix, wants_triton)
 
 
-def _generated(graph: torch.fx.GraphModule, prefix: str, wants_triton: bool) -> GraphCompilation:
-    compilation = GraphCompilation(CPU, device_for("sm_90" if wants_triton else CPU), Options())
-    compilation.lower(graph)
-    compilation.plan()
-    schedule = compilation.schedule
-    assert schedule is not None
+def _generated(graph: torch.fx.GraphModule, prefix: str, wants_triton: bool) -> Generated:
+    planned = plan(lower(graph, Target(CPU, device_for("sm_90" if wants_triton else CPU), Options())))
     # Kernels of all programs go into one library, so their names must differ.
-    units = [replace(unit, name=prefix + unit.name) if isinstance(unit, Group) else unit for unit in schedule.units]
-    compilation.schedule = replace(schedule, units=tuple(units))
-    compilation.generate(wants_triton=wants_triton)
-    return compilation
+    units = [
+        replace(unit, name=prefix + unit.name) if isinstance(unit, Group) else unit for unit in planned.schedule.units
+    ]
+    renamed = replace(planned, schedule=replace(planned.schedule, units=tuple(units)))
+    return generate(renamed, wants_triton=wants_triton)
 
 
 def finish(programs: Sequence[CompiledProgram]) -> None:

@@ -197,7 +197,9 @@ def _no_input() -> Iterator[None]:
 
 def _seed(seed: int) -> None:
     random.seed(seed)
-    torch.manual_seed(seed)
+    # For each kind of device that there is none of, `torch.manual_seed` writes down the stack of its caller.
+    seed_torch = torch.manual_seed if torch.cuda.is_available() else torch.default_generator.manual_seed
+    seed_torch(seed)
     with contextlib.suppress(ImportError):
         import numpy
 

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import torch
 
 from compiler.capture.slow_products import SLOW_SECONDS, product_seconds, products_in_float32
-from compiler.passes.layout.passed import BACKWARD, Passed
+from compiler.fx.notes import BACKWARD
+from compiler.passes.layout.passed import Passed
 from compiler.report import Compilation, Error, GraphBreak, Guard, Note, Recompile, Rewrite, SavedTensor, Symbol
 
 Phase = Literal["inference", "forward", "backward"]

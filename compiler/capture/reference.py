@@ -69,7 +69,7 @@ def raise_precision(value: Any, dtype: torch.dtype) -> Any:
 
 
 #: Operators whose result is another number in another dtype, such as the largest one.
-_OF_THEIR_DTYPE = (torch.ops.aten.nan_to_num.default, torch.ops.aten.nextafter.default)
+_OF_THEIR_DTYPE = (torch.ops.aten.nextafter.default,)
 
 
 class _Raised(torch.fx.Interpreter):

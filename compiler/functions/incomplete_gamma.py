@@ -15,13 +15,14 @@ import torch
 from compiler.functions.coefficients import LOG_GAMMA, TEMME
 from compiler.functions.series import bernoulli, chebyshev, is_double, polynomial, power_series
 from compiler.ir.functions import function, named, repeat
-from compiler.ir.terms import Term, call, term, where
+from compiler.ir.ops import ops
+from compiler.ir.value import Value
 
 #: No part of the plane needs as many terms.
 MOST_TERMS = 2000.0
 
 
-def _excess(a: Term, x: Term) -> Term:
+def _excess(a: Value, x: Value) -> Value:
     """log(x / a) - (x - a) / a, which is negative and near x = a as small as the square of its distance."""
     distance = named("distance", (x - a) / a)
     s = distance / (2.0 + distance)
@@ -29,44 +30,44 @@ def _excess(a: Term, x: Term) -> Term:
     # log(1 + d) = 2 atanh(s) for s = d / (2 + d).
     odd = power_series(square, lambda k: 1 / (2 * k + 3), 0.12)
     near = 2.0 * s * square * odd - distance * s
-    return where(abs(distance) < 0.5, near, call("log", x / a) - distance)
+    return ops.where(abs(distance) < 0.5, near, ops.log(x / a) - distance)
 
 
 @function
-def power_over_gamma(a: Term, x: Term) -> Term:
+def power_over_gamma(a: Value, x: Value) -> Value:
     """x^a exp(-x) / gamma(a + 1)."""
-    small = call("exp", a * call("log", x) - x - call("lgamma", a + 1.0))
+    small = ops.exp(a * ops.log(x) - x - ops.lgamma(a + 1.0))
     inverse = 1.0 / a
     stirling = inverse * polynomial(
         inverse * inverse, [float(bernoulli(2 * k) / (2 * k * (2 * k - 1))) for k in range(1, 8 if is_double(a) else 4)]
     )
-    large = call("exp", a * _excess(a, x) - stirling) / call("sqrt", a * (2 * pi))
-    return where(a < 10.0, small, large)
+    large = ops.exp(a * _excess(a, x) - stirling) / ops.sqrt(a * (2 * pi))
+    return ops.where(a < 10.0, small, large)
 
 
 @function
-def small_upper_gamma(a: Term, x: Term) -> Term:
+def small_upper_gamma(a: Value, x: Value) -> Value:
     """Q(a, x) for a <= 1 and x <= 1.5, where it may be small while P is not."""
     # 1 - x^a / gamma(1 + a), less the rest of the power series.
-    logarithm = named("logarithm", a * (call("log", x) - chebyshev(2.0 * a - 1.0, LOG_GAMMA)))
+    logarithm = named("logarithm", a * (ops.log(x) - chebyshev(2.0 * a - 1.0, LOG_GAMMA)))
     limit = torch.finfo(x.dtype).eps / 4
     state = repeat(
-        {"n": term(1.0, x.dtype), "factor": -x, "total": term(0.0, x.dtype)},
+        {"n": ops.constant(1.0, x.dtype), "factor": -x, "total": ops.constant(0.0, x.dtype)},
         lambda n, factor, total: (abs(factor) > limit * abs(total)) & (n < MOST_TERMS),
         lambda n, factor, total: {
             "total": total + factor / (a + n), "factor": -factor * x / (n + 1.0), "n": n + 1.0,
         },
         trips=16,
     )  # fmt: skip
-    return -call("expm1", logarithm) - call("exp", logarithm) * a * state["total"]
+    return -ops.expm1(logarithm) - ops.exp(logarithm) * a * state["total"]
 
 
 @function
-def lower_gamma_series(a: Term, x: Term) -> Term:
+def lower_gamma_series(a: Value, x: Value) -> Value:
     """The sum of x^n / ((a + 1) ... (a + n)) over n = 0, 1, 2, ..."""
     limit = torch.finfo(x.dtype).eps / 4
     return repeat(
-        {"n": term(1.0, x.dtype), "factor": term(1.0, x.dtype), "total": term(1.0, x.dtype)},
+        {"n": ops.constant(1.0, x.dtype), "factor": ops.constant(1.0, x.dtype), "total": ops.constant(1.0, x.dtype)},
         lambda n, factor, total: (factor > limit * total) & (n < MOST_TERMS),
         lambda n, factor, total: {
             "factor": (grown := named("grown", factor * x / (a + n))), "total": total + grown, "n": n + 1.0,
@@ -76,13 +77,13 @@ def lower_gamma_series(a: Term, x: Term) -> Term:
 
 
 @function
-def upper_gamma_fraction(a: Term, x: Term) -> Term:
+def upper_gamma_fraction(a: Value, x: Value) -> Value:
     """The continued fraction 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...)))."""
     limit = torch.finfo(x.dtype).eps
     start = named("start", x + 1.0 - a)
     state = repeat(
-        {"n": term(1.0, x.dtype), "c": term(1e30, x.dtype), "d": 1.0 / start, "value": 1.0 / start,
-         "change": term(0.0, x.dtype)},
+        {"n": ops.constant(1.0, x.dtype), "c": ops.constant(1e30, x.dtype), "d": 1.0 / start, "value": 1.0 / start,
+         "change": ops.constant(0.0, x.dtype)},
         lambda n, c, d, value, change: (abs(change - 1.0) > limit) & (n < MOST_TERMS),
         lambda n, c, d, value, change: _lentz(a, n, c, d, value, start),
         trips=40,
@@ -90,7 +91,7 @@ def upper_gamma_fraction(a: Term, x: Term) -> Term:
     return state["value"]
 
 
-def _lentz(a: Term, n: Term, c: Term, d: Term, value: Term, start: Term) -> dict[str, Term]:
+def _lentz(a: Value, n: Value, c: Value, d: Value, value: Value, start: Value) -> dict[str, Value]:
     """One more step of the fraction (W. Lentz, 1976): `value` grows by the factor c d."""
     numerator = named("numerator", n * (a - n))
     denominator = named("denominator", start + 2.0 * n)
@@ -100,42 +101,42 @@ def _lentz(a: Term, n: Term, c: Term, d: Term, value: Term, start: Term) -> dict
     return {"c": new_c, "d": new_d, "change": change, "value": value * change, "n": n + 1.0}
 
 
-def _temme(a: Term, x: Term, sign: float) -> Term:
+def _temme(a: Value, x: Value, sign: float) -> Value:
     """P (sign -1) or Q (sign 1) near x = a, for a large a."""
     half_square = named("half_square", -_excess(a, x))
-    eta = call("sqrt", half_square * 2.0)
-    eta = named("eta", where(x < a, -eta, eta))
+    eta = ops.sqrt(half_square * 2.0)
+    eta = named("eta", ops.where(x < a, -eta, eta))
     inverse = named("inverse", 1.0 / a)
     rows = [_taylor(eta, row) for row in (TEMME if is_double(a) else TEMME[:3])]
     total = rows[-1]
     for row in reversed(rows[:-1]):
         total = total * inverse + row
-    rest = call("exp", -a * half_square) / call("sqrt", a * (2 * pi)) * total
-    leading = 0.5 * call("erfc", eta * call("sqrt", a) * (sign * sqrt(0.5)))
+    rest = ops.exp(-a * half_square) / ops.sqrt(a * (2 * pi)) * total
+    leading = 0.5 * ops.erfc(eta * ops.sqrt(a) * (sign * sqrt(0.5)))
     return leading + rest if sign > 0 else leading - rest
 
 
-def _taylor(eta: Term, row: tuple[float, ...]) -> Term:
+def _taylor(eta: Value, row: tuple[float, ...]) -> Value:
     limit = torch.finfo(eta.dtype).eps / 16
     return polynomial(eta, [c for place, c in enumerate(row) if abs(c) * 0.4**place > limit * abs(row[0])])
 
 
-def _is_near(a: Term, x: Term) -> Term:
+def _is_near(a: Value, x: Value) -> Value:
     return (a > (200.0 if is_double(a) else 30.0)) & (abs(x - a) < a * 0.3)
 
 
-def _with_edges(a: Term, x: Term, value: Term, at_zero: float) -> Term:
+def _with_edges(a: Value, x: Value, value: Value, at_zero: float) -> Value:
     """The value where it is defined, and its limits: `at_zero` for x = 0 or an infinite a, the other for a = 0 or an
     infinite x."""
     infinity = float("inf")
-    value = where((x == 0.0) | (a == infinity), at_zero, value)
-    value = where((a == 0.0) | (x == infinity), 1.0 - at_zero, value)
+    value = ops.where((x == 0.0) | (a == infinity), at_zero, value)
+    value = ops.where((a == 0.0) | (x == infinity), 1.0 - at_zero, value)
     is_defined = (a >= 0.0) & (x >= 0.0) & ~((a == 0.0) & (x == 0.0)) & ~((a == infinity) & (x == infinity))
-    return where(is_defined, value, float("nan"))
+    return ops.where(is_defined, value, float("nan"))
 
 
 @function
-def lower_gamma(a: Term, x: Term) -> Term:
+def lower_gamma(a: Value, x: Value) -> Value:
     """P(a, x), the regularised lower incomplete gamma function."""
     is_near = named("is_near", _is_near(a, x))
     is_below = named("is_below", (x <= a) | (x <= 1.5))
@@ -144,14 +145,14 @@ def lower_gamma(a: Term, x: Term) -> Term:
     by_series = named("by_series", is_ordinary & is_below)
     by_fraction = named("by_fraction", is_ordinary & ~is_below)
     factor = named("factor", power_over_gamma(a, x))
-    series = factor * lower_gamma_series(where(by_series, a, 1.0), where(by_series, x, 0.0))
-    fraction = upper_gamma_fraction(where(by_fraction, a, 1.0), where(by_fraction, x, 2.0))
-    value = where(is_below, series, 1.0 - factor * a * fraction)
-    return _with_edges(a, x, where(is_near, _temme(a, x, -1.0), value), 0.0)
+    series = factor * lower_gamma_series(ops.where(by_series, a, 1.0), ops.where(by_series, x, 0.0))
+    fraction = upper_gamma_fraction(ops.where(by_fraction, a, 1.0), ops.where(by_fraction, x, 2.0))
+    value = ops.where(is_below, series, 1.0 - factor * a * fraction)
+    return _with_edges(a, x, ops.where(is_near, _temme(a, x, -1.0), value), 0.0)
 
 
 @function
-def upper_gamma(a: Term, x: Term) -> Term:
+def upper_gamma(a: Value, x: Value) -> Value:
     """Q(a, x), the regularised upper incomplete gamma function."""
     is_near = named("is_near", _is_near(a, x))
     is_small = named("is_small", (a <= 1.0) & (x <= 1.5))
@@ -161,8 +162,8 @@ def upper_gamma(a: Term, x: Term) -> Term:
     by_series = named("by_series", is_ordinary & ~is_small & is_below)
     by_fraction = named("by_fraction", is_ordinary & ~is_small & ~is_below)
     factor = named("factor", power_over_gamma(a, x))
-    small = small_upper_gamma(where(by_difference, a, 1.0), where(by_difference, x, 1.0))
-    series = 1.0 - factor * lower_gamma_series(where(by_series, a, 1.0), where(by_series, x, 0.0))
-    fraction = upper_gamma_fraction(where(by_fraction, a, 1.0), where(by_fraction, x, 2.0))
-    value = where(is_small, small, where(is_below, series, factor * a * fraction))
-    return _with_edges(a, x, where(is_near, _temme(a, x, 1.0), value), 1.0)
+    small = small_upper_gamma(ops.where(by_difference, a, 1.0), ops.where(by_difference, x, 1.0))
+    series = 1.0 - factor * lower_gamma_series(ops.where(by_series, a, 1.0), ops.where(by_series, x, 0.0))
+    fraction = upper_gamma_fraction(ops.where(by_fraction, a, 1.0), ops.where(by_fraction, x, 2.0))
+    value = ops.where(is_small, small, ops.where(is_below, series, factor * a * fraction))
+    return _with_edges(a, x, ops.where(is_near, _temme(a, x, 1.0), value), 1.0)

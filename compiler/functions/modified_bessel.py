@@ -14,7 +14,8 @@ from math import factorial
 from compiler.functions.coefficients import I0_FAR, I1_FAR, K0_FAR, K1_FAR
 from compiler.functions.series import chebyshev, power_series
 from compiler.ir.functions import function, named
-from compiler.ir.terms import Term, call, where
+from compiler.ir.ops import ops
+from compiler.ir.value import Value
 
 EULER = 0.57721566490153286061
 #: Where the power series end.
@@ -25,31 +26,31 @@ def _harmonic(k: int) -> Fraction:
     return sum((Fraction(1, j) for j in range(1, k + 1)), Fraction(0))
 
 
-def _series_of_i(x: Term, order: int, largest: float) -> Term:
+def _series_of_i(x: Value, order: int, largest: float) -> Value:
     quarter = named("quarter", x * x * 0.25)
     total = power_series(quarter, lambda k: Fraction(1, factorial(k) * factorial(k + order)), largest**2 / 4)
     return total * x * 0.5 if order else total
 
 
-def _i(x: Term, order: int, is_scaled: bool) -> Term:
+def _i(x: Value, order: int, is_scaled: bool) -> Value:
     """I of `order`, times exp(-|x|) where it is scaled."""
     size = named("size", abs(x))
     near = _series_of_i(size, order, FAR_I)
     if is_scaled:
-        near = near * call("exp", -size)
-    far = chebyshev(2 * FAR_I / size - 1.0, (I0_FAR, I1_FAR)[order]) / call("sqrt", size)
+        near = near * ops.exp(-size)
+    far = chebyshev(2 * FAR_I / size - 1.0, (I0_FAR, I1_FAR)[order]) / ops.sqrt(size)
     if not is_scaled:
         # In two steps, as exp(x) overflows before I does.
-        half = named("half", call("exp", size * 0.5))
+        half = named("half", ops.exp(size * 0.5))
         far = far * half * half
-    value = where(size < FAR_I, named("near", near), named("far", far))
-    return where(x < 0.0, -value, value) if order else value
+    value = ops.where(size < FAR_I, named("near", near), named("far", far))
+    return ops.where(x < 0.0, -value, value) if order else value
 
 
-def _k(x: Term, order: int, is_scaled: bool) -> Term:
+def _k(x: Value, order: int, is_scaled: bool) -> Value:
     """K of `order`, times exp(x) where it is scaled."""
     quarter = x * x * 0.25
-    logarithm = named("logarithm", call("log", x * 0.5))
+    logarithm = named("logarithm", ops.log(x * 0.5))
     if order == 0:
         rest = power_series(quarter, lambda k: _harmonic(k) / factorial(k) ** 2, FAR_K**2 / 4)
         near = rest - (logarithm + EULER) * _series_of_i(x, 0, FAR_K)
@@ -60,15 +61,15 @@ def _k(x: Term, order: int, is_scaled: bool) -> Term:
             FAR_K**2 / 4,
         )
         near = logarithm * _series_of_i(x, 1, FAR_K) + 1.0 / x - x * 0.25 * rest
-        near = where(x == 0.0, float("inf"), near)
-    far = chebyshev(2 * FAR_K / x - 1.0, (K0_FAR, K1_FAR)[order]) / call("sqrt", x)
-    exponential = named("exponential", call("exp", x if is_scaled else -x))
+        near = ops.where(x == 0.0, float("inf"), near)
+    far = chebyshev(2 * FAR_K / x - 1.0, (K0_FAR, K1_FAR)[order]) / ops.sqrt(x)
+    exponential = named("exponential", ops.exp(x if is_scaled else -x))
     near, far = (near * exponential, far) if is_scaled else (near, far * exponential)
-    return where(x <= FAR_K, near, far)
+    return ops.where(x <= FAR_K, near, far)
 
 
-def _register(name: str, summary: str, formula: Callable[[Term, int, bool], Term], order: int, scaled: bool) -> None:
-    def definition(x: Term) -> Term:
+def _register(name: str, summary: str, formula: Callable[[Value, int, bool], Value], order: int, scaled: bool) -> None:
+    def definition(x: Value) -> Value:
         return formula(x, order, scaled)
 
     definition.__name__, definition.__doc__ = name, summary

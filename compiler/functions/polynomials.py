@@ -13,34 +13,35 @@ import torch
 
 from compiler.functions.series import is_double
 from compiler.ir.functions import function, named, repeat
-from compiler.ir.terms import Term, call, term, where
+from compiler.ir.ops import ops
+from compiler.ir.value import Value
 
-Step = Callable[[Term, Term, Term], Term]
+Step = Callable[[Value, Value, Value], Value]
 
 
-def _degree(n: Term) -> Term:
+def _degree(n: Value) -> Value:
     """The degree as an integer; what is none is negative."""
-    return named("degree", where(abs(n) < 2.0**62, n, -1.0).to(torch.int64))
+    return named("degree", ops.where(abs(n) < 2.0**62, n, -1.0).to(torch.int64))
 
 
-def _recurrence(x: Term, degree: Term, first: Term, step: Step, last: Term | None = None) -> Term:
+def _recurrence(x: Value, degree: Value, first: Value, step: Step, last: Value | None = None) -> Value:
     """The value of `degree` from those of degree 0 (one) and 1 (`first`): `step(k, value, before)` gives that of k + 1
     from those of k and k - 1. It ends where a value is no number. `last` is the degree to go to, if not `degree`."""
     end = degree if last is None else last
     state = repeat(
-        {"before": term(1.0, x.dtype), "value": first, "k": term(1, torch.int64)},
+        {"before": ops.constant(1.0, x.dtype), "value": first, "k": ops.constant(1, torch.int64)},
         lambda before, value, k: (k < end) & (value == value),
         lambda before, value, k: {"before": value, "value": step(k.to(x.dtype), value, before), "k": k + 1},
         trips=8,
     )
-    value = where(degree == 0, 1.0, state["value"])
-    return where(degree < 0, 0.0, value)
+    value = ops.where(degree == 0, 1.0, state["value"])
+    return ops.where(degree < 0, 0.0, value)
 
 
-def _sign(count: Term) -> Term:
+def _sign(count: Value) -> Value:
     """(-1)^count."""
     half = count * 0.5
-    return where(half == call("floor", half), term(1.0, count.dtype), -1.0)
+    return ops.where(half == ops.floor(half), ops.constant(1.0, count.dtype), -1.0)
 
 
 @dataclass(frozen=True)
@@ -54,25 +55,25 @@ class Kind:
     wave: str
     shift: float
 
-    def value(self, x: Term, n: Term) -> Term:
+    def value(self, x: Value, n: Value) -> Value:
         degree = _degree(n)
         is_wave = named("is_wave", (degree > 8) & (abs(x) <= 1.0))
-        last = named("last", where(is_wave, 0, degree))
+        last = named("last", ops.where(is_wave, 0, degree))
         twice = named("twice", x + x)
         first = (twice if self.scale == 2 else x) + self.offset if self.offset else twice if self.scale == 2 else x
         walked = _recurrence(x, degree, first, lambda k, value, before: twice * value - before, last)
-        return where(is_wave, self._of_angle(degree.to(x.dtype), x), walked)
+        return ops.where(is_wave, self._of_angle(degree.to(x.dtype), x), walked)
 
-    def _of_angle(self, count: Term, x: Term) -> Term:
-        angle = named("angle", call("acos", x))
-        value = call(self.wave, (count + self.shift) * angle if self.shift else count * angle)
+    def _of_angle(self, count: Value, x: Value) -> Value:
+        angle = named("angle", ops.acos(x))
+        value = ops.call(self.wave, (count + self.shift) * angle if self.shift else count * angle)
         if self.shift:
-            value = value / call(self.wave, self.shift * angle if self.shift != 1 else angle)
+            value = value / ops.call(self.wave, self.shift * angle if self.shift != 1 else angle)
         # At the ends of the interval the quotient is one, or what both rise by: at 1 that of sines, at -1 of cosines.
-        rise = count * (1 / self.shift) + 1.0 if self.shift else term(1.0, x.dtype)
-        at_one = rise if self.wave == "sin" else term(1.0, x.dtype)
-        other = term(1.0, x.dtype) if self.wave == "sin" and self.shift != 1 else rise
-        return where(abs(x) == 1.0, where(x > 0.0, at_one, _sign(count) * other), value)
+        rise = count * (1 / self.shift) + 1.0 if self.shift else ops.constant(1.0, x.dtype)
+        at_one = rise if self.wave == "sin" else ops.constant(1.0, x.dtype)
+        other = ops.constant(1.0, x.dtype) if self.wave == "sin" and self.shift != 1 else rise
+        return ops.where(abs(x) == 1.0, ops.where(x > 0.0, at_one, _sign(count) * other), value)
 
 
 KINDS = {
@@ -84,10 +85,10 @@ KINDS = {
 
 
 def _chebyshev(name: str, kind: Kind) -> None:
-    def polynomial(x: Term, n: Term) -> Term:
+    def polynomial(x: Value, n: Value) -> Value:
         return kind.value(x, n)
 
-    def shifted_polynomial(x: Term, n: Term) -> Term:
+    def shifted_polynomial(x: Value, n: Value) -> Value:
         return kind.value(named("shifted", x + x - 1.0), n)
 
     for prefix, definition, end in (("", polynomial, "."), ("shifted_", shifted_polynomial, ", of 2 x - 1.")):
@@ -100,46 +101,46 @@ for _name, _kind in KINDS.items():
     _chebyshev(_name, _kind)
 
 
-def _hermite(x: Term, n: Term, first: Term, scale: float) -> Term:
+def _hermite(x: Value, n: Value, first: Value, scale: float) -> Value:
     """Hermite's polynomials; beyond some degree ATen gives no number, whose size would overflow."""
     degree = _degree(n)
     most = 512 if is_double(x) else 128
-    last = named("last", where(degree > most, 0, degree))
+    last = named("last", ops.where(degree > most, 0, degree))
     value = _recurrence(x, degree, first, lambda k, value, before: first * value - k * scale * before, last)
-    return where(degree > most, float("nan"), value)
+    return ops.where(degree > most, float("nan"), value)
 
 
 @function
-def hermite_h(x: Term, n: Term) -> Term:
+def hermite_h(x: Value, n: Value) -> Value:
     """The physicists' Hermite polynomial of degree n."""
     return _hermite(x, n, named("twice", x + x), 2.0)
 
 
 @function
-def hermite_he(x: Term, n: Term) -> Term:
+def hermite_he(x: Value, n: Value) -> Value:
     """The probabilists' Hermite polynomial of degree n."""
     return _hermite(x, n, x, 1.0)
 
 
 @function
-def laguerre_l(x: Term, n: Term) -> Term:
+def laguerre_l(x: Value, n: Value) -> Value:
     """Laguerre's polynomial of degree n."""
     first = named("first", 1.0 - x)
     degree = _degree(n)
-    last = named("last", where(x == 0.0, 0, degree))
+    last = named("last", ops.where(x == 0.0, 0, degree))
     value = _recurrence(
         x, degree, first, lambda k, value, before: ((k + k + first) * value - k * before) / (k + 1.0), last
     )
-    return where((x == 0.0) & (degree >= 0), 1.0, value)
+    return ops.where((x == 0.0) & (degree >= 0), 1.0, value)
 
 
 @function
-def legendre_p(x: Term, n: Term) -> Term:
+def legendre_p(x: Value, n: Value) -> Value:
     """Legendre's polynomial of degree n."""
     degree = _degree(n)
-    last = named("last", where(abs(x) == 1.0, 0, degree))
+    last = named("last", ops.where(abs(x) == 1.0, 0, degree))
     value = _recurrence(
         x, degree, x, lambda k, value, before: ((k + k + 1.0) * x * value - k * before) / (k + 1.0), last
     )
-    end = where(x > 0.0, 1.0, _sign(degree.to(x.dtype)))
-    return where((abs(x) == 1.0) & (degree >= 0), end, value)
+    end = ops.where(x > 0.0, 1.0, _sign(degree.to(x.dtype)))
+    return ops.where((abs(x) == 1.0) & (degree >= 0), end, value)

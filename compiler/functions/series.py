@@ -10,23 +10,24 @@ from math import comb
 import torch
 
 from compiler.ir.functions import named
-from compiler.ir.terms import Term, term
+from compiler.ir.ops import ops
+from compiler.ir.value import Value
 
 
-def is_double(x: Term) -> bool:
+def is_double(x: Value) -> bool:
     return x.dtype == torch.float64
 
 
-def polynomial(x: Term, coefficients: Sequence[float]) -> Term:
+def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     """The sum of `coefficients[k] * x**k`, by Horner's rule."""
     *rest, last = coefficients
-    total = term(last, x.dtype)
+    total = ops.constant(last, x.dtype)
     for coefficient in reversed(rest):
         total = named("p", total * x + coefficient)
     return total
 
 
-def power_series(x: Term, coefficient: Callable[[int], Fraction | float], largest: float) -> Term:
+def power_series(x: Value, coefficient: Callable[[int], Fraction | float], largest: float) -> Value:
     """The sum of `coefficient(k) * x**k` for |x| <= `largest`, as far as the dtype's precision goes."""
     limit = torch.finfo(x.dtype).eps / 16
     coefficients: list[float] = []
@@ -40,7 +41,7 @@ def power_series(x: Term, coefficient: Callable[[int], Fraction | float], larges
         coefficients.append(value)
 
 
-def chebyshev(t: Term, series: Sequence[float]) -> Term:
+def chebyshev(t: Value, series: Sequence[float]) -> Value:
     """The sum of `series[k] * T[k](t)` for t in [-1, 1]: as a polynomial in t where that is as accurate, else by
     Clenshaw's recurrence (C. Clenshaw, 1955)."""
     limit = torch.finfo(t.dtype).eps / 16 * max(abs(c) for c in series)
@@ -50,7 +51,7 @@ def chebyshev(t: Term, series: Sequence[float]) -> Term:
     if sum(map(abs, powers)) <= 2 * sum(map(abs, kept)):
         return polynomial(t, powers)
     twice = named("twice", t + t)
-    newer, older = named("b", twice * kept[-1] + kept[-2]), term(kept[-1], t.dtype)
+    newer, older = named("b", twice * kept[-1] + kept[-2]), ops.constant(kept[-1], t.dtype)
     for coefficient in reversed(kept[1:-2]):
         newer, older = named("b", twice * newer - older + coefficient), newer
     return t * newer - older + kept[0]

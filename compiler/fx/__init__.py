@@ -2,4 +2,5 @@
 
 fake_values   sizes, devices and strides, by the fake tensor of each node
 lines         from what torch remembers of a stack to lines of the snippet
+notes         what the compiler itself notes at graphs and nodes
 """

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterable
 from typing import Any
 
+from compiler.fx.notes import LINES
 from compiler.wording import SNIPPET_FILE
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in (\S+))?')
@@ -28,7 +29,7 @@ def lines_of_frames(frames: Iterable[traceback.FrameSummary] | None) -> tuple[in
 
 def lines_of_node(node: Any) -> tuple[int, ...]:
     """Snippet lines that an FX node came from, the innermost last."""
-    known = node.meta.get("lines")
+    known = node.meta.get(LINES)
     return known if known is not None else lines_of_text(node.meta.get("stack_trace"))
 
 

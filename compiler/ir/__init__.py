@@ -3,7 +3,7 @@
 index                           where in a buffer
 size, polynomials               how large, and the arithmetic of what is open (bind: for one call)
 formulas, formula_names         numbers that Python makes of sizes, and what formulas are called
-ops, functions, float8, terms   what is computed; long formulas by name, and how they are written
+ops, functions, float8, value   what is computed; long formulas by name, and how they are written
 body, nodes                     the record of one loop's body, and the nodes that the scheduler fuses
 interpret                       what all of it means
 ranges, choices, monotone       what is known beforehand and left out

@@ -27,6 +27,7 @@ from compiler.ir.index_formulas import LARGEST_INDEX, Step, formula_of_index
 from compiler.ir.lazy import lazy
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo, handled_by
 from compiler.ir.size import Integer, hint
+from compiler.ir.value import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,23 +292,12 @@ def _render(number: int, i: Instruction) -> str:
     return f"v{number} = {i.op} {values}"
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """What `ops` hands out while a body is traced: the number of an instruction."""
-
-    number: int
-    dtype: torch.dtype
-
-
 class Recorder:
     """The handler that writes the record."""
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
         self._known: dict[Hashable, int] = {}
-
-    def dtype_of(self, value: Value) -> torch.dtype:
-        return value.dtype
 
     def emit(self, op: str, operands: tuple[Any, ...], dtype: torch.dtype, **attributes: Any) -> Any:
         if op == "indirect":

@@ -3,7 +3,7 @@
     @function
     def inverse_erf(y):                              v3 = inverse_erf v2
         "The number whose error function is y."  ->
-        ...formulas of `Term`s...                    in a kernel: value = inverse_erf(x)
+        ...formulas of `Value`s...                   in a kernel: value = inverse_erf(x)
 
 A body calls one like an op, by its name. Its definition is traced once for each dtype into a `Record`, which is what
 the interpreter evaluates and what the printers write above a kernel as a function of that name. A definition computes
@@ -24,9 +24,9 @@ from typing import Any
 
 import torch
 
-from compiler.ir.body import Instruction, Recorder, Value
+from compiler.ir.body import Instruction, Recorder
 from compiler.ir.ops import NAMED, POINTWISE, current_handler, handled_by, ops
-from compiler.ir.terms import Term, term
+from compiler.ir.value import Value
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Function:
 
     name: str
     arity: int
-    define: Callable[..., Term]
+    define: Callable[..., Value]
     result: str = "same"
 
     @property
@@ -108,7 +108,7 @@ class Function:
 ON_INTEGERS: set[str] = set()
 
 
-def function(definition: Callable[..., Term]) -> Callable[..., Term]:
+def function(definition: Callable[..., Value]) -> Callable[..., Value]:
     """Register a definition under its name; what is returned calls it from another definition by that name. Raises
     ValueError where an op or a function has the name."""
     name = definition.__name__
@@ -116,15 +116,14 @@ def function(definition: Callable[..., Term]) -> Callable[..., Term]:
         raise ValueError(f"there is an op or function {name!r} already")
     NAMED[name] = Function(name, len(inspect.signature(definition).parameters), definition)
 
-    def call(*arguments: Any) -> Term:
-        dtype = next(a.dtype for a in arguments if isinstance(a, Term))
-        return Term(ops.call(name, *(term(argument, dtype).value for argument in arguments)))
+    def call(*arguments: Any) -> Value:
+        return ops.call(name, *arguments)
 
     call.__name__, call.__doc__ = name, definition.__doc__
     return call
 
 
-def integer_function(definition: Callable[..., Term]) -> Callable[..., Term]:
+def integer_function(definition: Callable[..., Value]) -> Callable[..., Value]:
     """`function` for one of integers."""
     ON_INTEGERS.add(definition.__name__)
     return function(definition)
@@ -144,7 +143,7 @@ def traced(name: str, dtype: torch.dtype) -> Record:
     names = list(inspect.signature(known.define).parameters)
     parameters = [recorder.unknown("argument", parameter, dtype) for parameter in names]
     with handled_by(recorder):
-        result = known.define(*(Term(parameter) for parameter in parameters))
+        result = known.define(*parameters)
     record = Record(
         name,
         known.summary,
@@ -152,7 +151,7 @@ def traced(name: str, dtype: torch.dtype) -> Record:
         tuple(parameter.number for parameter in parameters),
         tuple(recorder.instructions),
         tuple(recorder.block),
-        result.value.number,
+        result.number,
         recorder.loops,
         {**dict(zip(range(len(names)), names, strict=True)), **recorder.names},
     )
@@ -160,8 +159,8 @@ def traced(name: str, dtype: torch.dtype) -> Record:
 
 
 def repeat(
-    state: Mapping[str, Any], condition: Callable[..., Term], step: Callable[..., Mapping[str, Any]], trips: int
-) -> dict[str, Term]:
+    state: Mapping[str, Any], condition: Callable[..., Value], step: Callable[..., Mapping[str, Any]], trips: int
+) -> dict[str, Value]:
     """The state after `step` was applied to it for as long as `condition` held, in each lane for itself.
 
     Both take the state by its names; `step` gives the new values of the names that change. A definition must see to it
@@ -173,11 +172,11 @@ def repeat(
     return recorder.repeat(state, condition, step, trips)
 
 
-def named(name: str, value: Term) -> Term:
+def named(name: str, value: Value) -> Value:
     """`value`, which generated code shall call `name`."""
     recorder = current_handler()
     if isinstance(recorder, _FunctionRecorder):
-        recorder.names.setdefault(value.value.number, name)
+        recorder.names.setdefault(value.number, name)
     return value
 
 
@@ -210,30 +209,27 @@ class _FunctionRecorder(Recorder):
         yield self.block
         self.block, self._known = outer, known
 
-    def repeat(self, state: Mapping[str, Any], condition: Any, step: Any, trips: int) -> dict[str, Term]:
-        initial = {name: value.value for name, value in state.items()}
-        carried = {name: self.unknown("carried", name, value.dtype) for name, value in initial.items()}
-        terms = {name: Term(value) for name, value in carried.items()}
+    def repeat(self, state: Mapping[str, Any], condition: Any, step: Any, trips: int) -> dict[str, Value]:
+        carried = {name: self.unknown("carried", name, value.dtype) for name, value in state.items()}
         for name, value in carried.items():
             self.names[value.number] = name
         with self._inner() as test:
-            holds = condition(**terms).value.number
+            holds = condition(**carried).number
         with self._inner() as body:
-            changed = step(**terms)
-            following = [term(changed.get(name, terms[name]), carried[name].dtype).value.number for name in state]
+            following = carried | step(**carried)
         number = len(self.instructions)
         self.instructions.append(Instruction("loop", (), torch.bool))
         self.block.append(number)
         self.loops[number] = Loop(
             tuple(value.number for value in carried.values()),
-            tuple(value.number for value in initial.values()),
+            tuple(value.number for value in state.values()),
             tuple(test),
             holds,
             tuple(body),
-            tuple(following),
+            tuple(following[name].number for name in state),
             trips,
         )
-        return terms
+        return carried
 
 
 def _without_dead(record: Record) -> Record:

@@ -113,21 +113,12 @@ SPECIAL = (
 RANDOM = frozenset(("rand", "randn", "rand_compared"))
 
 
-class Handler(Protocol):
-    """What the calls of `ops` go to: it records them, runs them or prints them, and says what a value is."""
-
-    def emit(self, op: str, operands: tuple[Any, ...], dtype: torch.dtype, **attributes: Any) -> Any:
-        """The value of an op, of dtype `dtype`; `attributes` are the other fields of an `Instruction`."""
-        ...
-
-    def dtype_of(self, value: Any) -> torch.dtype: ...
-
-
-_handler: ContextVar[Handler] = ContextVar("ops handler")
+#: The `Recorder` in force.
+_handler: ContextVar[Any] = ContextVar("ops handler")
 
 
 @contextmanager
-def handled_by(handler: Handler) -> Iterator[None]:
+def handled_by(handler: Any) -> Iterator[None]:
     """Within the block, calls of `ops` go to `handler`."""
     token = _handler.set(handler)
     try:
@@ -155,8 +146,12 @@ def wrapped(value: int, dtype: torch.dtype) -> int:
     return (value - limits.min) % (limits.max - limits.min + 1) + limits.min
 
 
+#: What may stand beside a value for a constant of its dtype.
+_NUMBERS = (int, float, Size, Real)
+
+
 class Ops:
-    """The calls that a body may make. Values are opaque; `index` arguments are `compiler.ir.index.Index`."""
+    """The calls that a body may make, of values (`value.py`); `index` arguments are `compiler.ir.index.Index`."""
 
     def load(self, buffer: str, index: Any, storage: torch.dtype, mask: Any = None) -> Any:
         """Element `index` of `buffer`; where the bool value `mask` is given and false, zero, and nothing is read."""
@@ -164,8 +159,7 @@ class Ops:
         return _handler.get().emit("load", operands, compute_dtype(storage), buffer=buffer, index=index)
 
     def store(self, buffer: str, index: Any, value: Any) -> Any:
-        handler = _handler.get()
-        return handler.emit("store", (value,), handler.dtype_of(value), buffer=buffer, index=index)
+        return _handler.get().emit("store", (value,), value.dtype, buffer=buffer, index=index)
 
     def scatter(self, buffer: str, index: Any, value: Any, mode: str, mask: Any = None) -> Any:
         """A store that updates element `index` by one of `SCATTERS`, only where the bool value `mask` holds. Several
@@ -173,9 +167,8 @@ class Ops:
         Raises ValueError for a mode that is none."""
         if mode not in SCATTERS:
             raise ValueError(f"{mode!r} is no way to scatter; the ways are {', '.join(SCATTERS)}")
-        handler = _handler.get()
         operands = (value,) if mask is None else (value, mask)
-        return handler.emit("store", operands, handler.dtype_of(value), buffer=buffer, index=index, value=mode)
+        return _handler.get().emit("store", operands, value.dtype, buffer=buffer, index=index, value=mode)
 
     def constant(self, value: bool | int | float | Size | Real, dtype: torch.dtype) -> Any:
         """A number; integers wrap around into the dtype, as PyTorch's scalars do."""
@@ -207,20 +200,18 @@ class Ops:
 
     def to_dtype(self, value: Any, dtype: torch.dtype) -> Any:
         """Convert as C does (float to integer truncates, to bool tests for non-zero)."""
-        handler = _handler.get()
         dtype = compute_dtype(dtype)
-        return value if handler.dtype_of(value) == dtype else handler.emit("to_dtype", (value,), dtype)
+        return value if value.dtype == dtype else _handler.get().emit("to_dtype", (value,), dtype)
 
     def bitcast(self, value: Any, dtype: torch.dtype) -> Any:
         """The number of type `dtype` that has the same bits. Raises TypeError where the two are not as wide."""
-        handler = _handler.get()
-        if handler.dtype_of(value).itemsize != dtype.itemsize:
-            raise TypeError(f"ops.bitcast: {handler.dtype_of(value)} and {dtype} are not as wide")
-        return handler.emit("bitcast", (value,), dtype)
+        if value.dtype.itemsize != dtype.itemsize:
+            raise TypeError(f"ops.bitcast: {value.dtype} and {dtype} are not as wide")
+        return _handler.get().emit("bitcast", (value,), dtype)
 
     def where(self, condition: Any, if_true: Any, if_false: Any) -> Any:
-        handler = _handler.get()
-        return handler.emit("where", (condition, if_true, if_false), handler.dtype_of(if_true))
+        if_true, if_false = self._values(if_true, if_false)
+        return _handler.get().emit("where", (condition, if_true, if_false), if_true.dtype)
 
     def rand(self, seed: Any, index: Any) -> Any:
         """A uniform float32 in [0, 1): word `index` % 4 of Philox 4x32-10 with key `seed` (an int64 value) at counter
@@ -245,30 +236,39 @@ class Ops:
         Positions are int64; what else is reduced keeps its dtype."""
         if kind not in REDUCTIONS:
             raise ValueError(f"{kind!r} is not a reduction; the reductions are {', '.join(REDUCTIONS)}")
-        handler = _handler.get()
-        dtype = torch.int64 if kind.startswith("arg") else handler.dtype_of(operands[0])
-        return handler.emit("reduce", operands, dtype, value=kind)
+        dtype = torch.int64 if kind.startswith("arg") else operands[0].dtype
+        return _handler.get().emit("reduce", operands, dtype, value=kind)
 
     def scan(self, kind: str, *operands: Any) -> Any:
         """What a reduction over the reduction variables so far would give, at each of their points; see `SCANS`. Raises
         ValueError for a kind that is none."""
         if kind not in SCANS:
             raise ValueError(f"{kind!r} is not a scan; the scans are {', '.join(SCANS)}")
-        handler = _handler.get()
-        dtype = torch.int64 if kind.startswith("arg") else handler.dtype_of(operands[0])
-        return handler.emit("scan", operands, dtype, value=kind)
+        dtype = torch.int64 if kind.startswith("arg") else operands[0].dtype
+        return _handler.get().emit("scan", operands, dtype, value=kind)
 
     def call(self, name: str, *operands: Any) -> Any:
-        """The op `name` of `POINTWISE`, or the named function. Raises TypeError for another number of operands than it
-        takes, or operands of several dtypes: there is no promotion here, lowerings have converted."""
+        """The op `name` of `POINTWISE`, or the named function; a number beside a value is a constant. Raises
+        TypeError for another number of operands than it takes, or operands of several dtypes: there is no promotion
+        here, lowerings have converted."""
         info = POINTWISE[name] if name in POINTWISE else NAMED[name]
         if len(operands) != info.arity:
             raise TypeError(f"ops.{name} takes {info.arity} operands, got {len(operands)}")
-        handler = _handler.get()
-        dtypes = {handler.dtype_of(operand) for operand in operands}
+        values = self._values(*operands)
+        dtypes = {value.dtype for value in values}
         if len(dtypes) != 1:
             raise TypeError(f"ops.{name}: operands of one dtype wanted, got {', '.join(sorted(map(str, dtypes)))}")
-        return handler.emit(name, operands, torch.bool if info.result == "bool" else dtypes.pop())
+        return _handler.get().emit(name, values, torch.bool if info.result == "bool" else dtypes.pop())
+
+    def _values(self, *operands: Any) -> tuple[Any, ...]:
+        """The operands, numbers among them as constants. Raises TypeError where there is no value among them."""
+        values = [operand for operand in operands if not isinstance(operand, _NUMBERS)]
+        if len(values) == len(operands):
+            return operands
+        if not values:
+            raise TypeError("one of the operands must be a value; make a number one by ops.constant")
+        dtype = values[0].dtype
+        return tuple(self.constant(one, dtype) if isinstance(one, _NUMBERS) else one for one in operands)
 
     def __getattr__(self, name: str) -> Any:
         if name not in POINTWISE and name not in NAMED:

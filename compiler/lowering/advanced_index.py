@@ -27,14 +27,12 @@ def wrapped_index(value: Any, size: Integer) -> Index:
 
     Eager raises for an index outside of the dimension; a kernel cannot, so it takes the nearest place instead and
     never touches memory outside of the buffer."""
-    value = ops.to_dtype(value, torch.int64)
-    zero = ops.constant(0, torch.int64)
-    from_end = ops.add(value, ops.constant(size, torch.int64))
-    place = ops.where(ops.lt(value, zero), from_end, value)
-    last = ops.constant(size - 1, torch.int64)
-    inside = ops.minimum(ops.maximum(place, zero), last)
+    value = value.to(torch.int64)
+    from_end = value + size
+    place = ops.where(value < 0, from_end, value)
+    inside = ops.minimum(ops.maximum(place, 0), size - 1)
     if any(symbol.is_late for symbol in symbols_of(size)):
-        inside = ops.maximum(inside, zero)  # where there is no element, the place of the first is kept readable
+        inside = ops.maximum(inside, 0)  # where there is no element, the place of the first is kept readable
     index: Index = ops.indirect(inside, size)
     return index
 
@@ -42,10 +40,10 @@ def wrapped_index(value: Any, size: Integer) -> Index:
 def index_in(value: Any, size: Integer) -> tuple[Index, Any]:
     """A loaded integer as a place in a dimension of `size`, counted from the end where it is negative, and whether it
     is one."""
-    value, zero, bound = ops.to_dtype(value, torch.int64), ops.constant(0, torch.int64), ops.constant(size, torch.int64)
-    place = ops.where(ops.lt(value, zero), ops.add(value, bound), value)
-    is_inside = ops.logical_and(ops.ge(place, zero), ops.lt(place, bound))
-    index: Index = ops.indirect(ops.where(is_inside, place, zero), size)
+    value = value.to(torch.int64)
+    place = ops.where(value < 0, value + size, value)
+    is_inside = (place >= 0) & (place < size)
+    index: Index = ops.indirect(ops.where(is_inside, place, 0), size)
     return index, is_inside
 
 

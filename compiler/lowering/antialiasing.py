@@ -91,13 +91,13 @@ def weighted(build: Builder, x: TensorValue, at: int, weights: Tensor, dtype: to
 
     def element(position: Position, reduced: Position) -> Any:
         j, (k,) = position[at], reduced
-        place = ops.add(start.load((j,)), ops.index_value(k))
+        place = start.load((j,)) + ops.index_value(k)
         # Behind the end of the image, weights are zero.
-        index = ops.indirect(ops.minimum(place, ops.constant(image - 1, torch.int64)), image)
+        index = ops.indirect(ops.minimum(place, image - 1), image)
         value = x.load((*position[:at], index, *position[at + 1 :]))
         weight = row.load((j, k))
-        is_part = ops.ne(weight, ops.constant(0.0, compute))
-        return ops.reduce("sum", ops.where(is_part, ops.mul(weight, value), ops.constant(0.0, compute)))
+        is_part = weight != 0.0
+        return ops.reduce("sum", ops.where(is_part, weight * value, 0.0))
 
     shape = (*x.shape[:at], weights.shape[0], *x.shape[at + 1 :])
     return build.reduction(shape, dtype, (rows.shape[1],), element, label=label)

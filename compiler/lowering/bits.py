@@ -34,18 +34,18 @@ def view_dtype(build: Builder, x: TensorValue, dtype: torch.dtype) -> TensorValu
 def _reinterpreted(value: Any, given: torch.dtype, wanted: torch.dtype) -> Any:
     """bfloat16 is the upper half of a float32, which is what bodies hold of it."""
     if given == torch.bfloat16:
-        return ops.to_dtype(_upper_half(value), wanted)
+        return _upper_half(value).to(wanted)
     if wanted == torch.bfloat16:
-        bits = ops.to_dtype(value, torch.int32)
-        return ops.bitcast(ops.left_shift(bits, ops.constant(16, torch.int32)), torch.float32)
+        bits = value.to(torch.int32)
+        return ops.bitcast(ops.left_shift(bits, 16), torch.float32)
     return ops.bitcast(value, wanted)
 
 
 def _upper_half(value: Any) -> Any:
     """The bits of a float32 rounded to bfloat16, ties to even: a value that was fused in has not been in memory, so it
     may not be rounded yet."""
-    bits, sixteen = ops.bitcast(value, torch.int32), ops.constant(16, torch.int32)
-    odd = ops.bitwise_and(ops.right_shift(bits, sixteen), ops.constant(1, torch.int32))
-    rounded = ops.add(ops.add(bits, ops.constant(0x7FFF, torch.int32)), odd)
+    bits = ops.bitcast(value, torch.int32)
+    odd = ops.bitwise_and(ops.right_shift(bits, 16), 1)
+    rounded = bits + 0x7FFF + odd
     kept = ops.where(ops.isnan(value), bits, rounded)  # the sum of a NaN's bits could overflow
-    return ops.right_shift(kept, sixteen)
+    return ops.right_shift(kept, 16)

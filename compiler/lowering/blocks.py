@@ -81,8 +81,8 @@ def _covering(start: Index, number: Index, kernel: int, dilation: int, stride: i
     condition of there being one (None: always). In a kernel without gaps each `stride`th of its places may."""
     if dilation == 1:
         k = start % stride + number * stride
-        is_one = None if kernel % stride == 0 else ops.lt(ops.index_value(k), ops.index_value(Index.number(kernel)))
+        is_one = None if kernel % stride == 0 else ops.index_value(k) < ops.index_value(Index.number(kernel))
         return k, start // stride - number, is_one
     block = (start - number * dilation) // stride
-    is_one = ops.eq(ops.index_value(start - number * dilation), ops.index_value(block * stride))
+    is_one = ops.index_value(start - number * dilation) == ops.index_value(block * stride)
     return number, block, is_one if stride != 1 else None

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from compiler.ir.index import Index
-from compiler.ir.ops import ops
 from compiler.ir.size import Size, is_integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import lowers
@@ -41,6 +40,6 @@ def assert_async(build: Builder, condition: TensorValue, message: str = WITHOUT_
     position = (Index.number(0),) * len(condition.shape)
 
     def holds() -> Any:
-        return ops.to_dtype(condition.load(position), torch.bool)
+        return condition.load(position).to(torch.bool)
 
     build.check(holds, message)

@@ -69,9 +69,7 @@ def _progression(build: Builder, size: int, start: Any, step: Any, dtype: torch.
             return ops.index_value(position[0] * int(step) + int(start))
         # Computed in float64 as eager does, so that a long progression does not drift.
         place = ops.index_value(position[0], torch.float64)
-        return ops.add(
-            ops.constant(start, torch.float64), ops.mul(place, ops.constant(step, torch.float64))
-        )  # fmt: skip
+        return start + place * step
 
     return build.pointwise((size,), dtype, element)
 
@@ -114,8 +112,8 @@ def logspace(build: Builder, start: Any, end: Any, steps: Integer, base: float =
 
     def element(position: Position) -> Any:
         if steps == 1:
-            return ops.pow(ops.constant(base, torch.float64), _end_of_line(start, torch.float64, torch.float64))
-        return ops.pow(ops.constant(rounded, compute), _along(position[0], start, end, steps, dtype, compute))
+            return ops.pow(base, _end_of_line(start, torch.float64, torch.float64))
+        return ops.pow(rounded, _along(position[0], start, end, steps, dtype, compute))
 
     return build.pointwise((steps,), dtype, element)
 
@@ -134,18 +132,18 @@ def _along(place: Index, start: Any, end: Any, steps: Integer, dtype: torch.dtyp
     first, last = (_end_of_line(bound, dtype, compute) for bound in (start, end))
     gaps = Index.number(0) + steps - 1
     # In float64, where Triton's division is rounded once.
-    length = ops.to_dtype(ops.sub(last, first), torch.float64)
-    stride = ops.to_dtype(ops.truediv(length, ops.index_value(gaps, torch.float64)), compute)
-    is_first_half = ops.lt(ops.index_value(place * 2 + 1), ops.index_value(gaps + 1))
-    rising = ops.add(first, ops.mul(stride, ops.index_value(place, compute)))
-    falling = ops.sub(last, ops.mul(stride, ops.index_value(gaps - place, compute)))
+    length = (last - first).to(torch.float64)
+    stride = (length / ops.index_value(gaps, torch.float64)).to(compute)
+    is_first_half = ops.index_value(place * 2 + 1) < ops.index_value(gaps + 1)
+    rising = first + stride * ops.index_value(place, compute)
+    falling = last - stride * ops.index_value(gaps - place, compute)
     return ops.where(is_first_half, rising, falling)
 
 
 def _end_of_line(bound: Any, dtype: torch.dtype, compute: torch.dtype) -> Any:
     """A number or a tensor of one element, rounded to `dtype`, as `compute`."""
     if isinstance(bound, TensorValue):
-        return ops.to_dtype(ops.to_dtype(bound.load(()), dtype), compute)
+        return bound.load(()).to(dtype).to(compute)
     if not isinstance(bound, int | float):
         raise CannotLower("it goes between numbers that differ from call to call")
     return ops.constant(torch.tensor(bound, dtype=dtype).item(), compute)
@@ -156,7 +154,7 @@ def eye(build: Builder, *sizes: int, **_: Any) -> TensorValue:
     dtype = _result_dtype(build)
 
     def element(position: Position) -> Any:
-        return ops.to_dtype(ops.eq(*(ops.index_value(index) for index in position)), dtype)
+        return ops.eq(*(ops.index_value(index) for index in position)).to(dtype)
 
     return build.pointwise((sizes[0], sizes[-1]), dtype, element)
 
@@ -165,7 +163,7 @@ def _triangle(build: Builder, x: TensorValue, diagonal: int, comparison: str) ->
     def element(position: Position) -> Any:
         distance = ops.index_value(position[-1] - position[-2])
         is_kept = getattr(ops, comparison)(distance, ops.constant(diagonal, torch.int64))
-        return ops.where(is_kept, x.load(position, is_kept), ops.constant(0, x.dtype))
+        return ops.where(is_kept, x.load(position, is_kept), 0)
 
     return build.pointwise(x.shape, x.dtype, element)
 

@@ -17,7 +17,7 @@ import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._ops import OpOverload, OpOverloadPacket
 
-from compiler.lowering.quantised import decompositions_of_quantisation
+from compiler.lowering import distances, distributions, embeddings, quantised
 
 aten = torch.ops.aten
 
@@ -39,10 +39,10 @@ SPLIT = """
     native_dropout native_dropout_backward dropout bernoulli cauchy exponential log_normal
     addcmul addcdiv lerp frac sinc heaviside logaddexp logaddexp2 xlogy special_entr special_log_ndtr special_ndtr
     deg2rad rad2deg clamp_min clamp_max masked_fill nan_to_num isposinf isneginf isclose
-    std std_mean logsumexp norm count_nonzero nansum
+    std std_mean logsumexp norm linalg_vector_norm count_nonzero nansum
     select_backward slice_backward diagonal_backward unfold_backward value_selecting_reduction_backward
     tril triu tril_indices triu_indices eye trace rot90 roll pixel_shuffle pixel_unshuffle channel_shuffle
-    new_zeros new_ones new_full new_empty zeros_like ones_like full_like
+    new_zeros new_ones new_full new_empty zeros_like ones_like full_like unbind_copy
     upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d
     grid_sampler_2d
     _fused_rms_norm _fused_rms_norm_backward rms_norm
@@ -54,7 +54,7 @@ KEPT = """
     scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu
     _scaled_dot_product_flash_attention_for_cpu_backward
     embedding embedding_dense_backward
-    cat stack repeat select_scatter slice_scatter index_select take_along_dim gather nan_to_num flip
+    cat stack repeat select_scatter slice_scatter index_select take_along_dim gather flip
     tril triu eye fill sum var std arange linspace logspace floor_divide index_fill im2col col2im
 """.split()
 
@@ -64,14 +64,21 @@ KEPT = """
 ROUNDED_IN_STEPS = (aten.upsample_bilinear2d.default, aten.upsample_bicubic2d.default)
 
 
-def _of_floats(decomposition: Callable[..., Any]) -> Callable[..., Any]:
-    """The decomposition, for floats only."""
+def _unless(is_refused: Callable[[torch.dtype], bool], decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """The decomposition, unless a dtype that is refused is among those of its arguments."""
 
     @wraps(decomposition)
-    def decompose(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        return decomposition(x, *args, **kwargs) if x.dtype.is_floating_point else NotImplemented
+    def decompose(*args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        dtypes = (x.dtype if isinstance(x, torch.Tensor) else x for x in given)
+        refused = any(isinstance(dtype, torch.dtype) and is_refused(dtype) for dtype in dtypes)
+        return NotImplemented if refused else decomposition(*args, **kwargs)
 
     return decompose
+
+
+def _is_complex(dtype: torch.dtype) -> bool:
+    return dtype.is_complex
 
 
 def _native_group_norm(
@@ -130,7 +137,12 @@ def _table() -> dict[Any, Callable[..., Any]]:
     table.update(get_decompositions(split))
     table[aten.native_group_norm.default] = _native_group_norm
     table[aten.silu_backward.default] = _silu_backward
-    table.update({target: _of_floats(table[target]) for target in ROUNDED_IN_STEPS})
+    table[aten.embedding_renorm.default] = embeddings.embedding_renorm
+    table |= distances.DECOMPOSITIONS | distributions.DECOMPOSITIONS | quantised.OF_ATEN
+    of_reals = (*distributions.DECOMPOSITIONS, aten.nan_to_num.default)
+    table.update({target: _unless(_is_complex, table[target]) for target in of_reals})
+    table.update({target: _unless(lambda dtype: not dtype.is_floating_point, table[target])
+                  for target in ROUNDED_IN_STEPS})  # fmt: skip
     kept = {getattr(aten, name) for name in KEPT if hasattr(aten, name)}
     return {target: function for target, function in table.items() if _packet(target) not in kept}
 
@@ -141,4 +153,4 @@ def _packet(target: Any) -> OpOverloadPacket[..., Any] | None:
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The decomposition table for AOTAutograd (a fresh copy)."""
-    return {**_table(), **decompositions_of_quantisation()}
+    return {**_table(), **quantised.decompositions()}

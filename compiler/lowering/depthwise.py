@@ -19,9 +19,6 @@ from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import inside_of
 from compiler.lowering.values import Position, TensorValue
 
-#: What the call of a convolution that is to be a loop has in its `meta`.
-MARK = "is_depthwise_loop"
-
 
 def depthwise_convolution(
     build: Builder, image: TensorValue, weight: TensorValue, bias: TensorValue | None, stride: Sequence[int],
@@ -39,8 +36,8 @@ def depthwise_convolution(
         parts = zip(block, reduced, stride, padding, dilation, strict=True)
         place = [count * step + k * apart - before for count, k, step, before, apart in parts]
         taken = image.load((number, channel // multiplier, *place), inside_of(place, image.shape[2:]))
-        total = ops.reduce("sum", ops.mul(taken, weight.load((channel, Index.number(0), *reduced))))
-        return total if bias is None else ops.add(total, bias.load((channel,)))
+        total = ops.reduce("sum", taken * weight.load((channel, Index.number(0), *reduced)))
+        return total if bias is None else total + bias.load((channel,))
 
     return build.reduction(result.shape, result.dtype, window, element, layout=layout)
 

@@ -51,11 +51,11 @@ class Bags:
     def place(self, token: Index) -> tuple[Index, Any]:
         """The bag of the token at a place, and whether it takes part in it."""
         bag, is_inside = index_in(self.bag_of.load((token,)), self.count)
-        return bag, is_inside if self.padding < 0 else ops.logical_and(is_inside, self.is_real(token))
+        return bag, is_inside if self.padding < 0 else is_inside & self.is_real(token)
 
     def is_real(self, token: Index) -> Any:
         """Whether the token at a place is no padding."""
-        return ops.ne(ops.to_dtype(self.tokens.load((token,)), torch.int64), ops.constant(self.padding, torch.int64))
+        return self.tokens.load((token,)).to(torch.int64) != self.padding
 
     def token(self, bag: Index, inside: Index) -> Index:
         """The place of a token in a bag of known length."""
@@ -69,7 +69,7 @@ class Bags:
         if self.length is not None:
 
             def takes_part(bag: Position, inside: Position) -> Any:
-                return ops.reduce("sum", ops.to_dtype(self.is_real(self.token(bag[0], inside[0])), torch.int64))
+                return ops.reduce("sum", self.is_real(self.token(bag[0], inside[0])).to(torch.int64))
 
             return build.reduction((self.count,), torch.int64, (self.length,), takes_part, label="sizes")
 
@@ -89,9 +89,9 @@ def _bags(build: Builder, tokens: TensorValue, offsets: TensorValue, count: Inte
         length = offsets.shape[0]
 
         def is_behind(at: Index) -> Any:
-            return ops.gt(ops.to_dtype(offsets.load((at,)), torch.int64), place)
+            return offsets.load((at,)).to(torch.int64) > place
 
-        return ops.sub(first_place_where(is_behind, length), ops.constant(1, torch.int64))
+        return first_place_where(is_behind, length) - 1
 
     if tokens.rank != 1:
         raise CannotLower("its tokens are not in one row")
@@ -105,7 +105,7 @@ def _even_length(tokens: TensorValue, offsets: TensorValue, count: Integer) -> i
     if offsets.buffer is not None or offsets.shape != (count,) or not isinstance(tokens.shape[0], int):
         return None
     bag = Dim("bag", count)
-    start = formula_of(lambda: ops.to_dtype(offsets.load((Index.of(bag),)), torch.int64))
+    start = formula_of(lambda: offsets.load((Index.of(bag),)).to(torch.int64))
     length = None if start is None else start.coefficient(bag)
     if not isinstance(length, int) or length == 0 or start != Index.of(bag) * length:
         return None
@@ -144,7 +144,7 @@ def _shaped(build: Builder, value: TensorValue, like: Any, label: str) -> Tensor
         if value.shape == like.shape:
             return value.load(position)
         index, is_inside = index_in(ops.index_value(position[0]), value.shape[0])
-        return ops.where(is_inside, value.load((index,)), ops.constant(0, value.dtype))
+        return ops.where(is_inside, value.load((index,)), 0)
 
     return build.pointwise(like.shape, like.dtype, element, label=label)
 
@@ -158,7 +158,7 @@ def _summed(
 
     def value_of(token: Index, feature: Index) -> Any:
         value = weight.load((wrapped_index(bags.tokens.load((token,)), weight.shape[0]), feature))
-        return value if factors is None else ops.mul(value, ops.to_dtype(factors.load((token,)), held))
+        return value if factors is None else value * factors.load((token,)).to(held)
 
     def update(position: Position) -> Update:
         bag, takes_part = bags.place(position[0])
@@ -166,9 +166,9 @@ def _summed(
 
     def of_bag(position: Position, inside: Position) -> Any:
         token = bags.token(position[0], inside[0])
-        value = ops.to_dtype(value_of(token, position[1]), held)
+        value = value_of(token, position[1]).to(held)
         if bags.padding >= 0:
-            value = ops.where(bags.is_real(token), value, ops.constant(0, held))
+            value = ops.where(bags.is_real(token), value, 0)
         return ops.reduce("sum", value)
 
     sources = (bags.tokens.shape[0], weight.shape[1])
@@ -183,8 +183,7 @@ def _summed(
         return build.pointwise(shape, dtype, total.load, label="result") if held != dtype else total
 
     def element(position: Position) -> Any:
-        count = ops.maximum(sizes.load(position[:1]), ops.constant(1, torch.int64))
-        return ops.truediv(total.load(position), ops.to_dtype(count, held))
+        return total.load(position) / ops.maximum(sizes.load(position[:1]), 1).to(held)
 
     return build.pointwise(shape, dtype, element)
 
@@ -208,19 +207,17 @@ def _largest(
 
     def first(position: Position) -> Update:
         bag, takes_part = bags.place(position[0])
-        is_best = ops.eq(best.load((bag, position[1])), value_of(*position))
-        return (bag, position[1]), ops.index_value(position[0]), ops.logical_and(takes_part, is_best)
+        is_best = best.load((bag, position[1])) == value_of(*position)
+        return (bag, position[1]), ops.index_value(position[0]), takes_part & is_best
 
     place = scatter_into(build, constant(count, shape, torch.int64), sources, "min", first, label="place")
 
     def result(position: Position) -> Any:
-        is_empty = ops.eq(sizes.load(position[:1]), ops.constant(0, torch.int64))
-        return ops.where(is_empty, ops.constant(0, compute), best.load(position))
+        return ops.where(sizes.load(position[:1]) == 0, 0, best.load(position))
 
     def token(position: Position) -> Any:
         index, is_inside = index_in(place.load(position), count)
-        found = ops.to_dtype(bags.tokens.load((index,)), torch.int64)
-        return ops.where(is_inside, found, ops.constant(0, torch.int64))
+        return ops.where(is_inside, bags.tokens.load((index,)).to(torch.int64), 0)
 
     tokens = constant(0, shape, torch.int64)
     if count != 0:
@@ -255,11 +252,11 @@ def embedding_bag_backward(
         row = wrapped_index(bags.tokens.load((token,)), rows)
         value = gradient.load((bag, feature))
         if per_sample_weights is not None:
-            value = ops.mul(value, ops.to_dtype(per_sample_weights.load((token,)), compute_dtype(gradient.dtype)))
+            value = value * per_sample_weights.load((token,)).to(compute_dtype(gradient.dtype))
         divisors = [bag_size.load((bag,))] if mode == MEAN else []
         divisors += [] if counts is None else [counts.load((row,))]
         for divisor in divisors:
-            value = ops.truediv(value, ops.to_dtype(divisor, compute_dtype(gradient.dtype)))
+            value = value / divisor.to(compute_dtype(gradient.dtype))
         return (row, feature), value, takes_part
 
     return scatter_into(build, zeros, (bags.tokens.shape[0], gradient.shape[1]), "add", update, is_exact=True)
@@ -272,8 +269,6 @@ def _to_largest(
 
     def update(position: Position) -> Update:
         row, is_inside = index_in(largest.load(position), rows)
-        size = ops.to_dtype(sizes.load(position[:1]), torch.int64)
-        has_tokens = ops.gt(size, ops.constant(0, torch.int64))
-        return (row, position[1]), gradient.load(position), ops.logical_and(is_inside, has_tokens)
+        return (row, position[1]), gradient.load(position), is_inside & (sizes.load(position[:1]) > 0)
 
     return update

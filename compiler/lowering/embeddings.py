@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.ops import ops
 from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import index_in, wrapped_index
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import Update
-from compiler.lowering.reductions import vector_norm
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import scatter_into
 from compiler.lowering.values import Position, TensorValue, constant
@@ -41,14 +41,13 @@ def embedding_dense_backward(
     counts = frequencies(build, indices, num_weights) if scale_grad_by_freq and indices.numel else None
 
     def update(position: Position) -> Update:
-        token = ops.to_dtype(indices.load(position[:-1]), torch.int64)
+        token = indices.load(position[:-1]).to(torch.int64)
         row, is_inside = index_in(token, num_weights)
         if padding_idx >= 0:
-            is_real = ops.ne(token, ops.constant(padding_idx, torch.int64))
-            is_inside = ops.logical_and(is_inside, is_real)
+            is_inside = is_inside & (token != padding_idx)
         value = gradient.load(position)
         if counts is not None:
-            value = ops.truediv(value, ops.to_dtype(counts.load((row,)), value.dtype))
+            value = value / counts.load((row,)).to(value.dtype)
         return (row, position[-1]), value, is_inside
 
     zeros = constant(0, (num_weights, width), gradient.dtype)
@@ -67,21 +66,8 @@ def frequencies(build: Builder, indices: TensorValue, num_weights: Integer) -> T
     )
 
 
-@lowers(aten.embedding_renorm.default)
-def embedding_renorm(
-    build: Builder, weight: TensorValue, indices: TensorValue, max_norm: float, norm_type: float
-) -> TensorValue:
+def embedding_renorm(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Rows that are read and whose norm is larger than `max_norm` shrink to it."""
-    compute, rows = compute_dtype(weight.dtype), weight.shape[0]
-    counts = frequencies(build, indices, rows) if indices.numel else None
-    if counts is None or not weight.numel:
-        return build.pointwise(weight.shape, weight.dtype, weight.load, materialise=True)
-    norm = vector_norm(build, weight, norm_type, [1])
-
-    def element(position: Position) -> Any:
-        value, length, limit = weight.load(position), norm.load(position[:1]), ops.constant(max_norm, compute)
-        is_read = ops.gt(counts.load(position[:1]), ops.constant(0, torch.int64))
-        scale = ops.truediv(limit, ops.add(length, ops.constant(1e-7, compute)))
-        return ops.where(ops.logical_and(is_read, ops.gt(length, limit)), ops.mul(value, scale), value)
-
-    return build.pointwise(weight.shape, weight.dtype, element)
+    is_read = torch.zeros_like(weight[:, :1], dtype=torch.bool).index_fill(0, indices.reshape(-1), True)
+    length = torch.linalg.vector_norm(weight, norm_type, 1, keepdim=True)
+    return torch.where(is_read & (length > max_norm), weight * (max_norm / (length + 1e-7)), weight)

@@ -11,7 +11,7 @@ from compiler.ir.index import Index
 from compiler.ir.ops import ops
 from compiler.lowering import logic, pointwise, powers
 from compiler.lowering.builder import Builder
-from compiler.lowering.promotion import Kind, dtypes_of, elementwise
+from compiler.lowering.promotion import Kind, elementwise
 from compiler.lowering.registry import LOWERINGS, lowers
 from compiler.lowering.values import CannotLower, TensorValue
 
@@ -28,13 +28,9 @@ def power(build: Builder, x: Any, y: Any) -> TensorValue:
 
 def lerp(build: Builder, x: TensorValue, end: TensorValue, weight: Any) -> TensorValue:
     """From the nearer end, as ATen does, so that a weight of 1 gives `end`."""
-    compute = dtypes_of(Kind.DEFAULT, x, end)[0]
 
     def function(a: Any, b: Any, w: Any) -> Any:
-        one, difference = ops.constant(1.0, compute), ops.sub(b, a)
-        is_low = ops.lt(ops.abs(w), ops.constant(0.5, compute))
-        from_end = ops.sub(b, ops.mul(difference, ops.sub(one, w)))
-        return ops.where(is_low, ops.add(a, ops.mul(w, difference)), from_end)
+        return ops.where(ops.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w))
 
     return elementwise(build, Kind.DEFAULT, function, x, end, weight)
 
@@ -47,7 +43,7 @@ def _plus_scaled(op: str) -> Callable[..., TensorValue]:
             raise CannotLower("it scales integers")
 
         def element(u: Any, v: Any, w: Any, factor: Any) -> Any:
-            return ops.add(u, getattr(ops, op)(ops.mul(factor, v), w))
+            return u + getattr(ops, op)(factor * v, w)
 
         return elementwise(build, Kind.DEFAULT, element, x, a, b, value)
 

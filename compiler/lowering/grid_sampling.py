@@ -59,9 +59,6 @@ class Axis:
     aligns_corners: bool
     dtype: torch.dtype
 
-    def number(self, value: float) -> Any:
-        return ops.constant(value, self.dtype)
-
     @property
     def extent(self) -> Any:
         """How far a grid reaches from -1 to 1, in elements."""
@@ -73,8 +70,8 @@ class Axis:
 
     def unnormalized(self, coordinate: Any) -> Any:
         """The place that a number of the grid stands for."""
-        scaled = ops.mul(ops.add(coordinate, self.number(1.0)), ops.mul(self.extent, self.number(0.5)))
-        return scaled if self.aligns_corners else ops.sub(scaled, self.number(0.5))
+        scaled = (coordinate + 1.0) * (self.extent * 0.5)
+        return scaled if self.aligns_corners else scaled - 0.5
 
     def moved_inside(self, place: Any) -> tuple[Any, Any]:
         """The place after padding, and by how much it grows with the place before (None: as much)."""
@@ -83,30 +80,28 @@ class Axis:
         slope = None
         if self.padding == REFLECTION:
             place, slope = self.reflected(place)
-        zero = self.number(0.0)
-        is_between = ops.logical_and(ops.gt(place, zero), ops.lt(place, self.last))
-        slope = ops.where(is_between, self.number(1.0) if slope is None else slope, zero)
-        return ops.minimum(ops.maximum(place, zero), self.last), slope
+        is_between = (place > 0.0) & (place < self.last)
+        slope = ops.where(is_between, ops.constant(1.0, self.dtype) if slope is None else slope, 0.0)
+        return ops.minimum(ops.maximum(place, 0.0), self.last), slope
 
     def reflected(self, place: Any) -> tuple[Any, Any]:
         """The place, reflected at the borders (at the corners' centers if these are aligned) until it is between."""
-        low = self.number(0.0 if self.aligns_corners else -0.5)
+        low = 0.0 if self.aligns_corners else -0.5
         # An image of one element has no room between its corners; whatever is there, is at 0.
-        span = ops.maximum(self.extent, self.number(1.0))
-        distance = ops.sub(place, low)
-        sign = ops.where(ops.lt(distance, self.number(0.0)), self.number(-1.0), self.number(1.0))
+        span = ops.maximum(self.extent, 1.0)
+        distance = place - low
+        sign = ops.where(distance < 0.0, ops.constant(-1.0, self.dtype), 1.0)
         distance = ops.abs(distance)
         rest = ops.fmod(distance, span)
-        flips = ops.floor(ops.truediv(distance, span))
-        is_even = ops.eq(ops.fmod(flips, self.number(2.0)), self.number(0.0))
-        found = ops.where(is_even, ops.add(rest, low), ops.add(ops.sub(span, rest), low))
-        return found, ops.where(is_even, sign, ops.neg(sign))
+        flips = ops.floor(distance / span)
+        is_even = ops.fmod(flips, 2.0) == 0.0
+        found = ops.where(is_even, rest + low, span - rest + low)
+        return found, ops.where(is_even, sign, -sign)
 
     def tap(self, place: Any, weight: Any = None, slope: Any = None) -> Tap:
         """The element at a whole place."""
-        zero = self.number(0.0)
-        is_inside = ops.logical_and(ops.ge(place, zero), ops.le(place, self.last))
-        return Tap(ops.to_dtype(ops.where(is_inside, place, zero), torch.int64), is_inside, weight, slope)
+        is_inside = (place >= 0.0) & (place <= self.last)
+        return Tap(ops.where(is_inside, place, 0.0).to(torch.int64), is_inside, weight, slope)
 
     def taps(self, coordinate: Any) -> list[Tap]:
         """The elements that a result at a number of the grid is made of."""
@@ -117,46 +112,35 @@ class Axis:
         if self.mode == NEAREST:
             return [self.tap(ops.round(place))]
         first = ops.floor(place)
-        behind = ops.sub(place, first)
-        growth = ops.mul(self.extent, self.number(0.5))
-        growth = growth if slope is None else ops.mul(growth, slope)
-        return [
-            self.tap(first, ops.sub(self.number(1.0), behind), ops.neg(growth)),
-            self.tap(ops.add(first, self.number(1.0)), behind, growth),
-        ]
+        behind = place - first
+        growth = self.extent * 0.5 if slope is None else self.extent * 0.5 * slope
+        return [self.tap(first, 1.0 - behind, -growth), self.tap(first + 1.0, behind, growth)]
 
     def _cubic_taps(self, place: Any) -> list[Tap]:
         """Weights come from the place as it is; each of the four elements is moved inside by itself."""
         first = ops.floor(place)
-        behind = ops.sub(place, first)
-        growth = ops.mul(self.extent, self.number(0.5))
+        behind = place - first
+        growth = self.extent * 0.5
         weights = zip((-1.0, 0.0, 1.0, 2.0), cubic_weights(behind), cubic_slopes(behind), strict=True)
         found = []
         for step, weight, slope in weights:
-            element, _ = self.moved_inside(ops.add(first, self.number(step)))
+            element, _ = self.moved_inside(first + step)
             # A place that was reflected at a border lies between two elements only by rounding.
-            found.append(self.tap(ops.round(element), weight, ops.mul(slope, growth)))
+            found.append(self.tap(ops.round(element), weight, slope * growth))
         return found
 
 
 def cubic_slopes(distance: Any) -> list[Any]:
     """By how much each of `cubic_weights` grows with the distance."""
-    dtype = distance.dtype
-
-    def number(value: float) -> Any:
-        return ops.constant(value, dtype)
 
     def near(x: Any) -> Any:
-        """3 (a + 2) x^2 - 2 (a + 3) x"""
-        return ops.mul(ops.sub(ops.mul(number(3 * (CUBIC + 2)), x), number(2 * (CUBIC + 3))), x)
+        return (3 * (CUBIC + 2) * x - 2 * (CUBIC + 3)) * x
 
     def far(x: Any) -> Any:
-        """3a x^2 - 10a x + 8a"""
-        return ops.add(ops.mul(ops.sub(ops.mul(number(3 * CUBIC), x), number(10 * CUBIC)), x), number(8 * CUBIC))
+        return (3 * CUBIC * x - 10 * CUBIC) * x + 8 * CUBIC
 
-    rest = ops.sub(number(1.0), distance)
-    one = number(1.0)
-    return [far(ops.add(distance, one)), near(distance), ops.neg(near(rest)), ops.neg(far(ops.add(rest, one)))]
+    rest = 1.0 - distance
+    return [far(distance + 1.0), near(distance), -near(rest), -far(rest + 1.0)]
 
 
 class Sampling:
@@ -196,7 +180,7 @@ def _product(factors: Sequence[Any]) -> Any:
 
 
 def _times(value: Any, factor: Any) -> Any:
-    return value if factor is None else ops.mul(value, factor)
+    return value if factor is None else value * factor
 
 
 def _sampled(build: Builder, sampling: Sampling) -> TensorValue:
@@ -220,7 +204,7 @@ def _gradient_of_image(build: Builder, gradient: TensorValue, sampling: Sampling
         """What belongs to the tap of a number that a loop gives."""
         found = part(taps[0])
         for place, tap in enumerate(taps[1:], 1):
-            is_it = ops.eq(ops.index_value(number), ops.constant(place, torch.int64))
+            is_it = ops.index_value(number) == place
             found = ops.where(is_it, part(tap), found)
         return found
 
@@ -231,7 +215,7 @@ def _gradient_of_image(build: Builder, gradient: TensorValue, sampling: Sampling
             where.append(ops.indirect(chosen(taps, number, lambda tap: tap.place), axis.size))
             inside.append(chosen(taps, number, lambda tap: tap.is_inside))
             if taps[0].weight is not None:
-                share = ops.mul(share, chosen(taps, number, lambda tap: tap.weight))
+                share = share * chosen(taps, number, lambda tap: tap.weight)
         return (batch, channel, *where), share, all_of(inside)
 
     sources = (*[count] * rank, *gradient.shape)
@@ -244,21 +228,21 @@ def _gradient_of_grid(build: Builder, gradient: TensorValue, sampling: Sampling)
     if sampling.mode == NEAREST or 0 in gradient.shape:
         return constant(0, grid.shape, grid.dtype)
 
-    def growth(values: dict[tuple[Tap, ...], Any], along: int) -> Any:
+    def growth(values: Sequence[tuple[tuple[Tap, ...], Any]], along: int) -> Any:
         parts = (
-            ops.mul(value, _product([tap.slope if axis == along else tap.weight for axis, tap in enumerate(taps)]))
-            for taps, value in values.items()
+            value * _product([tap.slope if axis == along else tap.weight for axis, tap in enumerate(taps)])
+            for taps, value in values
         )
         return reduce(ops.add, parts)
 
     def element(position: Position, reduced: Position) -> Any:
         (batch, *place, component), (channel,) = position, reduced
-        values = {taps: sampling.read(batch, channel, taps) for taps in product(*sampling.taps(batch, place))}
+        values = [(taps, sampling.read(batch, channel, taps)) for taps in product(*sampling.taps(batch, place))]
         total = growth(values, rank - 1)
         for number in range(1, rank):
-            is_it = ops.eq(ops.index_value(component), ops.constant(number, torch.int64))
+            is_it = ops.index_value(component) == number
             total = ops.where(is_it, growth(values, rank - 1 - number), total)
-        return ops.reduce("sum", ops.mul(gradient.load((batch, channel, *place)), total))
+        return ops.reduce("sum", gradient.load((batch, channel, *place)) * total)
 
     return build.reduction(grid.shape, grid.dtype, (sampling.image.shape[1],), element, label="grid")
 

@@ -77,9 +77,9 @@ def put_where(
         chosen, place = truth(mask, inner), Index.number(0)
         if places is not None:
             place, is_given = index_in(places.load(inner), count)
-            chosen = ops.logical_and(chosen, is_given)
+            chosen = chosen & is_given
         new = whole.load((*position[:at], place, *position[end:]))
-        return ops.where(chosen, ops.add(old, new) if accumulate else new, old)
+        return ops.where(chosen, old + new if accumulate else new, old)
 
     return build.pointwise(x.shape, x.dtype, element if values.numel != 0 else x.load)
 

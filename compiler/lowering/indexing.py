@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import torch
 
+from compiler.fx.notes import UPDATES_INPUT
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer, is_below
@@ -17,9 +20,6 @@ from compiler.lowering.values import CannotLower, Position, TensorValue, broadca
 from compiler.lowering.views import slice_bounds, unsqueeze, wrap, wrap_place
 
 aten = torch.ops.aten
-
-#: In the `meta` of a node that could as well change a part of its input.
-UPDATES_INPUT = "updates_input"
 
 
 @lowers(aten.gather)
@@ -64,19 +64,16 @@ def index_(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None]
 
 
 def at_least(index: Index, bound: Integer) -> Any:
-    return ops.ge(ops.index_value(index), ops.constant(bound, torch.int64))
+    return ops.index_value(index) >= bound
 
 
 def below(index: Index, bound: Integer) -> Any:
-    return ops.lt(ops.index_value(index), ops.constant(bound, torch.int64))
+    return ops.index_value(index) < bound
 
 
 def all_of(conditions: Sequence[Any]) -> Any:
     """Whether all hold; None where there are none."""
-    result = None
-    for condition in conditions:
-        result = condition if result is None else ops.logical_and(result, condition)
-    return result
+    return reduce(and_, conditions) if conditions else None
 
 
 def inside_of(place: Sequence[Index], sizes: Sequence[Integer]) -> Any:
@@ -103,7 +100,7 @@ def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorV
             is_below: list[Any] = [] if result is None else [below(position[at], start + part.shape[at])]
             chosen = all_of([*is_above, *is_below])
             place = (*position[:at], position[at] - start, *position[at + 1 :])
-            value = ops.to_dtype(part.load(place, chosen), dtype)
+            value = part.load(place, chosen).to(dtype)
             result = ops.where(is_below[0], value, result) if is_below else value
         return result if result is not None else ops.constant(0, dtype)
 
@@ -130,7 +127,7 @@ def constant_pad_nd(build: Builder, x: TensorValue, pad: Sequence[int], value: A
         inside = all_of(conditions)
         if inside is None:
             return x.load(old)
-        return ops.where(inside, x.load(old, inside), ops.constant(value, x.dtype))
+        return ops.where(inside, x.load(old, inside), value)
 
     return build.pointwise(shape, x.dtype, element)
 
@@ -162,12 +159,12 @@ def slice_scatter(
         if first + (count - 1) * step + 1 != x.shape[at]:
             conditions.append(below(distance, (count - 1) * step + 1))
         if step > 1:
-            conditions.append(ops.eq(ops.index_value(distance % step), ops.constant(0, torch.int64)))
+            conditions.append(ops.index_value(distance % step) == 0)
         place = (*position[:at], distance // step, *position[at + 1 :])
         inside = all_of(conditions)
         if inside is None:
-            return ops.to_dtype(source.load(place), x.dtype)
-        return ops.where(inside, ops.to_dtype(source.load(place, inside), compute_dtype(x.dtype)), x.load(position))
+            return source.load(place).to(x.dtype)
+        return ops.where(inside, source.load(place, inside).to(compute_dtype(x.dtype)), x.load(position))
 
     return build.pointwise(x.shape, x.dtype, x.load if count == 0 else element)
 
@@ -180,7 +177,7 @@ def _slice_update(
 
     def update(position: Position) -> tuple[Position, Any, Any]:
         place = (*position[:at], position[at] * step + first, *position[at + 1 :])
-        return place, ops.to_dtype(source.load(position), compute_dtype(x.dtype)), None
+        return place, source.load(position).to(compute_dtype(x.dtype)), None
 
     return build.scatter(start, source.shape, "set", update)
 
@@ -193,10 +190,10 @@ def diagonal_scatter(
 
     def element(position: Position) -> Any:
         distance = ops.index_value(position[column] - position[row])
-        is_diagonal = ops.eq(distance, ops.constant(offset, torch.int64))
+        is_diagonal = distance == offset
         along = position[row] if offset >= 0 else position[column]
         others = (index for place, index in enumerate(position) if place not in (row, column))
-        new = ops.to_dtype(src.load((*others, along), is_diagonal), compute_dtype(x.dtype))
+        new = src.load((*others, along), is_diagonal).to(compute_dtype(x.dtype))
         return ops.where(is_diagonal, new, x.load(position))
 
     return build.pointwise(x.shape, x.dtype, x.load if src.numel == 0 else element)

@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from compiler.fx.notes import IS_DEPTHWISE_LOOP
 from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.channels_last_calls import convolution, image_of, joined, layout_of_result
-from compiler.lowering.depthwise import MARK, depthwise_convolution
+from compiler.lowering.depthwise import depthwise_convolution
 from compiler.lowering.registry import LOWERINGS, overloads
 from compiler.lowering.window_product import window_product
 
@@ -80,7 +81,7 @@ def _call(target: Any, reason: str) -> Any:
     def library_call(build: Builder, *args: Any, **kwargs: Any) -> Any:
         if build.channels_last is not None and build.node in build.channels_last.convolutions:
             return _channels_last(build, build.channels_last, target, args, reason)
-        if build.node is not None and MARK in build.node.meta:
+        if build.node is not None and IS_DEPTHWISE_LOOP in build.node.meta:
             return depthwise_convolution(build, *args)
         return build.extern(target, args, kwargs, is_fallback=False, reason=reason)
 
@@ -88,7 +89,7 @@ def _call(target: Any, reason: str) -> Any:
 
 
 def _channels_last(build: Builder, layouts: ChannelsLast, target: Any, args: tuple[Any, ...], reason: str) -> Any:
-    if build.node is not None and MARK in build.node.meta:
+    if build.node is not None and IS_DEPTHWISE_LOOP in build.node.meta:
         image, layout = image_of(build, layouts, args[0]), layout_of_result(build)
         value = depthwise_convolution(build, image, *args[1:], layout=layout)
         joined(build, layouts, value, image)

@@ -83,10 +83,10 @@ def _shift(name: str, op: str) -> None:
             """Shifts by too much, which C leaves undefined, give what eager gives: all bits out, or all signs."""
             if isinstance(y, int) and 0 <= y < bits:
                 return getattr(ops, op)(a, b)
-            is_out = ops.logical_or(ops.lt(b, ops.constant(0, dtype)), ops.ge(b, ops.constant(bits, dtype)))
-            safe = ops.where(is_out, ops.constant(0 if op == "left_shift" else bits - 1, dtype), b)
+            is_out = (b < 0) | (b >= bits)
+            safe = ops.where(is_out, 0 if op == "left_shift" else bits - 1, b)
             shifted = getattr(ops, op)(a, safe)
-            return ops.where(is_out, ops.constant(0, dtype), shifted) if op == "left_shift" else shifted
+            return ops.where(is_out, 0, shifted) if op == "left_shift" else shifted
 
         return elementwise(build, SAME, function, x, y)
 
@@ -116,26 +116,6 @@ def masked_fill(build: Builder, x: TensorValue, mask: TensorValue, value: Operan
         return ops.where(element_of(mask, shape, position, torch.bool), filling, broadcast(x, shape).load(position))
 
     return build.pointwise(shape, x.dtype, element)
-
-
-@lowers(aten.nan_to_num)
-def nan_to_num(
-    build: Builder, x: TensorValue, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
-) -> TensorValue:
-    if not x.dtype.is_floating_point:
-        return build.pointwise(x.shape, x.dtype, x.load)
-    limits = torch.finfo(x.dtype)
-    largest = constant(limits.max if posinf is None else posinf, (), x.dtype)
-    smallest = constant(limits.min if neginf is None else neginf, (), x.dtype)
-
-    def element(position: Position) -> Any:
-        value = x.load(position)
-        zero = element_of(0.0, x.shape, position, x.dtype)
-        is_positive = ops.gt(value, zero)
-        bounded = ops.where(ops.isinf(value), ops.where(is_positive, largest.load(()), smallest.load(())), value)
-        return ops.where(ops.isnan(value), ops.constant(0.0 if nan is None else nan, x.dtype), bounded)
-
-    return build.pointwise(x.shape, x.dtype, element)
 
 
 # --- copies and conversions

@@ -10,6 +10,7 @@ import torch
 import torch.fx
 
 import compiler.functions  # noqa: F401  (which defines what is called here by name)
+from compiler.fx.notes import lines_noted, origins
 from compiler.ir.body import trace
 from compiler.ir.canonical import canonicalise
 from compiler.ir.float8 import FLOAT8
@@ -38,7 +39,7 @@ EXPENSIVE_OPERATION = 10
 def as_element(value: Any, dtype: torch.dtype) -> Any:
     """A value of a body as an element of a tensor of `dtype`. A float8 is rounded here, the half types where they are
     stored."""
-    value = ops.to_dtype(value, dtype)
+    value = value.to(dtype)
     return ops.call(FLOAT8[dtype].rounding, value) if dtype in FLOAT8 else value
 
 
@@ -126,9 +127,7 @@ class LoopBuilder:
         if self.node is None:
             return {}
         # A rewrite of the graph leaves word of the captured nodes that a node of its own is made for.
-        origins = self.node.meta.get("computed_for") or (self.node.name, *self.node.meta.get("stands_for", ()))
-        lines = tuple(self.node.meta.get("lines", ()))
-        return {"origins": origins, "lines": lines, "stream": stream_of(self.node)}
+        return {"origins": origins(self.node), "lines": lines_noted(self.node), "stream": stream_of(self.node)}
 
     # --- loop nodes
 

@@ -21,6 +21,7 @@ import torch.fx
 from torch._ops import OpOverload
 
 from compiler.devices import Device
+from compiler.fx.notes import FIRST_SIZES
 from compiler.ir.formulas import Real
 from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
@@ -31,7 +32,6 @@ from compiler.lowering import (  # noqa: F401
     blocks,
     checks,
     creation,
-    distances,
     embedding_bag,
     embeddings,
     foreach,
@@ -47,7 +47,6 @@ from compiler.lowering import (  # noqa: F401
     pointwise,
     pooling,
     powers,
-    quantised,
     random,
     reductions,
     replayed,
@@ -97,7 +96,7 @@ def lower(
     """The loops of `gm`, whose nodes carry `meta["val"]` (fake tensors), and `meta["lines"]` maybe. Tensors lie as
     eager's do, but for what `channels_last` names. Programs of the `device` that decisions are made for may wait for
     those before them, and what adds half types in memory may do so; of none in particular they do not."""
-    with first_sizes(gm.meta.get("first_sizes", {})):
+    with first_sizes(gm.meta.get(FIRST_SIZES, {})):
         walk = _Walk(gm, channels_last)
         walk.build.looks_back = device is not None and device.kind == "cuda"
         walk.build.adds_half_types = device is not None and device.capability >= ADDS_HALF_TYPES

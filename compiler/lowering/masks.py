@@ -31,7 +31,7 @@ aten = torch.ops.aten
 
 def truth(mask: TensorValue, position: Position) -> Any:
     """Whether an element is not zero."""
-    return ops.to_dtype(mask.load(position), torch.bool)
+    return mask.load(position).to(torch.bool)
 
 
 def flattened(x: TensorValue) -> TensorValue:
@@ -46,8 +46,8 @@ def ranks(build: Builder, mask: TensorValue) -> TensorValue:
     flat = flattened(mask)
 
     def element(position: Position) -> Any:
-        so_far = ops.scan("sum", ops.to_dtype(truth(flat, position), torch.int64))
-        return ops.sub(so_far, ops.constant(1, torch.int64))
+        so_far = ops.scan("sum", truth(flat, position).to(torch.int64))
+        return so_far - 1
 
     counted = build.scan(flat.shape, torch.int64, 0, element, label="ranks")
     return counted.view(mask.shape, lambda position: (flatten(position, mask.shape),))
@@ -114,8 +114,8 @@ def _digits(build: Builder, places: TensorValue, count: Integer, shape: tuple[In
         def element(position: Position, dim: int = dim, outer: Integer = outer, inner: Integer = inner) -> Any:
             value = places.load(position)
             if dim:
-                value = ops.remainder(value, ops.constant(outer, torch.int64))
-            return ops.truncdiv(value, ops.constant(inner, torch.int64)) if inner != 1 else value
+                value = ops.remainder(value, outer)
+            return ops.truncdiv(value, inner) if inner != 1 else value
 
         result.append(build.pointwise((count,), torch.int64, element, label=f"places_{dim}"))
     return result
@@ -131,7 +131,7 @@ def masked_scatter(build: Builder, x: TensorValue, mask: TensorValue, source: Te
 
     def element(position: Position) -> Any:
         place, is_given = index_in(place_of.load(position), source.numel)
-        chosen = ops.logical_and(truth(mask, position), is_given)
+        chosen = truth(mask, position) & is_given
         return ops.where(chosen, given.load((place,), chosen), x.load(position))
 
     return build.pointwise(shape, x.dtype, element)
@@ -147,7 +147,7 @@ def masked_scatter_backward(
 
     def update(position: Position) -> Update:
         place, is_inside = index_in(place_of.load(position), zeros.numel)
-        chosen = ops.logical_and(truth(mask, position), is_inside)
+        chosen = truth(mask, position) & is_inside
         return unflatten(place, shape), gradient.load(position), chosen
 
     return scatter_into(build, zeros, mask.shape, "set", update)
@@ -163,8 +163,8 @@ def nonzero_static(build: Builder, x: TensorValue, *, size: Integer, fill_value:
         row, is_wanted = index_in(place_of.load(tuple(of_x)), size)
         value = ops.index_value(of_x[0])
         for dim in range(1, x.rank):
-            is_here = ops.eq(ops.index_value(column), ops.constant(dim, torch.int64))
+            is_here = ops.index_value(column) == dim
             value = ops.where(is_here, ops.index_value(of_x[dim]), value)
-        return (row, column), value, ops.logical_and(truth(x, tuple(of_x)), is_wanted)
+        return (row, column), value, truth(x, tuple(of_x)) & is_wanted
 
     return scatter_into(build, start, (*x.shape, x.rank), "set", update)

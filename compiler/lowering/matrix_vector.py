@@ -37,7 +37,7 @@ def _sum(
 
     def element(position: Position, inner: Position) -> Any:
         factors = a.load(left(position, inner)), b.load(right(position, inner))
-        return finish(position, ops.reduce("sum", ops.mul(*(ops.to_dtype(factor, held) for factor in factors))))
+        return finish(position, ops.reduce("sum", ops.mul(*(factor.to(held) for factor in factors))))
 
     return build.reduction(shape, a.dtype, a.shape[-1:], element)
 
@@ -103,8 +103,8 @@ def addmm(
     held, added = compute_dtype(a.dtype), broadcast(bias, (a.shape[0], b.shape[1]))
 
     def with_bias(position: Position, total: Any) -> Any:
-        total = total if alpha == 1 else ops.mul(total, ops.constant(alpha, held))
-        start = ops.to_dtype(added.load(position), held)
-        return ops.add(start if beta == 1 else ops.mul(start, ops.constant(beta, held)), total)
+        total = total if alpha == 1 else total * alpha
+        start = added.load(position).to(held)
+        return (start if beta == 1 else start * beta) + total
 
     return None if beta == 0 else _matrices(build, a, b, with_bias)

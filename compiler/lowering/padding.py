@@ -10,7 +10,9 @@ and the gradient is scattered.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
+from operator import or_
 from typing import Any
 
 import torch
@@ -34,17 +36,16 @@ MOST_LOOKED_AT = 64
 def _is_copied(i: Index, size: Integer, distance: Index, before: int, after: int) -> list[Any]:
     """Whether element i of an axis was copied to the place `distance` from its own: there, or beyond the edge."""
     step = ops.index_value(distance)
-    zero = ops.constant(0, torch.int64)
-    ways = [ops.eq(step, zero)]
+    ways = [step == 0]
     if before > 0:
-        is_first = ops.eq(ops.index_value(i), zero)
-        ways.append(ops.logical_and(is_first, ops.lt(step, zero)))
+        is_first = ops.index_value(i) == 0
+        ways.append(is_first & (step < 0))
     if after > 0:
-        is_last = ops.eq(ops.index_value(i), ops.constant(size - 1, torch.int64))
-        ways.append(ops.logical_and(is_last, ops.gt(step, zero)))
+        is_last = ops.index_value(i) == size - 1
+        ways.append(is_last & (step > 0))
     if len(ways) == 1:
         return []
-    return [ops.logical_or(ways[0], ways[1]) if len(ways) == 2 else ops.logical_or(ops.logical_or(*ways[:2]), ways[2])]
+    return [reduce(or_, ways)]
 
 
 def _summed(
@@ -72,8 +73,8 @@ def _scattered(build: Builder, gradient: TensorValue, x: TensorValue, befores: S
     def update(position: Position) -> Update:
         places = []
         for j, size, before in zip(position[-rank:], x.shape[-rank:], befores, strict=True):
-            place = ops.maximum(ops.index_value(j - before), ops.constant(0, torch.int64))
-            places.append(ops.indirect(ops.minimum(place, ops.constant(size - 1, torch.int64)), size))
+            place = ops.maximum(ops.index_value(j - before), 0)
+            places.append(ops.indirect(ops.minimum(place, size - 1), size))
         return (*position[:-rank], *places), gradient.load(position), None
 
     return scatter_into(build, constant(0, x.shape, x.dtype), gradient.shape, "add", update)

@@ -55,13 +55,11 @@ neg_view = lowers_elements(SAME, ops.neg, aten._neg_view)
 @lowers(aten.round.decimals)
 def round_decimals(build: Builder, x: TensorValue, *, decimals: int = 0) -> TensorValue:
     """By way of the number scaled to whole decimals, as ATen does."""
-    dtype = _compute_dtype(SAME, x)
     power = float(10 ** abs(decimals))
 
     def function(value: Any) -> Any:
-        scale = ops.constant(power, dtype)
-        scaled = ops.mul(value, scale) if decimals >= 0 else ops.truediv(value, scale)
-        return ops.truediv(ops.round(scaled), scale) if decimals >= 0 else ops.mul(ops.round(scaled), scale)
+        scaled = value * power if decimals >= 0 else value / power
+        return ops.round(scaled) / power if decimals >= 0 else ops.round(scaled) * power
 
     return elementwise(build, SAME, function if is_float(x.dtype) else same, x)
 
@@ -84,9 +82,7 @@ for _name in "isnan isinf signbit".split():
 
 @lowers(aten.logical_not)
 def logical_not(build: Builder, x: TensorValue) -> TensorValue:
-    return build.pointwise(
-        x.shape, torch.bool, lambda position: ops.logical_not(ops.to_dtype(x.load(position), torch.bool))
-    )
+    return build.pointwise(x.shape, torch.bool, lambda position: ~x.load(position).to(torch.bool))
 
 
 # --- sums, products, quotients
@@ -96,8 +92,8 @@ def _scaled(value: Any, factor: Any, dtype: torch.dtype) -> Any:
     if factor == 1 and not isinstance(factor, bool):
         return value
     if dtype == torch.bool:
-        return ops.logical_and(value, ops.constant(bool(factor), torch.bool))
-    return ops.mul(value, ops.constant(factor, dtype))
+        return value & bool(factor)
+    return value * factor
 
 
 def _sum(build: Builder, x: Operand, y: Operand, alpha: Any, op: str) -> TensorValue:
@@ -105,7 +101,7 @@ def _sum(build: Builder, x: Operand, y: Operand, alpha: Any, op: str) -> TensorV
 
     def function(a: Any, b: Any) -> Any:
         if compute == torch.bool:
-            return ops.logical_or(a, _scaled(b, alpha, compute))
+            return a | _scaled(b, alpha, compute)
         return getattr(ops, op)(a, _scaled(b, alpha, compute))
 
     return elementwise(build, SAME, function, x, y)
@@ -119,7 +115,7 @@ def _compute_dtype(kind: Kind, *operands: Operand) -> torch.dtype:
 @lowers_late("prims.fma")
 def multiply_add(build: Builder, a: Operand, b: Operand, c: Operand) -> TensorValue:
     """a * b + c; whether the product is rounded is left to the compiler of the kernel."""
-    return elementwise(build, SAME, lambda x, y, z: ops.add(ops.mul(x, y), z), a, b, c)
+    return elementwise(build, SAME, lambda x, y, z: x * y + z, a, b, c)
 
 
 @lowers(aten.add.Tensor, aten.add.Scalar)
@@ -143,19 +139,17 @@ lowers_elements(SAME, ops.remainder, aten.remainder)
 lowers_elements(SAME, ops.fmod, aten.fmod)
 
 
-def _floor_quotient(dtype: torch.dtype, a: Any, b: Any) -> Any:
+def _floor_quotient(a: Any, b: Any) -> Any:
     """Floor division of floats as ATen computes it: from the exact remainder, so that the rounded quotient of two
     nearly divisible numbers is not floored to the integer above."""
-    zero, one, half = (ops.constant(number, dtype) for number in (0.0, 1.0, 0.5))
     remainder = ops.fmod(a, b)
-    quotient = ops.truediv(ops.sub(a, remainder), b)
-    is_one_high = ops.logical_and(ops.ne(remainder, zero), ops.ne(ops.lt(b, zero), ops.lt(remainder, zero)))
-    quotient = ops.where(is_one_high, ops.sub(quotient, one), quotient)
+    quotient = (a - remainder) / b
+    is_one_high = (remainder != 0.0) & ((b < 0.0) != (remainder < 0.0))
+    quotient = ops.where(is_one_high, quotient - 1.0, quotient)
     floored = ops.floor(quotient)
-    floored = ops.where(ops.gt(ops.sub(quotient, floored), half), ops.add(floored, one), floored)
-    signed_zero = ops.copysign(zero, ops.truediv(a, b))
-    floored = ops.where(ops.eq(quotient, zero), signed_zero, floored)
-    return ops.where(ops.eq(b, zero), ops.truediv(a, b), floored)
+    floored = ops.where(quotient - floored > 0.5, floored + 1.0, floored)
+    floored = ops.where(quotient == 0.0, ops.copysign(0.0, a / b), floored)
+    return ops.where(b == 0.0, a / b, floored)
 
 
 @lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)
@@ -168,7 +162,7 @@ def div_mode(build: Builder, x: Operand, y: Operand, rounding_mode: str | None =
     if rounding_mode == "trunc":
         function = ops.truncdiv
     else:
-        function = (lambda a, b: _floor_quotient(dtype, a, b)) if is_float(dtype) else ops.floordiv
+        function = _floor_quotient if is_float(dtype) else ops.floordiv
     return elementwise(build, SAME, function, x, y)
 
 

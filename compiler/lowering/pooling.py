@@ -9,6 +9,8 @@ element of the image asks the windows that it is in. Where the windows lie:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import mul
 from typing import Any, Protocol
 
 import torch
@@ -103,7 +105,7 @@ class SlidingWindows:
         """Fewer at the edges, where it hangs over the (padded) image."""
         if self.divisor is not None:
             return ops.constant(self.divisor, dtype)
-        count = None
+        sizes = []
         for number, image, kernel, stride, padding in zip(
             window, self.image, self.most_elements, self.stride, self.padding, strict=True
         ):
@@ -114,12 +116,11 @@ class SlidingWindows:
             starts_before = not is_below(lowest - 1, first.bounds[0])
             ends_behind = not is_below(last.bounds[1], highest + 1)
             if starts_before:
-                begin = ops.maximum(begin, ops.constant(lowest, torch.int64))
+                begin = ops.maximum(begin, lowest)
             if ends_behind:
-                end = ops.minimum(end, ops.constant(highest, torch.int64))
-            size = ops.sub(end, begin) if starts_before or ends_behind else ops.constant(kernel, torch.int64)
-            count = size if count is None else ops.mul(count, size)
-        return ops.to_dtype(count, dtype)
+                end = ops.minimum(end, highest)
+            sizes.append(end - begin if starts_before or ends_behind else ops.constant(kernel, torch.int64))
+        return reduce(mul, sizes).to(dtype)
 
 
 class AdaptiveWindows:
@@ -139,7 +140,7 @@ class AdaptiveWindows:
         window = position[-len(inner) :]
         found = tuple(self.start(axis, number) + inner[axis] for axis, number in enumerate(window))
         return found, all_of([
-            ops.lt(ops.index_value(found[axis]), ops.index_value(self.end(axis, number)))
+            ops.index_value(found[axis]) < ops.index_value(self.end(axis, number))
             for axis, number in enumerate(window) if self.image[axis] % self.pooled[axis]
         ])  # fmt: skip
 
@@ -150,17 +151,14 @@ class AdaptiveWindows:
         for axis, (number, index) in enumerate(zip(found, place, strict=True)):
             if self.image[axis] % self.pooled[axis] == 0:
                 continue
-            conditions.append(ops.le(ops.index_value(self.start(axis, number)), ops.index_value(index)))
+            conditions.append(ops.index_value(self.start(axis, number)) <= ops.index_value(index))
             if number.bounds[1] >= self.pooled[axis]:
                 conditions.append(below(number, self.pooled[axis]))
         return found, all_of(conditions)
 
     def size(self, window: Position, dtype: torch.dtype) -> Any:
-        count = None
-        for axis, number in enumerate(window):
-            size = ops.index_value(self.end(axis, number) - self.start(axis, number))
-            count = size if count is None else ops.mul(count, size)
-        return ops.to_dtype(count, dtype)
+        sizes = (ops.index_value(self.end(axis, n) - self.start(axis, n)) for axis, n in enumerate(window))
+        return reduce(mul, sizes).to(dtype)
 
 
 def most_in_common(size: int, parts: int) -> int:
@@ -194,14 +192,13 @@ class FractionalWindows:
         pooled, last = self.pooled[axis], self.image[axis] - self.most_elements[axis]
         if pooled == 1:
             return Index.number(last)
-        alpha = ops.constant(last / (pooled - 1), self.dtype)
         place = ops.index_value(number, self.dtype)
-        shifted = ops.trunc(ops.mul(ops.add(place, sample), alpha))
-        found = ops.to_dtype(ops.sub(shifted, ops.trunc(ops.mul(sample, alpha))), torch.int64)
-        is_last = ops.eq(ops.index_value(number), ops.constant(pooled - 1, torch.int64))
+        shifted = ops.trunc((place + sample) * (last / (pooled - 1)))
+        found = (shifted - ops.trunc(sample * (last / (pooled - 1)))).to(torch.int64)
+        is_last = ops.index_value(number) == pooled - 1
         # A rounded product must not lead out of the image.
-        inside = ops.minimum(found, ops.constant(last, torch.int64))
-        index: Index = ops.indirect(ops.where(is_last, ops.constant(last, torch.int64), inside), last + 1)
+        inside = ops.minimum(found, last)
+        index: Index = ops.indirect(ops.where(is_last, last, inside), last + 1)
         return index
 
 
@@ -229,8 +226,8 @@ def _average_backward(
         window, holds = windows.holder(position[-rank:], step, is_sure=True)
         value = gradient.load((*position[:-rank], *window), holds)
         # The window may lie beside the image where none exists, but the division there is of a zero.
-        share = ops.truediv(value, windows.size(window, compute))
-        return ops.reduce("sum", share if holds is None else ops.where(holds, share, ops.constant(0, compute)))
+        share = value / windows.size(window, compute)
+        return ops.reduce("sum", share if holds is None else ops.where(holds, share, 0))
 
     return build.reduction(x.shape, x.dtype, windows.most_windows, element)
 
@@ -243,13 +240,13 @@ def _largest(build: Builder, x: TensorValue, windows: Windows) -> tuple[TensorVa
     def value(position: Position, reduced: Position) -> Any:
         place, inside = windows.element(position, reduced)
         loaded = x.load((*position[:-rank], *place), inside)
-        return loaded if inside is None else ops.where(inside, loaded, ops.constant(least, x.dtype))
+        return loaded if inside is None else ops.where(inside, loaded, least)
 
     def index(position: Position, reduced: Position) -> Any:
         place, inside = windows.element(position, reduced)
         number = ops.index_value(flatten(place, x.shape[-rank:]))
         if inside is not None:
-            number = ops.where(inside, number, ops.constant(NOWHERE, torch.int64))
+            number = ops.where(inside, number, NOWHERE)
         return ops.reduce("argmax", value(position, reduced), number)
 
     largest = build.reduction(
@@ -261,15 +258,15 @@ def _largest(build: Builder, x: TensorValue, windows: Windows) -> tuple[TensorVa
 def _largest_backward(
     build: Builder, gradient: TensorValue, x: TensorValue, indices: TensorValue, windows: HoldingWindows
 ) -> TensorValue:
-    rank, compute = len(windows.pooled), compute_dtype(x.dtype)
+    rank = len(windows.pooled)
 
     def element(position: Position, step: Position) -> Any:
         window, exists = windows.holder(position[-rank:], step, is_sure=False)
         place = (*position[:-rank], *window)
         here = ops.index_value(flatten(position[-rank:], x.shape[-rank:]))
-        is_largest = ops.eq(indices.load(place, exists), here)
-        chosen = is_largest if exists is None else ops.logical_and(exists, is_largest)
-        return ops.reduce("sum", ops.where(chosen, gradient.load(place, exists), ops.constant(0, compute)))
+        is_largest = indices.load(place, exists) == here
+        chosen = is_largest if exists is None else exists & is_largest
+        return ops.reduce("sum", ops.where(chosen, gradient.load(place, exists), 0))
 
     return build.reduction(x.shape, x.dtype, windows.most_windows, element)
 

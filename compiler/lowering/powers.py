@@ -48,9 +48,9 @@ def _repeated_product(base: Any, exponent: int, dtype: torch.dtype) -> Any:
     result = None
     while exponent:
         if exponent & 1:
-            result = base if result is None else ops.mul(result, base)
+            result = base if result is None else result * base
         exponent >>= 1
-        base = ops.mul(base, base) if exponent else base
+        base = base * base if exponent else base
     return ops.constant(1, dtype) if result is None else result
 
 
@@ -68,7 +68,7 @@ def _float_power(base: Any, exponent: Any, number: float, dtype: torch.dtype) ->
     if number == 2:
         return ops.square(base)
     if number == 3:
-        return ops.mul(ops.square(base), base)
+        return ops.square(base) * base
     if number == int(number) and abs(number) <= LARGEST_PRODUCT:
         power = _repeated_product(base, abs(int(number)), dtype)
         return power if number > 0 else ops.reciprocal(power)
@@ -80,12 +80,10 @@ def _float_power(base: Any, exponent: Any, number: float, dtype: torch.dtype) ->
 def _power_of_root(base: Any, number: float, dtype: torch.dtype) -> Any:
     """A power between two whole ones by the root of the base. As with `pow`, that of an infinity or a zero does not
     depend on its sign, which a root's does."""
-    infinity = ops.constant(math.inf, dtype)
-    base = ops.where(ops.eq(base, ops.constant(-math.inf, dtype)), infinity, base)
-    base = ops.add(base, ops.constant(0, dtype))
+    base = ops.where(base == -math.inf, math.inf, base) + 0
     if number < 0:
         return _repeated_product(ops.rsqrt(base), round(-2 * number), dtype)
-    return ops.mul(_repeated_product(base, int(number), dtype), ops.sqrt(base))
+    return _repeated_product(base, int(number), dtype) * ops.sqrt(base)
 
 
 @lowers(aten.pow.Scalar, aten.pow.Tensor_Tensor)
@@ -96,7 +94,7 @@ def pow_tensor(build: Builder, x: Operand, y: TensorValue) -> TensorValue:
     bits = _bits_of(x)
     if bits is None:
         return elementwise(build, Kind.BOOL_TO_LONG, ops.pow, x, y)
-    return elementwise(build, Kind.BOOL_TO_LONG, lambda _, b: ops.exp2(ops.mul(b, ops.constant(bits, dtype))), x, y)
+    return elementwise(build, Kind.BOOL_TO_LONG, lambda _, b: ops.exp2(b * bits), x, y)
 
 
 def _bits_of(base: Operand) -> int | None:
@@ -110,16 +108,15 @@ def _bits_of(base: Operand) -> int | None:
 
 def _integer_power(base: Any, exponent: Any, dtype: torch.dtype) -> Any:
     """By squaring, one step for each bit of the exponent; below zero only 1 and -1 have powers that are integers."""
-    zero, one = ops.constant(0, dtype), ops.constant(1, dtype)
+    one = ops.constant(1, dtype)
     result, square = one, base
     limits = torch.iinfo(dtype)
     for bit in range(limits.max.bit_length()):
-        is_set = ops.ne(ops.bitwise_and(exponent, ops.constant(1 << bit, dtype)), zero)
-        result = ops.where(is_set, ops.mul(result, square), result)
-        square = ops.mul(square, square)
+        is_set = ops.bitwise_and(exponent, 1 << bit) != 0
+        result = ops.where(is_set, result * square, result)
+        square = square * square
     if limits.min == 0:
         return result
-    minus_one = ops.constant(-1, dtype)
-    sign = ops.where(ops.eq(ops.bitwise_and(exponent, one), zero), one, minus_one)
-    below = ops.where(ops.eq(base, one), one, ops.where(ops.eq(base, minus_one), sign, zero))
-    return ops.where(ops.lt(exponent, zero), below, result)
+    sign = ops.where(ops.bitwise_and(exponent, one) == 0, one, -1)
+    below = ops.where(base == one, one, ops.where(base == -1, sign, 0))
+    return ops.where(exponent < 0, below, result)

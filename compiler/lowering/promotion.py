@@ -89,7 +89,7 @@ def broadcast_shapes(*operands: Operand) -> tuple[Integer, ...]:
 def element_of(operand: Operand, shape: tuple[Integer, ...], position: Position, dtype: torch.dtype) -> Any:
     """One element of an operand that takes part in a result of `shape`, converted to `dtype`."""
     if isinstance(operand, TensorValue):
-        return ops.to_dtype(broadcast(operand, shape).load(position), dtype)
+        return broadcast(operand, shape).load(position).to(dtype)
     if isinstance(operand, complex):
         raise CannotLower("loops do not compute with complex numbers")
     return ops.constant(operand, dtype)

@@ -3,8 +3,8 @@
     quantised = clamp(round(x / scale) + zero_point, least, most)          x ~ (quantised - zero_point) * scale
 
 `torch.ao` writes it with the operators of `quantized_decomposed`, which are known once the snippet has imported them.
-They are taken apart into ATen's, each as PyTorch's own kernel of it computes. ATen's `fake_quantize` operators, which
-go there and back at once and say for the gradient where nothing was cut off, are lowered here.
+They are taken apart into ATen's, each as PyTorch's own kernel of it computes. So are ATen's `fake_quantize` operators,
+which go there and back at once and say for the gradient where nothing was cut off.
 """
 
 from __future__ import annotations
@@ -16,115 +16,60 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from compiler.ir.index import ZERO
-from compiler.ir.ops import compute_dtype, ops
-from compiler.lowering.builder import Builder
-from compiler.lowering.registry import lowers
-from compiler.lowering.values import Position, TensorValue
-from compiler.lowering.views import wrap
-
 aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)
-SINGLE = torch.float32
 
-# --- there and back at once
+# --- ATen's operators, which go there and back at once
 
 
 def _there_and_back(
-    build: Builder, x: TensorValue, least: int, most: int, parameters: Callable[[Position], tuple[Any, Any, Any]],
-    product: torch.dtype = SINGLE,
-) -> tuple[TensorValue, TensorValue]:  # fmt: skip
-    """The numbers, and where they were within the range. `parameters` gives the scale, one divided by it and the zero
-    point of an element; in `product` is multiplied by the scale."""
-    dtype = compute_dtype(x.dtype)
-    low, high = (lambda: ops.constant(least, dtype)), (lambda: ops.constant(most, dtype))
-
-    def quantised(position: Position) -> tuple[Any, Any, Any]:
-        scale, inverse, zero_point = parameters(position)
-        return scale, zero_point, ops.add(ops.round(ops.mul(x.load(position), inverse)), zero_point)
-
-    def element(position: Position) -> Any:
-        scale, zero_point, value = quantised(position)
-        # A NaN is above nothing, and becomes the least number.
-        bounded = ops.where(ops.gt(value, low()), ops.minimum(value, high()), low())
-        return ops.mul(ops.to_dtype(ops.sub(bounded, zero_point), product), ops.to_dtype(scale, product))
-
-    def is_within(position: Position) -> Any:
-        _, _, value = quantised(position)
-        return ops.logical_and(ops.ge(value, low()), ops.le(value, high()))
-
-    result = build.pointwise(x.shape, x.dtype, element)
-    return result, build.pointwise(x.shape, torch.bool, is_within, label="mask")
+    x: Tensor, scale: Any, inverse: Any, zero_point: Any, low: int, high: int, product: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """The numbers, and where they were within the range; in `product` is multiplied by the scale."""
+    value = torch.round(_computed(x) * inverse) + zero_point
+    # A NaN is above nothing, and becomes the least number.
+    bounded = torch.where(value > low, value.clamp(max=high), low)
+    return ((bounded - zero_point).to(product) * scale).to(x.dtype), (value >= low) & (value <= high)
 
 
-@lowers(aten.fake_quantize_per_tensor_affine_cachemask.default)
-def fake_quantize(
-    build: Builder, x: TensorValue, scale: float, zero_point: int, quant_min: int, quant_max: int
-) -> tuple[TensorValue, TensorValue]:
-    dtype, (rounded,) = compute_dtype(x.dtype), unpack("f", pack("f", scale))
+def _computed(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in HALVES else x
+
+
+def fake_quantize(x: Tensor, scale: float, zero_point: int, low: int, high: int) -> tuple[Tensor, Tensor]:
+    (rounded,) = unpack("f", pack("f", scale))
     (inverse,) = unpack("f", pack("f", 1.0 / rounded))
-
-    def parameters(position: Position) -> tuple[Any, Any, Any]:
-        return ops.constant(rounded, SINGLE), ops.constant(inverse, dtype), ops.constant(zero_point, dtype)
-
-    return _there_and_back(build, x, quant_min, quant_max, parameters)
+    return _there_and_back(x, rounded, inverse, zero_point, low, high, torch.float32)
 
 
-def _loaded(x: TensorValue, scale: TensorValue, zero_point: TensorValue, position: Position) -> tuple[Any, Any, Any]:
-    """The parameters at a position of theirs."""
-    dtype = compute_dtype(x.dtype)
-    given = ops.to_dtype(scale.load(position), SINGLE)
-    inverse = ops.truediv(ops.constant(1.0, SINGLE), given)
-    return given, ops.to_dtype(inverse, dtype), ops.to_dtype(zero_point.load(position), dtype)
-
-
-@lowers(aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default)
 def fake_quantize_by_tensors(
-    build: Builder, x: TensorValue, scale: TensorValue, zero_point: TensorValue, fake_quant_enabled: TensorValue,
-    quant_min: int, quant_max: int,
-) -> tuple[TensorValue, TensorValue]:  # fmt: skip
+    x: Tensor, scale: Tensor, zero_point: Tensor, is_on: Tensor, low: int, high: int
+) -> tuple[Tensor, Tensor]:
     """Scale and zero point are of one element, and so is the switch that turns the whole on."""
-
-    def only(tensor: TensorValue) -> TensorValue:
-        return tensor.view((), lambda position: (ZERO,) * tensor.rank)
-
-    result, mask = _there_and_back(
-        build, x, quant_min, quant_max, lambda position: _loaded(x, only(scale), only(zero_point), ())
-    )
-    switch = only(fake_quant_enabled)
-
-    def chosen(position: Position) -> Any:
-        is_on = ops.to_dtype(switch.load(()), torch.bool)
-        return ops.where(is_on, result.load(position), x.load(position))
-
-    def is_within(position: Position) -> Any:
-        is_off = ops.logical_not(ops.to_dtype(switch.load(()), torch.bool))
-        return ops.logical_or(is_off, mask.load(position))
-
-    return (
-        build.pointwise(x.shape, x.dtype, chosen, label="chosen"),
-        build.pointwise(x.shape, torch.bool, is_within, label="chosen_mask"),
-    )
+    single, whole, switch = (_number(one) for one in (scale.float(), zero_point.to(_computed(x).dtype), is_on != 0))
+    result, mask = _there_and_back(x, single, 1.0 / single, whole, low, high, torch.float32)
+    return torch.where(switch, result, x), ~switch | mask
 
 
-@lowers(aten.fake_quantize_per_channel_affine_cachemask.default)
 def fake_quantize_by_channel(
-    build: Builder, x: TensorValue, scale: TensorValue, zero_point: TensorValue, axis: int, quant_min: int,
-    quant_max: int,
-) -> tuple[TensorValue, TensorValue]:  # fmt: skip
-    at = wrap(axis, x.rank)
-    return _there_and_back(
-        build, x, quant_min, quant_max, lambda position: _loaded(x, scale, zero_point, (position[at],)),
-        product=compute_dtype(x.dtype),
-    )  # fmt: skip
+    x: Tensor, scale: Tensor, zero_point: Tensor, axis: int, low: int, high: int
+) -> tuple[Tensor, Tensor]:
+    dtype = _computed(x).dtype
+    single, whole = _beside(x, scale.float(), axis), _beside(x, zero_point.to(dtype), axis)
+    return _there_and_back(x, single, 1.0 / single, whole, low, high, dtype)
 
+
+OF_ATEN: dict[Any, Callable[..., Any]] = {
+    aten.fake_quantize_per_tensor_affine_cachemask.default: fake_quantize,
+    aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: fake_quantize_by_tensors,
+    aten.fake_quantize_per_channel_affine_cachemask.default: fake_quantize_by_channel,
+}
 
 # --- the operators of torch.ao, as functions of ATen's
 
 
 def _quantise(x: Tensor, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any, dtype: torch.dtype) -> Tensor:
-    x = x.float() if x.dtype in HALVES else x
-    return torch.clamp(torch.round(x * (1.0 / scale)) + zero_point, quant_min, quant_max).to(dtype)
+    return torch.clamp(torch.round(_computed(x) * (1.0 / scale)) + zero_point, quant_min, quant_max).to(dtype)
 
 
 def _dequantise(x: Tensor, scale: Any, zero_point: Any, out_dtype: torch.dtype | None) -> Tensor:
@@ -199,16 +144,16 @@ def choose_qparams_symmetric(x: Tensor, low: int, high: int, eps: float, dtype: 
 
 
 #: By the names of the operators.
-DECOMPOSITIONS: tuple[Callable[..., Any], ...] = (
+OF_TORCH_AO: tuple[Callable[..., Any], ...] = (
     quantize_per_tensor, dequantize_per_tensor, quantize_per_channel, dequantize_per_channel, quantize_per_token,
     dequantize_per_token, choose_qparams, choose_qparams_symmetric,
 )  # fmt: skip
 
 
-def decompositions_of_quantisation() -> dict[Any, Callable[..., Any]]:
+def decompositions() -> dict[Any, Callable[..., Any]]:
     """The operators of `quantized_decomposed` that are known by now, all overloads, with what takes them apart."""
     namespace = torch.ops.quantized_decomposed
-    found = [(getattr(namespace, function.__name__, None), function) for function in DECOMPOSITIONS]
+    found = [(getattr(namespace, function.__name__, None), function) for function in OF_TORCH_AO]
     return {
         getattr(packet, overload): function
         for packet, function in found

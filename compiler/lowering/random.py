@@ -9,18 +9,16 @@ instead of four, and with fewer rounds (`ops.rand_compared`).
 
 from __future__ import annotations
 
-from math import log1p
 from typing import Any
 
 import torch
 
 from compiler.ir.index import Index
-from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.ops import ops
 from compiler.ir.positions import flatten
 from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import SEEDS
-from compiler.lowering.promotion import element_of
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue
 
@@ -71,29 +69,6 @@ def randn(build: Builder, size: Any, **_: Any) -> TensorValue:
     return _random(build, *_result(build), "randn")
 
 
-@lowers(aten.uniform.default)
-def uniform(build: Builder, x: TensorValue, low: float = 0.0, high: float = 1.0, **_: Any) -> TensorValue:
-    def finish(value: Any, position: Position) -> Any:
-        scaled = ops.mul(value, ops.constant(high - low, torch.float32))
-        return ops.add(scaled, ops.constant(low, torch.float32))
-
-    return _random(build, x.shape, x.dtype, "rand", finish)
-
-
-@lowers(aten.bernoulli.p)
-def bernoulli_p(build: Builder, x: TensorValue, p: float = 0.5, **_: Any) -> TensorValue:
-    op = "rand_compared" if _is_shared_at(p) else "rand"
-    return _random(build, x.shape, x.dtype, op, lambda value, position: ops.lt(value, ops.constant(p, torch.float32)))
-
-
-@lowers(aten.bernoulli.default)
-def bernoulli(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
-    return _random(
-        build, x.shape, x.dtype, "rand",
-        lambda value, position: ops.lt(value, ops.to_dtype(x.load(position), torch.float32)),
-    )  # fmt: skip
-
-
 @lowers(aten.randint.default, aten.randint.low, aten.randint_like.default, aten.randint_like.low_dtype,
         aten.random.to, getattr(aten.random, "from"))  # fmt: skip
 def randint(build: Builder, *bounds: Any, **_: Any) -> TensorValue:
@@ -122,66 +97,13 @@ def _whole_number(build: Builder, low: int, count: int) -> TensorValue:
     second = None if fine == torch.float32 else build.next_seed()
 
     def finish(value: Any, position: Position) -> Any:
-        value = ops.to_dtype(value, fine)
+        value = value.to(fine)
         if second is not None:
             digits = ops.rand(ops.load(SEEDS, Index.number(second), torch.int64), flatten(position, shape))
-            leading = ops.floor(ops.mul(value, ops.constant(2.0**24, fine)))
-            value = ops.mul(ops.add(leading, ops.to_dtype(digits, fine)), ops.constant(2.0**-24, fine))
-        scaled = ops.floor(ops.mul(value, ops.constant(count, fine)))
-        place = ops.minimum(ops.to_dtype(scaled, torch.int64), ops.constant(count - 1, torch.int64))
-        return ops.to_dtype(ops.add(place, ops.constant(low, torch.int64)), dtype)
+            leading = ops.floor(value * 2.0**24)
+            value = (leading + digits.to(fine)) * 2.0 ** (-24)
+        scaled = ops.floor(value * count)
+        place = ops.minimum(scaled.to(torch.int64), count - 1)
+        return (place + low).to(dtype)
 
     return _random(build, shape, dtype, "rand", finish)
-
-
-@lowers(aten.normal_functional, aten.normal.float_float, aten.normal.Tensor_float, aten.normal.float_Tensor,
-        aten.normal.Tensor_Tensor)  # fmt: skip
-def normal(build: Builder, *operands: Any, mean: Any = None, std: Any = None, **_: Any) -> TensorValue:
-    """mean + std * a standard normal number; `normal_functional` is given the tensor that it overwrites in front."""
-    shape, dtype = _result(build)
-    target = build.node.target if build.node is not None else None
-    given = list(operands[1:] if target is aten.normal_functional.default else operands)
-    average = mean if mean is not None else given.pop(0) if given else 0.0
-    deviation = std if std is not None else given.pop(0) if given and not isinstance(given[0], list | tuple) else 1.0
-
-    def finish(value: Any, position: Position) -> Any:
-        scale, shift = (element_of(number, shape, position, torch.float32) for number in (deviation, average))
-        return ops.add(ops.mul(value, scale), shift)
-
-    return _random(build, shape, dtype, "randn", finish)
-
-
-@lowers(aten.geometric)
-def geometric(build: Builder, x: TensorValue, p: float, **_: Any) -> TensorValue:
-    """How many trials there are up to the first success: the logarithm of a uniform number, rounded up."""
-
-    def finish(value: Any, position: Position) -> Any:
-        failures = ops.truediv(ops.log1p(ops.neg(value)), ops.constant(log1p(-p), torch.float32))
-        return ops.add(ops.floor(failures), ops.constant(1.0, torch.float32))
-
-    return _random(build, x.shape, x.dtype, "rand", finish)
-
-
-@lowers(aten.rrelu_with_noise_functional)
-def rrelu_with_noise(
-    build: Builder, x: TensorValue, noise: TensorValue, lower: float = 0.125, upper: float = 1 / 3,
-    training: bool = False, generator: Any = None,
-) -> tuple[TensorValue, TensorValue]:  # fmt: skip
-    """Two nodes: the slope of each element, drawn anew where it is not above zero and else one, and the products."""
-    compute = compute_dtype(x.dtype)
-
-    def is_above(position: Position) -> Any:
-        return ops.gt(x.load(position), ops.constant(0, compute))
-
-    def slope(value: Any, position: Position) -> Any:
-        scaled = ops.add(ops.mul(value, ops.constant(upper - lower, torch.float32)), ops.constant(lower, torch.float32))
-        return ops.where(is_above(position), ops.constant(1, compute), ops.to_dtype(scaled, compute))
-
-    def product(position: Position) -> Any:
-        value = x.load(position)
-        if training:
-            return ops.mul(value, slopes.load(position))
-        return ops.where(is_above(position), value, ops.mul(value, ops.constant((lower + upper) / 2, compute)))
-
-    slopes = _random(build, x.shape, x.dtype, "rand", slope, label="slopes") if training else noise
-    return build.pointwise(x.shape, x.dtype, product), slopes

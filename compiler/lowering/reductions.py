@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
 from typing import Any
 
 import torch
@@ -62,7 +61,7 @@ def reduce_values(
         return build.pointwise(plan.shape, dtype, lambda position: after(ops.constant(start, accumulate)))
 
     def element(position: Position, reduced: Position) -> Any:
-        value = ops.to_dtype(x.load(plan.combine(position, reduced)), accumulate)
+        value = x.load(plan.combine(position, reduced)).to(accumulate)
         return after(ops.reduce(kind, before(value, position)))
 
     return build.reduction(plan.shape, dtype, plan.sizes, element, label=label)
@@ -102,7 +101,7 @@ def _mean(build: Builder, x: TensorValue, plan: Plan, dtype: torch.dtype, label:
     compute = compute_dtype(dtype)
     return reduce_values(
         build, x, plan, "sum", dtype, accumulate=compute, identity=0, label=label,
-        after=lambda total: ops.truediv(total, ops.constant(plan.count, compute)),
+        after=lambda total: total / plan.count,
     )  # fmt: skip
 
 
@@ -136,7 +135,7 @@ def _position_of_extreme(
     compute = torch.int32 if x.dtype == torch.bool else compute_dtype(x.dtype)
 
     def element(position: Position, reduced: Position) -> Any:
-        value = ops.to_dtype(x.load(plan.combine(position, reduced)), compute)
+        value = x.load(plan.combine(position, reduced)).to(compute)
         return ops.reduce(kind, value, ops.index_value(flatten(reduced, plan.sizes)))
 
     return build.reduction(plan.shape, torch.int64, plan.sizes, element, label=label)
@@ -203,10 +202,10 @@ def _variance(
     divisor = max(plan.count - (1 if correction is None else correction), 0)
 
     def squared_distance(value: Any, position: Position) -> Any:
-        return ops.square(ops.sub(value, average.load(plan.full(position))))
+        return ops.square(value - average.load(plan.full(position)))
 
     def finish(total: Any) -> Any:
-        quotient = ops.truediv(total, ops.constant(divisor, compute))
+        quotient = total / divisor
         return ops.sqrt(quotient) if is_deviation else quotient
 
     variance = reduce_values(
@@ -229,36 +228,3 @@ def _spread(name: str) -> None:
 
 for _name in ("var", "std"):
     _spread(_name)
-
-
-# --- norms
-
-
-@lowers(aten.linalg_vector_norm)
-def vector_norm(
-    build: Builder, x: TensorValue, ord: float = 2, dim: Any = None, keepdim: bool = False, *,
-    dtype: torch.dtype | None = None,
-) -> TensorValue:  # fmt: skip
-    result = dtype or x.dtype
-    compute = compute_dtype(result)
-    kind = "max" if ord == inf else "min" if ord == -inf else "sum"
-
-    def before(value: Any, position: Position) -> Any:
-        if ord == 2:
-            return ops.square(value)
-        if ord == 0:
-            return ops.to_dtype(ops.ne(value, ops.constant(0, compute)), compute)
-        size = ops.abs(value)
-        return size if ord in (1, inf, -inf) else ops.pow(size, ops.constant(ord, compute))
-
-    def after(total: Any) -> Any:
-        if ord == 2:
-            return ops.sqrt(total)
-        if ord in (0, 1, inf, -inf):
-            return total
-        return ops.pow(total, ops.constant(1 / ord, compute))
-
-    return reduce_values(
-        build, x, Plan(x, dim, keepdim), kind, result, accumulate=compute,
-        identity=0 if ord != -inf else None, before=before, after=after,
-    )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from compiler.fx.notes import COMPUTED_FOR, lines_noted
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import LoopGraph, Removed, RemovedKind
 from compiler.lowering.values import TensorValue
@@ -28,7 +29,7 @@ def removed_nodes(
     origins = {origin for node in made.nodes for origin in node.origins}
     found: list[Removed] = []
     for node in graph.nodes:
-        if node.op != "call_function" or node.name in origins or "computed_for" in node.meta:
+        if node.op != "call_function" or node.name in origins or COMPUTED_FOR in node.meta:
             continue
         if node in repeats:
             because = f"`{repeats[node].name}` computed the same from the same arguments"
@@ -39,7 +40,7 @@ def removed_nodes(
 
 
 def _removed(kind: RemovedKind, node: Node, because: str) -> Removed:
-    return Removed(kind, node.name, tuple(node.meta.get("lines", ())), because)
+    return Removed(kind, node.name, lines_noted(node), because)
 
 
 def _what_it_is(node: Node, value: TensorValue) -> tuple[RemovedKind, Node, str]:

@@ -53,7 +53,7 @@ def scan_along(
     is_position = kind.startswith("arg")
 
     def element(position: Position) -> Any:
-        value = ops.to_dtype(x.load(position), computed)
+        value = x.load(position).to(computed)
         return ops.scan(kind, value, ops.index_value(position[at])) if is_position else ops.scan(kind, value)
 
     if x.rank and kind in WRITTEN_OUT and x.shape[at] in range(1, MOST_WRITTEN_OUT + 1):
@@ -85,12 +85,11 @@ def _written_out(
     def element(position: Position) -> Any:
         place = ops.index_value(position[at])
         values = [
-            ops.to_dtype(x.load((*position[:at], Index.number(number), *position[at + 1 :])), computed)
-            for number in range(length)
+            x.load((*position[:at], Index.number(number), *position[at + 1 :])).to(computed) for number in range(length)
         ]
         total = values[0]
         for number, value in enumerate(values[1:], start=1):
-            is_behind = ops.ge(place, ops.constant(number, torch.int64))
+            is_behind = place >= number
             total = ops.where(is_behind, join(total, value), total)
         return total
 
@@ -124,7 +123,7 @@ def _in_chunks(
     shape = (*x.shape[:at], count, *x.shape[at + 1 :])
 
     def load(position: Position, inside: Index) -> Any:
-        return ops.to_dtype(x.load((*position[:at], position[at] * chunk + inside, *position[at + 1 :])), computed)
+        return x.load((*position[:at], position[at] * chunk + inside, *position[at + 1 :])).to(computed)
 
     totals = build.reduction(
         shape, computed, (chunk,), lambda position, inner: ops.reduce(kind, load(position, inner[0])), label="totals"
@@ -135,7 +134,7 @@ def _in_chunks(
         place, inside = (*position[: at + 1], *position[at + 2 :]), position[at + 1]
         scanned = ops.scan(kind, load(place, inside))
         previous = before.load((*place[:at], (place[at] + (count - 1)) % count, *place[at + 1 :]))
-        is_first = ops.eq(ops.index_value(place[at]), ops.constant(0, torch.int64))
+        is_first = ops.index_value(place[at]) == 0
         return ops.where(is_first, scanned, join(previous, scanned))
 
     step = layout.stride[at]

@@ -60,11 +60,11 @@ def scatter_into(
     layout = build.result_layout(x.shape, held)
 
     def starting(position: Position) -> Any:
-        return comparable(ops.to_dtype(x.load(position), held), mode)
+        return comparable(x.load(position).to(held), mode)
 
     def changing(position: Position) -> Update:
         place, value, mask = update(position)
-        return place, comparable(ops.to_dtype(value, held), mode), mask
+        return place, comparable(value.to(held), mode), mask
 
     prefix = f"{label}_" if label else ""
     if 0 in sources or 0 in x.shape:
@@ -95,7 +95,7 @@ def comparable(value: Any, mode: str) -> Any:
     dtype = value.dtype
     if mode not in ("min", "max") or not dtype.is_floating_point:
         return value
-    winner = ops.copysign(ops.constant(nan, dtype), ops.constant(copysign(1.0, -1 if mode == "min" else 1), dtype))
+    winner = ops.copysign(ops.constant(nan, dtype), copysign(1.0, -1 if mode == "min" else 1))
     return ops.where(ops.isnan(value), winner, value)
 
 
@@ -183,7 +183,7 @@ def at_few_indices(
         value, place = x.load(position), ops.index_value(position[at])
         for number in range(count):
             one = (*position[:at], Index.number(number), *position[at + 1 :])
-            is_place = ops.eq(ops.to_dtype(index.load(one), torch.int64), place)
+            is_place = index.load(one).to(torch.int64) == place
             value = ops.where(is_place, joined(value, source(one)), value)
         return value
 
@@ -219,7 +219,7 @@ def as_strided_scatter(
         distance = Layout(x.shape, strides, x.dtype).index(position) - start
         conditions = [at_least(distance, 0)] if start else []
         inside = all_of([*conditions, below(distance, src.numel)] if start + src.numel < x.numel else conditions)
-        new = ops.to_dtype(src.load(digits(distance, size, stride), inside), compute_dtype(x.dtype))
+        new = src.load(digits(distance, size, stride), inside).to(compute_dtype(x.dtype))
         return new if inside is None else ops.where(inside, new, x.load(position))
 
     return build.pointwise(x.shape, x.dtype, x.load if src.numel == 0 else element)

@@ -109,5 +109,5 @@ def identity(mode: str, dtype: torch.dtype) -> int | float:
 
 def quotient(total: Any, count: Any) -> Any:
     """A mean, of nothing but the element itself where it has no count; whole numbers round down, as eager's do."""
-    count = ops.to_dtype(ops.maximum(count, ops.constant(1, torch.int64)), total.dtype)
-    return ops.truediv(total, count) if total.dtype.is_floating_point else ops.floordiv(total, count)
+    count = ops.maximum(count, 1).to(total.dtype)
+    return total / count if total.dtype.is_floating_point else ops.floordiv(total, count)

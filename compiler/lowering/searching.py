@@ -53,10 +53,10 @@ def _search(
 
         def is_behind(place: Index) -> Any:
             if sorter is not None:
-                place = ops.indirect(ops.to_dtype(sorter.load((*row, place)), torch.int64), length)
-            found = ops.to_dtype(rows.load((*row, place)), dtype)
+                place = ops.indirect(sorter.load((*row, place)).to(torch.int64), length)
+            found = rows.load((*row, place)).to(dtype)
             # A NaN compares to nothing, and so goes behind everything, as in eager.
-            return ops.gt(found, wanted) if right else ops.ge(found, wanted)
+            return found > wanted if right else found >= wanted
 
         return first_place_where(is_behind, length)
 
@@ -67,14 +67,13 @@ def first_place_where(holds: Callable[[Index], Any], length: Integer) -> Any:
     """The first of `length` places where `holds` is true, given that it is for all places after that one; `length`
     where there is none. Every step halves the range [low, high) in which it lies; a range that is empty stays so."""
     low, high = ops.constant(0, torch.int64), ops.constant(length, torch.int64)
-    last = ops.constant(length - 1, torch.int64)
     for _ in range(length.bit_length() if isinstance(length, int) else MOST_STEPS):
-        is_open = ops.lt(low, high)
-        middle = ops.truncdiv(ops.add(low, high), ops.constant(2, torch.int64))
-        is_behind = holds(ops.indirect(ops.minimum(middle, last), length))
-        goes_up = ops.logical_and(is_open, ops.logical_not(is_behind))
-        low = ops.where(goes_up, ops.add(middle, ops.constant(1, torch.int64)), low)
-        high = ops.where(ops.logical_and(is_open, is_behind), middle, high)
+        is_open = low < high
+        middle = ops.truncdiv(low + high, 2)
+        is_behind = holds(ops.indirect(ops.minimum(middle, length - 1), length))
+        goes_up = is_open & ~is_behind
+        low = ops.where(goes_up, middle + 1, low)
+        high = ops.where(is_open & is_behind, middle, high)
     return low
 
 
@@ -89,7 +88,7 @@ def repeat_interleave(build: Builder, repeats: TensorValue, *, output_size: Inte
 
     def element(position: Position) -> Any:
         place = ops.index_value(position[0])
-        found = first_place_where(lambda at: ops.gt(ends.load((at,)), place), repeats.shape[0])
-        return ops.minimum(found, ops.constant(repeats.shape[0] - 1, torch.int64))
+        found = first_place_where(lambda at: ends.load((at,)) > place, repeats.shape[0])
+        return ops.minimum(found, repeats.shape[0] - 1)
 
     return build.pointwise((output_size,), repeats.dtype, element)

@@ -77,7 +77,7 @@ def polygamma(build: Builder, n: int, x: TensorValue) -> TensorValue:
 
     def function(value: Any) -> Any:
         zeta = ops.hurwitz_zeta(ops.constant(n + 1, dtype), value)
-        return ops.mul(zeta, ops.constant(factor if n % 2 else -factor, dtype))
+        return zeta * (factor if n % 2 else -factor)
 
     return elementwise(build, FLOAT, function, x)
 
@@ -88,8 +88,7 @@ def angle(build: Builder, x: TensorValue) -> TensorValue:
     dtype = dtypes_of(FLOAT, x)[0]
 
     def function(value: Any) -> Any:
-        zero, half_turn = ops.constant(0.0, dtype), ops.constant(pi, dtype)
-        return ops.where(ops.isnan(value), value, ops.where(ops.lt(value, zero), half_turn, zero))
+        return ops.where(ops.isnan(value), value, ops.where(value < 0.0, ops.constant(pi, dtype), 0.0))
 
     return elementwise(build, FLOAT, function, x)
 
@@ -97,9 +96,7 @@ def angle(build: Builder, x: TensorValue) -> TensorValue:
 @lowers(aten.frexp)
 def frexp(build: Builder, x: TensorValue) -> tuple[TensorValue, TensorValue]:
     mantissa = elementwise(build, SAME, ops.mantissa_of, x)
-    exponent = elementwise(
-        build, SAME, lambda value: ops.to_dtype(ops.exponent_of(value), torch.int32), x, result=torch.int32
-    )
+    exponent = elementwise(build, SAME, lambda value: ops.exponent_of(value).to(torch.int32), x, result=torch.int32)
     return mantissa, exponent
 
 
@@ -129,10 +126,9 @@ def lcm(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
     wide = torch.int64 if dtypes_of(SAME, x, y)[0] == torch.int64 else torch.int32
 
     def function(a: Any, b: Any) -> Any:
-        a, divisor, b = (ops.to_dtype(v, wide) for v in (a, ops.greatest_common_divisor(a, b), b))
-        zero, one = ops.constant(0, wide), ops.constant(1, wide)
-        is_zero = ops.eq(divisor, zero)
-        product = ops.mul(ops.truncdiv(a, ops.where(is_zero, one, divisor)), b)
-        return ops.where(is_zero, zero, ops.abs(product))
+        a, divisor, b = (v.to(wide) for v in (a, ops.greatest_common_divisor(a, b), b))
+        is_zero = divisor == 0
+        product = ops.truncdiv(a, ops.where(is_zero, 1, divisor)) * b
+        return ops.where(is_zero, 0, ops.abs(product))
 
     return elementwise(build, SAME, function, x, y)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from compiler.fx.notes import lines_noted
 from compiler.ir.size import Symbol
 from compiler.lowering.eager import UnknownSize, describe
 from compiler.lowering.late_sizes import NUMBER
@@ -56,7 +57,7 @@ def unsupported_at(
     node: torch.fx.Node, message: str, hint: str, kind: type[UnsupportedGraph] = UnsupportedGraph
 ) -> UnsupportedGraph:
     """The refusal of a graph for one of its nodes, whose line it names."""
-    lines = node.meta.get("lines", ())
+    lines = lines_noted(node)
     return kind(message, lines[-1] if lines else None, hint)
 
 

@@ -61,20 +61,17 @@ class Axis:
         if isinstance(image, int) and isinstance(result, int):
             return ops.constant(image / result if result else 0.0, dtype)
         # A result of one element has no neighbour, so the distance is of no matter.
-        last = ops.maximum(ops.constant(result, dtype), ops.constant(1.0, dtype))
-        return ops.truediv(ops.constant(image, dtype), last)
+        return image / ops.maximum(ops.constant(result, dtype), 1.0)
 
     def source(self, j: Index, dtype: torch.dtype) -> Any:
         """Where result j lies in the image, between its elements."""
         place = ops.index_value(j, dtype)
         if self.aligns_corners:
-            return ops.mul(self.step(dtype), place)
-        half = ops.constant(0.5, dtype)
-        return ops.sub(ops.mul(self.step(dtype), ops.add(place, half)), half)
+            return self.step(dtype) * place
+        return self.step(dtype) * (place + 0.5) - 0.5
 
     def clamped(self, place: Any) -> Any:
-        last = ops.constant(self.image - 1, torch.int64)
-        return ops.minimum(ops.maximum(place, ops.constant(0, torch.int64)), last)
+        return ops.minimum(ops.maximum(place, 0), self.image - 1)
 
 
 @dataclass(frozen=True)
@@ -93,52 +90,40 @@ class Filter:
 def nearest_taps(shift: float) -> Callable[[Axis, Index, torch.dtype], Taps]:
     def taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
         """One tap of weight one. ATen computes its place in float32 for every dtype."""
-        place = ops.add(ops.index_value(j, torch.float32), ops.constant(shift, torch.float32))
-        floor = ops.to_dtype(ops.floor(ops.mul(place, axis.step(torch.float32))), torch.int64)
-        return [(axis.clamped(floor), None)]
+        place = (ops.index_value(j, torch.float32) + shift) * axis.step(torch.float32)
+        return [(axis.clamped(ops.floor(place).to(torch.int64)), None)]
 
     return taps
 
 
 def linear_taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
-    source = ops.maximum(axis.source(j, dtype), ops.constant(0.0, dtype))
+    source = ops.maximum(axis.source(j, dtype), 0.0)
     below = ops.floor(source)
-    weight = ops.minimum(ops.sub(source, below), ops.constant(1.0, dtype))
-    place, one = ops.to_dtype(below, torch.int64), ops.constant(1, torch.int64)
-    rest = ops.sub(ops.constant(1.0, dtype), weight)
-    return [(axis.clamped(place), rest), (axis.clamped(ops.add(place, one)), weight)]
+    weight = ops.minimum(source - below, 1.0)
+    place = below.to(torch.int64)
+    return [(axis.clamped(place), 1.0 - weight), (axis.clamped(place + 1), weight)]
 
 
 def cubic_weights(distance: Any) -> list[Any]:
     """The weights of the four elements around a place, `distance` behind the second of them (Keys, "Cubic convolution
     interpolation for digital image processing", 1981)."""
-    dtype = distance.dtype
-
-    def number(value: float) -> Any:
-        return ops.constant(value, dtype)
 
     def near(x: Any) -> Any:
-        """(a + 2) x^3 - (a + 3) x^2 + 1, for |x| <= 1."""
-        inner = ops.sub(ops.mul(number(CUBIC + 2), x), number(CUBIC + 3))
-        return ops.add(ops.mul(ops.mul(inner, x), x), number(1.0))
+        return ((CUBIC + 2) * x - (CUBIC + 3)) * x * x + 1.0
 
     def far(x: Any) -> Any:
-        """a x^3 - 5a x^2 + 8a x - 4a, for 1 < |x| < 2."""
-        inner = ops.sub(ops.mul(number(CUBIC), x), number(5 * CUBIC))
-        outer = ops.add(ops.mul(inner, x), number(8 * CUBIC))
-        return ops.sub(ops.mul(outer, x), number(4 * CUBIC))
+        return ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
 
-    rest = ops.sub(number(1.0), distance)
-    return [far(ops.add(distance, number(1.0))), near(distance), near(rest), far(ops.add(rest, number(1.0)))]
+    rest = 1.0 - distance
+    return [far(distance + 1.0), near(distance), near(rest), far(rest + 1.0)]
 
 
 def cubic_taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
     source = axis.source(j, dtype)
     below = ops.floor(source)
-    place = ops.to_dtype(below, torch.int64)
-    weights = cubic_weights(ops.sub(source, below))
-    steps = (ops.constant(step, torch.int64) for step in (-1, 0, 1, 2))
-    return [(axis.clamped(ops.add(place, step)), weight) for step, weight in zip(steps, weights, strict=True)]
+    place = below.to(torch.int64)
+    weights = cubic_weights(source - below)
+    return [(axis.clamped(place + step), weight) for step, weight in zip((-1, 0, 1, 2), weights, strict=True)]
 
 
 NEAREST = Filter(nearest_taps(0.0), 0, 0, shift=0.0)
@@ -213,11 +198,11 @@ def _weight_of(taps: Taps, i: Index, dtype: torch.dtype) -> tuple[Any, Any]:
     """Whether one of the taps is element i, and the sum of the weights of those that are (None where each has one)."""
     at, is_tap, total = ops.index_value(i), None, None
     for place, weight in taps:
-        is_here = ops.eq(place, at)
-        is_tap = is_here if is_tap is None else ops.logical_or(is_tap, is_here)
+        is_here = place == at
+        is_tap = is_here if is_tap is None else is_tap | is_here
         if weight is not None:
-            share = ops.where(is_here, weight, ops.constant(0.0, dtype))
-            total = share if total is None else ops.add(total, share)
+            share = ops.where(is_here, weight, 0.0)
+            total = share if total is None else total + share
     return is_tap, total
 
 
@@ -240,7 +225,7 @@ def upsample_backward(
         mask = all_of([condition for condition in conditions if condition is not None])
         share = gradient.load((*position[:-rank], *places), mask)
         for _, weight in pairs:
-            share = share if weight is None else ops.mul(share, weight)
+            share = share if weight is None else share * weight
         return ops.reduce("sum", share)
 
     shape = tuple(size)

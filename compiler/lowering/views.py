@@ -300,8 +300,8 @@ def resize(build: Builder, x: TensorValue, size: Sequence[Integer], *, memory_fo
         if not x.numel:
             return ops.constant(beyond, x.dtype)
         place = Layout(shape, build.eager.stride(), x.dtype).index(position)
-        inside = ops.lt(ops.index_value(place), ops.constant(x.numel, torch.int64))
-        return ops.where(inside, x.load(digits(place, x.shape, strides), inside), ops.constant(beyond, x.dtype))
+        inside = ops.index_value(place) < x.numel
+        return ops.where(inside, x.load(digits(place, x.shape, strides), inside), beyond)
 
     return build.pointwise(shape, x.dtype, element)
 

@@ -8,5 +8,5 @@ outputs.py    what of a replay belongs to the caller; without copies by held.py
 replayed.py   the call itself: watch, decide, record, replay
 recording.py  what that asks of a device
 recorder.py   the answer of CUDA; everything else is plain Python
-decision.py   what was decided, and why; describe.py is what the report shows
+describe.py   what the report shows of the decision
 """

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from compiler.decisions import Decision
 from compiler.ir.nodes import LoopGraph
-from compiler.replay.decision import ReplayDecision
 from compiler.replay.recording import Call
 from compiler.replay.replayed import ReplayedCall
 
@@ -43,11 +43,11 @@ class CallBySizes:
         return known(inputs)
 
     @property
-    def decision(self) -> ReplayDecision:
-        return ReplayDecision("replay.watching") if self.shown is None else self.shown.decision
+    def decision(self) -> Decision:
+        return Decision("replay.watching") if self.shown is None else self.shown.decision
 
     @property
     def shown(self) -> ReplayedCall | None:
         """The call of the first sizes, unless that of later ones is replayed; None before the first call."""
         known = list(self._known.values())
-        return next((call for call in known if call.decision.is_replayed), known[0] if known else None)
+        return next((call for call in known if call.decision.verdict == "replayed"), known[0] if known else None)

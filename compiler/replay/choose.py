@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 
 from compiler.capture.captured import Phase
+from compiler.decisions import Decision
 from compiler.devices import Device
 from compiler.replay.by_sizes import CallBySizes, positions_of_sizes
-from compiler.replay.decision import ReplayDecision
 from compiler.replay.held import users_of_memory
 from compiler.replay.legality import obstacle, written_inputs
 from compiler.replay.recording import Call
@@ -39,15 +39,15 @@ class Compiled:
     saved: frozenset[int] = frozenset()
 
 
-def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -> Replayed | ReplayDecision:
+def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -> Replayed | Decision:
     """A replayed call in place of `call`, the graph's wrapper; or the reason against it."""
     if choice == "off":
-        return ReplayDecision("replay.off")
+        return Decision("replay.off")
     why = obstacle(graph.schedule)
     if why is not None:
         return why
     if choice == "auto" and graph.memory.peak_bytes > MOST_MEMORY * graph.model.memory_bytes:
-        return ReplayDecision("replay.memory", {"peak_bytes": graph.memory.peak_bytes})
+        return Decision("replay.memory", {"peak_bytes": graph.memory.peak_bytes})
     from compiler.replay.recorder import CudaRecorder
     from compiler.runtime.triton.launch import TritonLauncher
 

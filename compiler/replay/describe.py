@@ -5,29 +5,24 @@ from __future__ import annotations
 from typing import Literal
 
 from compiler import report
+from compiler.decisions import Decision
 from compiler.ir.nodes import ExternNode
 from compiler.ir.size import hint
 from compiler.replay.by_sizes import CallBySizes
-from compiler.replay.decision import ReplayDecision
 from compiler.replay.price import Times
 from compiler.replay.replayed import Choice, ReplayedCall
 from compiler.schedule.memory.lifetimes import storage_bytes
 from compiler.schedule.scheduler import Schedule
 
 
-def describe_replay(
-    schedule: Schedule, made: ReplayedCall | CallBySizes | ReplayDecision, option: Choice
-) -> report.Replay:
+def describe_replay(schedule: Schedule, made: ReplayedCall | CallBySizes | Decision, option: Choice) -> report.Replay:
     """`made` is what is called instead of the graph's wrapper, or why nothing is."""
-    decision = made if isinstance(made, ReplayDecision) else made.decision
+    decision = made if isinstance(made, Decision) else made.decision
     told = report.Replay(
-        verdict="replayed" if decision.is_replayed else "one_by_one",
-        reason=decision.reason,
-        message=decision.message,
+        **decision.told(),
         numbers=dict(decision.numbers),
         option=option,
-        node=decision.node,
-        lines=list(decision.lines),
+        node=next(iter(decision.nodes), None),
         launches=len(schedule.units),
         library_calls=sum(isinstance(unit, ExternNode) for unit in schedule.units),
     )
@@ -37,7 +32,7 @@ def describe_replay(
         told.recordings, told.replays, told.launched_calls = call.recordings, call.replays, call.launched
         predicted = decision.numbers.get("replay_us")
         told.predicted_host_us = None if predicted is None else float(predicted)
-        if decision.is_replayed:
+        if decision.verdict == "replayed":
             _describe_recording(schedule, call, told)
     return told
 

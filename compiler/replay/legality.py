@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
+from compiler.decisions import Decision
 from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.library import ATTENTION, CONVOLUTIONS, PRODUCTS
 from compiler.lowering.registry import operator_name
 from compiler.replay.by_sizes import positions_of_sizes
-from compiler.replay.decision import ReplayDecision
 from compiler.schedule.products.library_epilogues import ADDMM_GELU
 from compiler.schedule.scheduler import Schedule
 
@@ -33,17 +33,17 @@ RECORDABLE = frozenset(
 OWN_CALLS = (FUSED_CONVOLUTION, ADDMM_GELU, BY_ROWS_APART)
 
 
-def obstacle(schedule: Schedule) -> ReplayDecision | None:
+def obstacle(schedule: Schedule) -> Decision | None:
     """Why the schedule is not to be recorded; None where it may be."""
     if positions_of_sizes(schedule.graph) is None:
-        return ReplayDecision("replay.open_sizes")
+        return Decision("replay.open_sizes")
     if len(schedule.units) < FEWEST_LAUNCHES:
-        return ReplayDecision("replay.few_launches", {"launches": len(schedule.units)})
+        return Decision("replay.few_launches", {"launches": len(schedule.units)})
     calls = (unit for unit in schedule.units if isinstance(unit, ExternNode))
     return next((why for call in calls if (why := _obstacle_of(call)) is not None), None)
 
 
-def _obstacle_of(call: ExternNode) -> ReplayDecision | None:
+def _obstacle_of(call: ExternNode) -> Decision | None:
     name = operator_name(call.target) if isinstance(call.target, torch._ops.OpOverload) else str(call.target)
     if call.crosses_devices:
         return _refused("replay.other_device", name, call)
@@ -56,8 +56,8 @@ def _obstacle_of(call: ExternNode) -> ReplayDecision | None:
     return None
 
 
-def _refused(reason: str, name: str, call: ExternNode) -> ReplayDecision:
-    return ReplayDecision(reason, {"what": name}, call.name, tuple(call.lines))
+def _refused(reason: str, name: str, call: ExternNode) -> Decision:
+    return Decision(reason, {"what": name}, (call.name,), tuple(call.lines))
 
 
 def _is_recordable(target: Any) -> bool:

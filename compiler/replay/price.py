@@ -8,8 +8,9 @@ recording. The device goes from launch to launch a little faster than through a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from compiler.replay.decision import Number, ReplayDecision
+from compiler.decisions import Decision
 
 #: Host time of one replay, that of each launch in it, and of each tensor that is copied in or out: estimates, which add
 #: up to the 36.8 us that 85 launches and one copy were measured to take beside an H200.
@@ -72,13 +73,13 @@ class Times:
         return max(self.host_us, self.elapsed_us)
 
 
-def weigh(times: Times, launches: int, copies: Copies, bandwidth: float, is_of_step: bool = False) -> ReplayDecision:
+def weigh(times: Times, launches: int, copies: Copies, bandwidth: float, is_of_step: bool = False) -> Decision:
     """The decision; `bandwidth` is the device's, bytes read plus bytes written per second. A graph that `is_of_step` is
     one of several between which the host has much to do."""
     copied_us = copies.device_us(bandwidth)
     replay_us = REPLAY_US + REPLAYED_LAUNCH_US * launches + copies.host_us
     added_us = copied_us - GAP_US * launches
-    numbers: dict[str, Number] = {
+    numbers: dict[str, Any] = {
         "launches": launches,
         "host_us": round(times.host_us, 1),
         "elapsed_us": round(times.elapsed_us, 1),
@@ -91,8 +92,8 @@ def weigh(times: Times, launches: int, copies: Copies, bandwidth: float, is_of_s
         is_faster = -added_us > LEAST_SAVED * times.elapsed_us
         is_worth_it = replay_us <= WORTH * times.host_us and added_us <= MOST_ADDED * times.elapsed_us
         if is_of_step and times.is_idle_before and is_worth_it:
-            return ReplayDecision("replay.idle_between", numbers)
-        return ReplayDecision("replay.gaps" if is_faster else "replay.device_bound", numbers)
+            return Decision("replay.idle_between", numbers)
+        return Decision("replay.gaps" if is_faster else "replay.device_bound", numbers)
     if replay_us > WORTH * times.host_us or added_us > MOST_ADDED * times.elapsed_us:
-        return ReplayDecision("replay.slower", numbers)
-    return ReplayDecision("replay.replayed", numbers)
+        return Decision("replay.slower", numbers)
+    return Decision("replay.replayed", numbers)

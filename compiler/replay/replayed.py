@@ -20,7 +20,7 @@ from typing import Any, Literal
 import torch
 
 from compiler.capture.captured import Phase
-from compiler.replay.decision import Number, ReplayDecision
+from compiler.decisions import Decision
 from compiler.replay.inputs import InputAddresses, addresses_of, has_place, place_for
 from compiler.replay.outputs import Giver, Made, copies_of, made_by
 from compiler.replay.price import NO_COPIES, Copies, Times, weigh
@@ -65,7 +65,7 @@ class Facts:
 class Plan:
     """How a graph is to be called: the decision, and what each replay of a recording copies."""
 
-    decision: ReplayDecision
+    decision: Decision
     copied_in: Copies = NO_COPIES
     copied_out: Copies = NO_COPIES
 
@@ -74,7 +74,7 @@ class ReplayedCall:
     """Called like the graph itself, with one list of inputs. `decision` says how its launches reach the device."""
 
     def __init__(self, call: Call, facts: Facts, recorder: Recorder, choice: Choice) -> None:
-        self.decision = ReplayDecision("replay.watching")
+        self.decision = Decision("replay.watching")
         self.recordings = 0
         #: Calls since the first recording: as replays, and launch by launch.
         self.replays = self.launched = 0
@@ -96,13 +96,13 @@ class ReplayedCall:
     def __call__(self, inputs: list[Any]) -> list[Any]:
         return self._step(inputs)
 
-    def settle(self, decision: ReplayDecision) -> None:
+    def settle(self, decision: Decision) -> None:
         """Launch one by one from now on."""
         self.decision = decision
         self._step = self._call
         self.given = None
 
-    def _call_settled(self, inputs: list[Any], decision: ReplayDecision) -> list[Any]:
+    def _call_settled(self, inputs: list[Any], decision: Decision) -> list[Any]:
         self.settle(decision)
         return self._call(inputs)
 
@@ -135,7 +135,7 @@ class ReplayedCall:
     def _watch_alone(self, inputs: list[Any]) -> list[Any]:
         self._addresses.note(addresses_of(inputs))
         if self._watched >= WATCHED_CALLS and (plan := self._decided(inputs)) is not None:
-            if plan.decision.is_replayed:
+            if plan.decision.verdict == "replayed":
                 return self._record(inputs, plan)
             return self._call_settled(inputs, plan.decision)
         if self._watched == 0 or self._watched >= WATCHED_CALLS:
@@ -155,7 +155,7 @@ class ReplayedCall:
         if times is None and self._choice != "on":
             if self._watched < MOST_WATCHED_CALLS:
                 return None
-            return Plan(ReplayDecision("replay.behind", {"launches": self._facts.launches}))
+            return Plan(Decision("replay.behind", {"launches": self._facts.launches}))
         return self._weighed(inputs, times)
 
     def _waits_for_forward(self, inputs: list[Any]) -> bool:
@@ -170,10 +170,10 @@ class ReplayedCall:
         copied_out = copies_of(self._made, facts.held)
         copies = copied_in + copied_out
         if self._choice == "on":
-            numbers: dict[str, Number] = {"launches": facts.launches, "copied_bytes": copies.bytes}
-            decision = ReplayDecision("replay.asked_for", numbers)
+            numbers: dict[str, Any] = {"launches": facts.launches, "copied_bytes": copies.bytes}
+            decision = Decision("replay.asked_for", numbers)
         elif (wanted := self._memory_lacking()) is not None:
-            decision = ReplayDecision("replay.memory", {"peak_bytes": wanted})
+            decision = Decision("replay.memory", {"peak_bytes": wanted})
         else:
             assert times is not None
             decision = weigh(times, facts.launches, copies, facts.bandwidth, facts.phase != "inference")
@@ -203,14 +203,14 @@ class ReplayedCall:
         self.recordings += 1
         self.copied, self.held_inputs = self._moving(inputs), self._held_now(inputs)
         if not all(has_place(inputs[n]) for n in self.copied):
-            return self._call_settled(inputs, ReplayDecision("replay.overlapping"))
+            return self._call_settled(inputs, Decision("replay.overlapping"))
         places = {n: place_for(inputs[n]) for n in self.copied}
         given = [places.get(place, value) for place, value in enumerate(inputs)]
         try:
             with self._recorder.lock, torch.inference_mode(False), torch.no_grad():
                 recording = self._recorder.record(self._call, list(given), bool(self._facts.held))
         except CannotRecord as error:
-            return self._call_settled(inputs, ReplayDecision("replay.failed", {"what": str(error)}))
+            return self._call_settled(inputs, Decision("replay.failed", {"what": str(error)}))
         fixed = [0 if place in places else address for place, address in enumerate(addresses_of(inputs))]
         self.decision = plan.decision
         self.copied_in, self.copied_out = plan.copied_in, plan.copied_out
@@ -278,7 +278,7 @@ class ReplayedCall:
             return
         if ours.pace_us > MOST_SLOWER * before.pace_us:
             numbers = {"pace_us": round(before.pace_us, 1), "replayed_us": round(ours.pace_us, 1)}
-            self.settle(ReplayDecision("replay.no_faster", {**self.decision.numbers, **numbers}))
+            self.settle(Decision("replay.no_faster", {**self.decision.numbers, **numbers}))
 
     def _come_elsewhere(self, inputs: list[Any]) -> list[Any]:
         """An input that is part of the recording came at another address: one that was not held this time, as the graph
@@ -297,10 +297,10 @@ class ReplayedCall:
             self._step, self.given = self._call, None  # lets go of the recording
             if self.recordings >= MOST_RECORDINGS:
                 what = f"input {moved[0]}" if moved else "an input"
-                numbers: dict[str, Number] = {"recordings": self.recordings, "what": what}
-                return self._call_settled(inputs, ReplayDecision("replay.inputs_move", numbers))
+                numbers: dict[str, Any] = {"recordings": self.recordings, "what": what}
+                return self._call_settled(inputs, Decision("replay.inputs_move", numbers))
             plan = self._weighed(inputs, self.launched_times)
-            if plan.decision.is_replayed:
+            if plan.decision.verdict == "replayed":
                 return self._record(inputs, plan)
             return self._call_settled(inputs, plan.decision)
         finally:

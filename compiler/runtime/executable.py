@@ -59,9 +59,14 @@ class Executable:
 class CompiledGraph(Protocol):
     """What trying and timing a graph need of its compilation."""
 
-    schedule: Schedule | None
-    executable: Executable | None
-    runs_on: torch.device
+    @property
+    def schedule(self) -> Schedule: ...
+
+    @property
+    def executable(self) -> Executable: ...
+
+    @property
+    def runs_on(self) -> torch.device: ...
 
     @property
     def primary(self) -> dict[str, RenderedKernel]: ...

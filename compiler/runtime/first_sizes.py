@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from compiler.capture.captured import CapturedGraph, copy_values
+from compiler.fx.notes import FIRST_SIZES
 from compiler.lowering.eager import EagerTensor, describe, symbol_in
 from compiler.lowering.late_sizes import late_symbols
 
@@ -18,7 +19,7 @@ def note_first_sizes(graph: CapturedGraph) -> None:
     watching = _Watching(graph.aten)
     with torch.no_grad():
         watching.run(*copy_values(graph.inputs))
-    graph.aten.meta["first_sizes"] = watching.found
+    graph.aten.meta[FIRST_SIZES] = watching.found
 
 
 def _described(node: torch.fx.Node) -> Any:

@@ -214,7 +214,6 @@ class _Recorder:
 
 def record_arguments(compilation: CompiledGraph, inputs: list[Any]) -> dict[str, tuple[Any, ...]]:
     """The tensors and sizes that each kernel is launched with in one call of the graph."""
-    assert compilation.executable is not None and compilation.schedule is not None
     recorders = {name: _Recorder(launch) for name, launch in compilation.executable.kernels.items()}
     _record(compilation, inputs, compilation.schedule, recorders)
     return {name: recorder.arguments for name, recorder in recorders.items() if recorder.arguments is not None}
@@ -223,7 +222,6 @@ def record_arguments(compilation: CompiledGraph, inputs: list[Any]) -> dict[str,
 def users_launches(compilation: CompiledGraph, inputs: list[Any]) -> dict[str, Callable[[], None]]:
     """What launches each Triton kernel of the snippet's own as one call of the graph does, by the loop node."""
     executable, schedule = compilation.executable, compilation.schedule
-    assert executable is not None and schedule is not None
     targets = {unit.name: unit.target for unit in schedule.units if isinstance(unit, ExternNode)}
     own = {name: call for name, call in targets.items() if isinstance(call, TreeCall) and function_of(call) is not None}
     if not own:
@@ -240,7 +238,6 @@ def users_launches(compilation: CompiledGraph, inputs: list[Any]) -> dict[str, C
 def _record(
     compilation: CompiledGraph, inputs: list[Any], schedule: Schedule, kernels: Mapping[str, Callable[..., Any]]
 ) -> None:
-    assert compilation.executable is not None
     with torch.no_grad():
         build_executable(schedule, compilation.executable.wrapper, kernels, compilation.runs_on).call(
             copy_values(inputs)
@@ -261,7 +258,6 @@ def record_launches(compilation: CompiledGraph, inputs: list[Any], names: set[st
     """The launches of the kernels `names` in one call of the graph. Later kernels may work in the same memory, so what
     is not an input of the graph is copied."""
     executable, schedule = compilation.executable, compilation.schedule
-    assert executable is not None and schedule is not None
     given = {*schedule.graph.inputs, *schedule.graph.constants}
     launches: dict[str, Launch] = {}
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from compiler.decisions import Refuse
 from compiler.ir.nodes import ExternNode
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, can_fuse, shared_buffers
 from compiler.schedule.rules.batch import side_by_side
 

@@ -7,10 +7,12 @@ it, both at the same point of the space, the value stays in a register.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from compiler.ir.body import Body
+from compiler.ir.body import Access, Body
 from compiler.ir.index import Dim, Index
 from compiler.ir.lazy import lazy
 from compiler.ir.nodes import LoopNode
@@ -108,6 +110,20 @@ class Group:
 
     def __hash__(self) -> int:
         return self._hash
+
+    @lazy
+    def tiles(self) -> dict[Hashable, Any]:
+        """The tiles that were chosen for it; see `tiles/choose.py`."""
+        return {}
+
+    @lazy
+    def accesses(self) -> Mapping[str, Sequence[Access]]:
+        """Every distinct access, by buffer, writes first: a write visits each element just once."""
+        found: defaultdict[str, dict[Access, None]] = defaultdict(dict)
+        bodies = [member.body for member in self.members]
+        for access in (*(a for body in bodies for a in body.writes), *(a for body in bodies for a in body.reads)):
+            found[access.buffer][access] = None
+        return {buffer: tuple(accesses) for buffer, accesses in found.items()}
 
     @lazy
     def produced(self) -> frozenset[str]:

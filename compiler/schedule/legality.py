@@ -18,23 +18,15 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from compiler.ir.body import Access
+from compiler.decisions import Refuse
 from compiler.ir.index import MOST_KEPT, Dim, Index
 from compiler.ir.nodes import ExternNode
 from compiler.ir.positions import flatten, invert, unflatten
 from compiler.ir.size import product
 from compiler.schedule.group import Group, Member, Space
-from compiler.schedule.records.reasons import Refuse
 
 #: Pairs of accesses tried for one pair of groups; more than a few only repeat the same failure.
 MOST_EQUATIONS = 12
-
-
-def accesses_of(group: Group, buffer: str) -> list[Access]:
-    """Every distinct access of `buffer` in the group, writes first: a write visits each element just once."""
-    writes = [a for m in group.members for a in m.body.writes if a.buffer == buffer]
-    reads = [a for m in group.members for a in m.body.reads if a.buffer == buffer]
-    return list(dict.fromkeys([*writes, *reads]))
 
 
 def align(host: Group, guest: Group, shared: list[str]) -> Mapping[Dim, Index] | Refuse:
@@ -45,8 +37,8 @@ def align(host: Group, guest: Group, shared: list[str]) -> Mapping[Dim, Index] |
     equations = (
         (theirs.index, ours.index)
         for buffer in shared
-        for theirs in accesses_of(guest, buffer)
-        for ours in accesses_of(host, buffer)
+        for theirs in guest.accesses.get(buffer, ())
+        for ours in host.accesses.get(buffer, ())
     )
     for guest_index, host_index in islice(equations, MOST_EQUATIONS):
         values = _solve(host.space, guest.space, guest_index, host_index)
@@ -66,8 +58,8 @@ def _is_read_alike(host: Group, guest: Group, shared: list[str]) -> bool:
     return any(
         theirs.index == ours.index or (is_of_rows and _go_along(theirs.index, ours.index, host.space))
         for buffer in shared
-        for theirs in accesses_of(guest, buffer)
-        for ours in accesses_of(host, buffer)
+        for theirs in guest.accesses.get(buffer, ())
+        for ours in host.accesses.get(buffer, ())
     )
 
 

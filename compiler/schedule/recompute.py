@@ -22,13 +22,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from compiler.decisions import Refuse
 from compiler.ir.body import Body
 from compiler.schedule.group import Group
 from compiler.schedule.inline import compose, inline_into
 from compiler.schedule.names import fused_name
 from compiler.schedule.products.loops import Product
 from compiler.schedule.records.choices import Choice, weighed
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Score, third_between
 from compiler.schedule.rules.verdicts import EVEN
 from compiler.schedule.units import Unit

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from compiler.decisions import Refuse
 from compiler.schedule.group import Group
 from compiler.schedule.records.choices import Choice, weighed
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Score
 
 

@@ -23,12 +23,12 @@ from heapq import heappop, heappush
 from itertools import count, product
 from typing import TypeGuard
 
+from compiler.decisions import Refuse
 from compiler.ir.nodes import ExternNode
 from compiler.ir.size import hint
 from compiler.schedule.group import Group
 from compiler.schedule.recompute import Recomputed, recompute_in_readers
 from compiler.schedule.records.decisions import Decision, decision_on
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, can_fuse, third_between
 from compiler.schedule.rules.concatenation import makers_of, splits_in_parts, weigh_parts
 from compiler.schedule.rules.own_product import own_product

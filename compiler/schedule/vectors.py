@@ -8,8 +8,9 @@ x[50264*x0 + x1], for x1 < 50257    one: neighbours go to the next row in the mi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
-from compiler.ir.index import Dim, Index
+from compiler.ir.index import MOST_KEPT, Dim, Index
 from compiler.ir.size import is_multiple, product
 
 #: Bytes of a vector: the most that a thread moves by one instruction.
@@ -26,7 +27,8 @@ def begins_vectors(index: Index, dims: Sequence[Dim], elements: int) -> bool:
     return is_multiple(dims[-1].size, elements) and all(is_multiple(factor, elements) for factor in others)
 
 
-def moves_vectors(index: Index, dims: Sequence[Dim], elements: int) -> bool:
+@lru_cache(maxsize=MOST_KEPT)
+def moves_vectors(index: Index, dims: tuple[Dim, ...], elements: int) -> bool:
     """Whether each `elements` neighbours along all of `dims`, the last one innermost, are a vector."""
     is_whole = is_multiple(product(dim.size for dim in dims), elements)
     return is_whole and index.coefficient(dims[-1]) in (1, -1) and begins_vectors(index, dims, elements)

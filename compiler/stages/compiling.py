@@ -6,7 +6,8 @@ from compiler import compile_phases
 from compiler import report as rep
 from compiler.capture.capture import capture as run_snippet
 from compiler.capture.captured import CapturedGraph
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, Lowered, Planned, Target, generate, plan
+from compiler.compile import lower as lower_graph
 from compiler.devices import device_for
 from compiler.fx.fake_values import device_of
 from compiler.garbage import garbage_kept
@@ -29,23 +30,23 @@ from compiler.sweep.sizes import offered
 from compiler.what_if import other_names
 
 
-def capture(exploration: Exploration) -> None:
+def capture(exploration: Exploration) -> Graphs[Target]:
     """Run the snippet; TorchDynamo and AOTAutograd give functional ATen graphs."""
     source, options, called = exploration.source, exploration.options, exploration.called
     report = exploration.report
+    budget = exploration.shares.capture
+    captured = run_snippet(source, options, exploration.device, budget, exploration.changes, called)
+    dynamo_seconds = compile_phases.counted()
     report.sizes = [
         rep.NamedSize(name=size.name, value=size.value, lines=list(size.lines))
         for size in (offered(source, options) if called is None else ())
     ]
-    budget = exploration.shares.capture
-    captured = run_snippet(source, options, exploration.device, budget, exploration.changes, called)
-    dynamo_seconds = compile_phases.counted()
     report.notes += captured.notes
     report.output = captured.output
     report.error = captured.error
-    compiled = [(graph, _compilation_of(graph, exploration)) for graph in captured.graphs]
+    exploration.capture = captured
+    compiled = [(graph, _target_of(graph, exploration)) for graph in captured.graphs]
     work = [Work(graph, one, present_captured(graph, one.runs_on.type)) for graph, one in compiled]
-    exploration.graphs = Graphs(captured, tuple(work), dynamo_seconds)
     report.graphs = [one.report for one in work]
     report.breaks = captured.breaks
     report.compilations = captured.compilations
@@ -53,60 +54,63 @@ def capture(exploration: Exploration) -> None:
     for graph in captured.graphs:
         if graph.runner.has_slow_products:
             exploration.note(slow_products(graph.name, graph.runner.product_seconds or 0.0))
+    return Graphs(captured, tuple(work), dynamo_seconds)
 
 
-def _compilation_of(graph: CapturedGraph, exploration: Exploration) -> GraphCompilation:
+def _target_of(graph: CapturedGraph, exploration: Exploration) -> Target:
     """On the exploration's device; or on the CPU, for a graph of CPU tensors alone beside a GPU."""
     device = exploration.device
     runs_on = device_of(graph.aten) if device.type == "cuda" else device
     model = exploration.model if runs_on.type == device.type else device_for(runs_on)
-    return GraphCompilation(runs_on, model, exploration.options)
+    return Target(runs_on, model, exploration.options)
 
 
-def lower(exploration: Exploration, graphs: Graphs) -> Graphs:
+def lower(exploration: Exploration, graphs: Graphs[Target]) -> Graphs[Lowered]:
     """Each graph becomes loops over index expressions, and library calls."""
-    for work in graphs.alive:
-        with exploration.each(work, "lower"):
+    done: list[Work[Lowered]] = []
+    for work in graphs.work:
+        with exploration.each("lower"):
             note_first_sizes(work.captured)
-            with work.compilation.timed("lower"):
-                work.compilation.lower(work.captured.aten)
+            lowered = lower_graph(work.captured.aten, work.compilation)
             work.captured.lay_inputs_out()
-            present_lowered(work.compilation, work.report)
-            _note_unordered_sums(exploration, work)
-    return graphs
+            present_lowered(lowered, work.report)
+            _note_unordered_sums(exploration, lowered)
+            done.append(work.after(lowered))
+    return graphs.after(done)
 
 
-def _note_unordered_sums(exploration: Exploration, work: Work) -> None:
-    assert work.compilation.loops is not None
-    names = sums_in_any_order(work.compilation.loops)
-    if names and work.compilation.runs_on.type == "cuda":
+def _note_unordered_sums(exploration: Exploration, lowered: Lowered) -> None:
+    names = sums_in_any_order(lowered.loops)
+    if names and lowered.runs_on.type == "cuda":
         exploration.note(f"{', '.join(names)} adds by atomic operations: the last digits may differ from run to run.")
 
 
-def schedule(exploration: Exploration, graphs: Graphs) -> Graphs:
+def schedule(exploration: Exploration, graphs: Graphs[Lowered]) -> Graphs[Planned]:
     """Loops become kernels: what fuses with what, in which order, in which memory."""
     # What is fused may be decided by times on the device.
     tunes = exploration.options.mode == "max-autotune"
-    for work in graphs.alive:
-        with exploration.each(work, "schedule"), exploration.turn_on_gpu(tunes), garbage_kept():
-            work.compilation.other_names = other_names(work.compilation, work.report)
-            with work.compilation.timed("plan"):
-                work.compilation.plan()
-            present_schedule(work.compilation, work.report)
+    done: list[Work[Planned]] = []
+    for work in graphs.work:
+        with exploration.each("schedule"), exploration.turn_on_gpu(tunes), garbage_kept():
+            names = exploration.other_names[work.report.name] = other_names(work.compilation, work.report)
+            planned = plan(work.compilation, names)
+            present_schedule(planned, work.report)
             note_ranges(work.captured, work.report)
-    return graphs
+            done.append(work.after(planned))
+    return graphs.after(done)
 
 
-def codegen(exploration: Exploration, graphs: Graphs) -> Graphs:
+def codegen(exploration: Exploration, graphs: Graphs[Planned]) -> Graphs[Generated]:
     """Kernels become Triton and C++ text."""
-    for work in graphs.alive:
-        with exploration.each(work, "codegen"):
-            with work.compilation.timed("generate"):
-                work.compilation.generate(wants_triton=True)
-            work.report.kernels = present_kernels(work.compilation)
-            work.report.predicted_us = predicted_us(work.compilation)
+    done: list[Work[Generated]] = []
+    for work in graphs.work:
+        with exploration.each("codegen"):
+            generated = generate(work.compilation, wants_triton=True)
+            work.report.kernels = present_kernels(generated)
+            work.report.predicted_us = predicted_us(generated)
             if exploration.device.type != "cuda" and not exploration.is_brief:
-                share = exploration.shares.assembly.share(1 / len(graphs.alive))
-                attach_triton(work.compilation, work.report, exploration.options.target, share)
+                share = exploration.shares.assembly.share(1 / len(graphs.work))
+                attach_triton(generated, work.report, exploration.options.target, share)
+            done.append(work.after(generated))
     exploration.tell_what_if()
-    return graphs
+    return graphs.after(done)

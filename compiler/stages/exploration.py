@@ -25,8 +25,9 @@ from compiler.failures import error_of
 from compiler.lease import TimingTurns
 from compiler.options import Options
 from compiler.runtime.checking.wrong_results import Checked, is_wrong
+from compiler.schedule.directives import OtherNames
 from compiler.snippet_changes import SnippetChanges
-from compiler.stages.graphs import Graphs, Work
+from compiler.stages.graphs import Graphs, Timed
 from compiler.stages.shares import Shares
 from compiler.summary import summarise
 from compiler.what_if import outcomes
@@ -52,6 +53,8 @@ class Exploration:
     turns: TimingTurns = field(default_factory=TimingTurns)
     changes: SnippetChanges = field(default_factory=SnippetChanges)
     called: Called | None = None
+    #: Names that its options use besides those of loops and ATen nodes, by the graph that has them.
+    other_names: dict[str, OtherNames] = field(default_factory=dict)
     #: What came of checking each graph and each call with its gradients.
     checked: list[Checked] = field(default_factory=list)
 
@@ -60,8 +63,8 @@ class Exploration:
         self.budget = Budget(clock=self.turns.clock).within(self.options.max_seconds)
         self.device = choose_device(self.options)
         self.model = device_for(self.device if self.device.type == "cuda" else self.options.target)
-        #: As soon as they are captured.
-        self.graphs = Graphs(Capture(self.device))
+        #: As soon as the snippet ran.
+        self.capture = Capture(self.device)
         self._remark: str | None = None
         self.report = rep.Report(
             source=self.source,
@@ -74,7 +77,7 @@ class Exploration:
         `otherwise` where it was left out or failed."""
         status: rep.StageStatus = "done"
         started = self.turns.clock()
-        made, message = otherwise, self._reason_to_skip(name)
+        made, message = otherwise, self._reason_to_skip(name, given)
         if message is not None:
             status = "skipped"
         else:
@@ -97,15 +100,16 @@ class Exploration:
         self.on_stage(self.report)
         return made
 
-    def _reason_to_skip(self, name: str) -> str | None:
+    def _reason_to_skip(self, name: str, given: tuple[object, ...]) -> str | None:
         if name == "sweep":  # it runs the snippet anew, whatever became of it at the size that is written
             return None
         if self.options.produce is not None and _PART_OF.get(name, name) not in self.options.produce:
             return "this stage was not asked for"
-        if name != "capture" and not self.graphs.alive:
-            return "there is no graph to work on"
         if self.shares.are_spent_for(name):
             return f"the {in_seconds(self.options.max_seconds or 0)} of the exploration were up"
+        graphs = next((one.graphs if isinstance(one, Timed) else one for one in given), None)
+        if isinstance(graphs, Graphs) and not graphs.work:
+            return "there is no graph to work on"
         if name in ("measure", "profile") and not self.options.timing.enabled:
             return "timing was turned off"
         if name == "compare" and not self.asks_others:
@@ -147,19 +151,18 @@ class Exploration:
         self.report.error = self.report.error or error
 
     @contextmanager
-    def each(self, work: Work, stage: str) -> Iterator[None]:
+    def each(self, stage: str) -> Iterator[None]:
         """A defect in one graph does not stop the others."""
         try:
             yield
         except Exception as error:
-            work.failed = True
             self.remember(error_of(stage, error))
 
     def summarise(self) -> None:
-        self.report.summary = summarise(self.report, self.checked, self.graphs.capture)
+        self.report.summary = summarise(self.report, self.checked, self.capture)
 
     def tell_what_if(self) -> None:
-        names = [work.compilation.other_names for work in self.graphs.work]
+        names = [self.other_names.get(graph.name, {}) for graph in self.report.graphs]
         try:
             self.report.what_if = outcomes(self.report, self.options, names)
         except Exception as error:  # a defect of ours, of which the rest of the report knows nothing
@@ -177,14 +180,10 @@ class Exploration:
         self.on_stage(self.report)
         return self.report
 
-    def plans(self) -> dict[str, str]:
-        """How each Triton kernel goes through its loops, by its name."""
-        return self.graphs.plans()
-
     def forget(self) -> None:
         """Let go of the graphs and of what the snippet made: the report is what stays."""
-        self.graphs.capture.forget()
-        self.graphs = Graphs(Capture(self.device))
+        self.capture.forget()
+        self.capture = Capture(self.device)
 
 
 @contextmanager

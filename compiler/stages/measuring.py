@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from compiler.budget import PLANNED, OutOfTime
+from compiler.compile import Built
 from compiler.present import present_replay
 from compiler.runtime.timing.kernel_times import KernelTimes, beside_calls, measure_kernels, note_times
 from compiler.runtime.trial import call_of_all, measure_entries
@@ -17,14 +18,14 @@ from compiler.stages.graphs import Graphs, Timed, Work
 from compiler.stages.shares import CALLS_UNTIMED, for_calls, kernels_left_out, shared_out
 
 
-def measure(exploration: Exploration, graphs: Graphs) -> Graphs:
+def measure(exploration: Exploration, graphs: Graphs[Built]) -> Graphs[Built]:
     """Eager and compiled, interleaved."""
     with exploration.turns.turn():
         exploration.remark(_measure(exploration, graphs))
     return graphs
 
 
-def _measure(exploration: Exploration, graphs: Graphs) -> str | None:
+def _measure(exploration: Exploration, graphs: Graphs[Built]) -> str | None:
     report, is_wrong = exploration.report, exploration.is_wrong
     graphs.withhold_times(report)
     budget = for_calls(exploration.share_for_times)
@@ -46,7 +47,7 @@ def _measure(exploration: Exploration, graphs: Graphs) -> str | None:
     return "the compiled calls were not timed: their results are wrong" if is_wrong else None
 
 
-def profile(exploration: Exploration, graphs: Graphs) -> Timed:
+def profile(exploration: Exploration, graphs: Graphs[Built]) -> Timed:
     """Each kernel alone, and one call as torch's profiler records it, if asked for."""
     right = graphs.withhold_times(exploration.report)
     timed = Timed(graphs)
@@ -62,7 +63,7 @@ def profile(exploration: Exploration, graphs: Graphs) -> Timed:
     return timed
 
 
-def _with_kernels(exploration: Exploration, timed: Timed, right: list[Work]) -> Timed:
+def _with_kernels(exploration: Exploration, timed: Timed, right: list[Work[Built]]) -> Timed:
     """Each kernel alone; the graphs share what one of them would have."""
     options = exploration.options.timing
     timing = options.model_copy(update={"max_seconds": options.max_seconds / max(len(right), 1)})
@@ -84,20 +85,20 @@ def note_times_of_kernels(exploration: Exploration, timed: Timed) -> None:
     """Say so where they do not fit the calls that were raced last, whose times are the report's."""
     why = _disturbed_beside_calls(exploration, timed)
     of_calls = {work.report.name for work in timed.graphs.in_timed_calls}
-    for work in timed.graphs.alive:
+    for work in timed.graphs.work:
         if (times := timed.kernels.get(work.report.name)) is not None:
             peak_of = work.compilation.model if work.compilation.runs_on.type == "cuda" else None
             note_times(work.report, times, why if work.report.name in of_calls else None, peak_of)
 
 
-def _note_left_out(exploration: Exploration, right: list[Work]) -> None:
+def _note_left_out(exploration: Exploration, right: list[Work[Built]]) -> None:
     if exploration.options.max_seconds is not None:
         for sentence in (kernels_left_out(work.report) for work in right if work.captured.inputs is not None):
             if sentence is not None:
                 exploration.note(sentence)
 
 
-def _record(exploration: Exploration, graphs: Graphs, right: list[Work]) -> None:
+def _record(exploration: Exploration, graphs: Graphs[Built], right: list[Work[Built]]) -> None:
     """What the profiler cannot record is told, and takes nothing from what was measured."""
     from compiler.runtime.timing.tracing import call_of_graph, recorded
 

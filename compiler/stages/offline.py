@@ -13,7 +13,7 @@ import torch
 from compiler import report as rep
 from compiler.budget import UNLIMITED, Budget
 from compiler.codegen.rendered import RenderedKernel, kernel_lines, lines_through
-from compiler.compile import GraphCompilation
+from compiler.compile import Built, Generated
 from compiler.runtime.checking.verify import relative_error
 from compiler.runtime.interpreter.interpreter import interpret, interpreting, programs
 from compiler.runtime.interpreter.work import TooMuchWork
@@ -28,9 +28,8 @@ MOST_PROGRAMS = 1500
 MOST_WORK = 400_000_000
 
 
-def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str, budget: Budget = UNLIMITED) -> None:
+def attach_triton(compilation: Generated, report: rep.Graph, target: str, budget: Budget = UNLIMITED) -> None:
     """Add the Triton source of every kernel to `kernels[].also`, with its assembly for `target` while there is time."""
-    assert compilation.schedule is not None
     storage = compilation.schedule.graph.dtypes
     kernels = {kernel.name: kernel for kernel in report.kernels}
     first = compilation.first_of_code
@@ -69,9 +68,7 @@ def _take_over(known: rep.KernelArtifact, artifact: rep.KernelArtifact, name: st
     artifact.check = f"the same code as {name} but for names: what was found out there holds here"
 
 
-def check_by_emulation(
-    compilation: GraphCompilation, report: rep.Graph, inputs: list[Any], budget: Budget = UNLIMITED
-) -> None:
+def check_by_emulation(compilation: Built, report: rep.Graph, inputs: list[Any], budget: Budget = UNLIMITED) -> None:
     """Run each Triton kernel in Triton's interpreter on the tensors that the C++ one got; compare what they wrote. What
     the budget has no time for is not run."""
     kernels = {kernel.name: kernel for kernel in report.kernels}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.budget import OutOfTime
+from compiler.budget import Budget, OutOfTime
 from compiler.capture.slow_products import products_in_float32
+from compiler.compile import Built, Generated, build
 from compiler.present import present_replay
 from compiler.runtime.checking.gradients import CheckedCall, check_training
 from compiler.runtime.checking.wrong_results import checked_call, gradient_checks
@@ -14,37 +15,38 @@ from compiler.stages.offline import check_by_emulation
 from compiler.stages.shares import GRADIENTS_UNCHECKED, shared_out
 
 
-def run(exploration: Exploration, graphs: Graphs) -> Graphs:
+def run(exploration: Exploration, graphs: Graphs[Generated]) -> Graphs[Built]:
     """The kernels are compiled and run; eager's and their error against float64."""
-    for place, work in enumerate(graphs.alive):
-        with exploration.each(work, "run"):
-            _run_graph(exploration, work, 1 / (len(graphs.work) - place))
-    report = exploration.report
-    report.compile_phases = graphs.compile_phases()
-    for call in _trained_calls(exploration, graphs):
+    done: list[Work[Built]] = []
+    for place, work in enumerate(graphs.work):
+        with exploration.each("run"):
+            done.append(_run_graph(exploration, work, exploration.shares.checks.share(1 / (len(graphs.work) - place))))
+    built, report = graphs.after(done), exploration.report
+    report.compile_phases = built.compile_phases()
+    for call in _trained_calls(exploration, built):
         checked = checked_call(call, "compiled")
         exploration.checked.append(checked)
         report.gradients += gradient_checks(call)
         report.wrong_results += checked.wrong
-    graphs.withhold_times(report)
-    return graphs
+    built.withhold_times(report)
+    return built
 
 
-def _run_graph(exploration: Exploration, work: Work, share: float) -> None:
-    with work.compilation.timed("build"):
-        executable = work.compilation.build(work.captured.phase)
-    work.report.wrapper = executable.wrapper
-    present_replay(work.compilation, work.report)
-    work.captured.runner.implementation = work.compilation.implementation
-    report, budget = exploration.report, exploration.shares.checks.share(share)
-    checked = verify_graph(work.captured, executable, report.notes, budget)
+def _run_graph(exploration: Exploration, work: Work[Generated], budget: Budget) -> Work[Built]:
+    built = build(work.compilation, work.captured.phase)
+    work.report.wrapper = built.executable.wrapper
+    present_replay(built, work.report)
+    work.captured.runner.implementation = built.implementation
+    report = exploration.report
+    checked = verify_graph(work.captured, built.executable, report.notes, budget)
     exploration.checked.append(checked)
     report.wrong_results += checked.wrong
     work.report.errors = checked.errors
-    note_resources(executable, work.report, work.compilation.model.target)
+    note_resources(built.executable, work.report, built.model.target)
+    return work.after(built)
 
 
-def _trained_calls(exploration: Exploration, graphs: Graphs) -> list[CheckedCall]:
+def _trained_calls(exploration: Exploration, graphs: Graphs[Built]) -> list[CheckedCall]:
     """The user's own functions with their gradients, once all their graphs run our kernels."""
     if not graphs.are_whole or not graphs.has_backward:
         return []
@@ -63,11 +65,11 @@ def _trained_calls(exploration: Exploration, graphs: Graphs) -> list[CheckedCall
     return []
 
 
-def emulate(exploration: Exploration, graphs: Graphs) -> None:
+def emulate(exploration: Exploration, graphs: Graphs[Built]) -> None:
     """The Triton kernels of what runs on a CPU. No figure of the verdict depends on them, so they come after it."""
-    emulated = [work for work in graphs.alive if work.captured.inputs is not None and work.compilation.executable]
+    emulated = [work for work in graphs.work if work.captured.inputs is not None]
     for work, share in shared_out(exploration.shares.emulation, emulated):
-        with exploration.each(work, "emulate"):
+        with exploration.each("emulate"):
             assert work.captured.inputs is not None
             with products_in_float32(work.captured.runner.has_slow_products):
                 check_by_emulation(work.compilation, work.report, work.captured.inputs, share)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from compiler import report as rep
 from compiler.options import Options, Sweep, Timing
@@ -23,14 +23,14 @@ from compiler.sweep.sizes import with_size
 _SECONDS_PER_SIZE = 0.5
 
 
-class Explored(Protocol):
-    """What one size came to: its report, and how each kernel of a graph goes through its loops, by their names."""
+@dataclass(frozen=True)
+class Explored:
+    """What one size came to: its report, and how each kernel of a graph goes through its loops, by their names.
+    `forget` lets go of its tensors."""
 
     report: rep.Report
-
-    def plans(self) -> dict[str, str]: ...
-
-    def forget(self) -> None: ...
+    plans: dict[str, str]
+    forget: Callable[[], None]
 
 
 #: Explores a snippet with options; with times or without.
@@ -133,7 +133,7 @@ def _attempt(value: int, explored: Explored) -> Attempt:
         size.floor_bytes = _sum(graph.floor_bytes for graph in graphs)
         predictions = [graph.predicted_us for graph in graphs if graph.predicted_us is not None]
         size.predicted_us = _rounded(_sum(predictions))
-        size.plans = explored.plans()
+        size.plans = explored.plans
     return attempt_of(size, graphs)
 
 

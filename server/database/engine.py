@@ -1,8 +1,9 @@
-"""Connections and transactions.
+"""Connections and transactions. One is a function of a connection, and is done as a whole.
 
-SQLite has one writer at a time: within this process writers wait for each other here, in order, and for those of other
+With SQLite it is done in a thread: a thread for each statement would cost several times what the statements do. SQLite
+has one writer at a time: within this process one thread does what writes, in order, and waits for the writers of other
 processes in SQLite itself, for as long as `busy_seconds`. A writing transaction takes its lock when it begins, so what
-it has read still holds when it writes. PostgreSQL needs neither.
+it has read still holds when it writes. PostgreSQL needs none of that, and its driver is asynchronous.
 """
 
 from __future__ import annotations
@@ -10,21 +11,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x66757369
 """PostgreSQL's advisory lock that one web holds while it migrates: any number that nobody else here uses."""
+
+
+_READERS = 4
+"""Threads that read from SQLite."""
+T = TypeVar("T")
 
 
 class DatabaseUnavailable(Exception):
@@ -58,58 +66,30 @@ def _told(failure: Exception) -> str:
 
 
 class Database:
-    """One database, by SQLAlchemy's URL of an async driver."""
+    """One database, by SQLAlchemy's URL; the driver that it names for SQLite makes no difference."""
 
     def __init__(self, url: str, busy_seconds: float = 5.0) -> None:
         self.is_sqlite = url.startswith("sqlite")
-        if self.is_sqlite:
-            self._engine = create_async_engine(url, connect_args={"timeout": busy_seconds}, hide_parameters=True)
-            event.listen(self._engine.sync_engine, "connect", _prepare_sqlite)
-            event.listen(self._engine.sync_engine, "begin", _begin_sqlite)
-        else:
-            self._engine = create_async_engine(
-                url,
-                pool_pre_ping=True,
-                hide_parameters=True,  # they are snippets, and errors are logged
-                pool_timeout=busy_seconds,
-                connect_args={"timeout": busy_seconds, "command_timeout": max(30.0, busy_seconds)},
-            )
-        # What a reader puts together of several rows must be of one moment.
-        self._reading = (
-            self._engine if self.is_sqlite else self._engine.execution_options(isolation_level="REPEATABLE READ")
-        )
-        self._writing = self._engine.execution_options(is_writing=True)
-        self._one_writer = asyncio.Lock()
+        self._access = _SQLite(url, busy_seconds) if self.is_sqlite else _PostgreSQL(url, busy_seconds)
         self._wal: Path | None = None
 
     async def open(self) -> None:
         """Brings the schema up to date. Raises `DatabaseUnavailable`."""
-        async with self.write() as connection:
-            if not self.is_sqlite:
-                await connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _MIGRATION_LOCK})
-            await connection.run_sync(_upgrade)
-            if self.is_sqlite:
-                files = await connection.execute(text("SELECT file FROM pragma_database_list WHERE name = 'main'"))
-                self._wal = Path(f"{files.scalar_one()}-wal")
+        self._wal = await self.write(_upgrade)
 
     async def close(self) -> None:
-        await self._engine.dispose()
+        await self._access.close()
 
-    @contextlib.asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncConnection]:
-        """Raises `DatabaseUnavailable`."""
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """What `work` finds, all of one moment. Raises `DatabaseUnavailable`."""
         with _telling():
-            async with self._reading.connect() as connection:
-                yield connection
+            return await self._access.read(work)
 
-    @contextlib.asynccontextmanager
-    async def write(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction: committed when the block ends, undone when it raises. Raises `DatabaseUnavailable`."""
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Does `work` in a transaction: committed when it returns, undone when it raises. Whoever goes away meanwhile
+        does not stop it. Raises `DatabaseUnavailable`."""
         with _telling():
-            async with contextlib.AsyncExitStack() as stack:
-                if self.is_sqlite:
-                    await stack.enter_async_context(self._one_writer)
-                yield await stack.enter_async_context(self._writing.begin())
+            return await self._access.write(work)
 
     async def flush(self) -> None:
         """Returns when all that was committed before would survive the loss of power. Raises `DatabaseUnavailable`."""
@@ -119,15 +99,80 @@ class Database:
 
     async def check(self) -> None:
         """Raises `DatabaseUnavailable` where nothing can be written now."""
-        async with self.write() as connection:
-            await connection.execute(text("UPDATE clients SET served_at = served_at WHERE key = ''"))
+        await self.write(lambda connection: connection.execute(_WRITES_NOTHING))
 
 
-def _upgrade(connection: Connection) -> None:
+class _SQLite:
+    def __init__(self, url: str, busy_seconds: float) -> None:
+        own = make_url(url).set(drivername="sqlite")
+        self._engine = create_engine(own, connect_args={"timeout": busy_seconds}, hide_parameters=True)
+        event.listen(self._engine, "connect", _prepare_sqlite)
+        event.listen(self._engine, "begin", _begin_sqlite)
+        self._writing = self._engine.execution_options(is_writing=True)
+        self._readers = ThreadPoolExecutor(_READERS, "database")
+        self._writer = ThreadPoolExecutor(1, "database-writer")
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, _read, self._engine, work)
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._writer, _write, self._writing, work)
+
+    async def close(self) -> None:
+        for threads in (self._writer, self._readers):
+            await asyncio.to_thread(threads.shutdown)
+        self._engine.dispose()
+
+
+class _PostgreSQL:
+    def __init__(self, url: str, busy_seconds: float) -> None:
+        self._engine = create_async_engine(
+            url,
+            pool_pre_ping=True,
+            hide_parameters=True,  # they are snippets, and errors are logged
+            pool_timeout=busy_seconds,
+            connect_args={"timeout": busy_seconds, "command_timeout": max(30.0, busy_seconds)},
+        )
+        # What a reader puts together of several rows must be of one moment.
+        self._reading = self._engine.execution_options(isolation_level="REPEATABLE READ")
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        async with self._reading.connect() as connection:
+            return await connection.run_sync(work)
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        async with self._engine.begin() as connection:
+            return await connection.run_sync(work)
+
+    async def close(self) -> None:
+        await self._engine.dispose()
+
+
+_WRITES_NOTHING = text("UPDATE clients SET served_at = served_at WHERE key = ''")
+
+
+def _read(engine: Engine, work: Callable[[Connection], T]) -> T:
+    with engine.connect() as connection:
+        return work(connection)
+
+
+def _write(engine: Engine, work: Callable[[Connection], T]) -> T:
+    with engine.begin() as connection:
+        return work(connection)
+
+
+def _upgrade(connection: Connection) -> Path | None:
+    """Where the database is a file of SQLite's, its write-ahead log."""
+    if connection.dialect.name != "sqlite":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _MIGRATION_LOCK})
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+    if connection.dialect.name != "sqlite":
+        return None
+    file = connection.scalar(text("SELECT file FROM pragma_database_list WHERE name = 'main'"))
+    return Path(f"{file}-wal")
 
 
 def _prepare_sqlite(connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:

@@ -14,10 +14,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Row, and_, delete, func, or_, select, tuple_, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Row,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import Insert as PostgreSQLInsert
+from sqlalchemy.dialects.sqlite import Insert as SQLiteInsert
+from sqlalchemy.sql.dml import ReturningInsert
 
 from compiler.options import Options
 from server.database import reports
@@ -143,141 +160,87 @@ class JobTable:
         `lease_seconds` are given where a slot is kept for the job: it is leased at once if it is the next one. `admit`
         is called before a new job is made, and may raise. Raises `QueueFull`.
         """
-        async with self._database.write() as connection:
-            room = await self._room(connection, wanted)
+
+        def work(connection: Connection) -> Stored | Enqueued:
+            room = _room(connection, wanted)
             is_next = lease_seconds is not None and room.before_it == 0
-            row = await self._insert(connection, wanted, lease_seconds if is_next else None)
+            row = _insert(connection, wanted, self.owner, lease_seconds if is_next else None)
             if row is None:
-                return Enqueued(await _job(connection, wanted.id), None)
+                return Enqueued(_job(connection, wanted.id), None)
             if row.attempt > 1 and not is_refresh:
                 # Only now: with the row in our hands nobody else can store a report of it meanwhile.
-                stored = await reports.read(connection, wanted.id)
+                stored = reports.read(connection, wanted.id)
                 if stored is not None and stored.is_reusable:
-                    await connection.rollback()
+                    connection.rollback()
                     return stored
             room.check(limits, seconds_a_job)
             admit()
-            served_at = row.queued_at if is_next else 0.0
-            known = upserting(connection, clients).values(key=wanted.client, served_at=served_at)
-            await connection.execute(
-                known.on_conflict_do_update(index_elements=[clients.c.key], set_={"served_at": served_at})
-                if is_next
-                else known.on_conflict_do_nothing()
-            )
+            _note_client(connection, wanted.client, row.queued_at if is_next else None)
             return Enqueued(_of(row), 0 if is_next else room.waiting)
+
+        return await self._database.write(work)
 
     async def flush(self) -> None:
         """Returns when all that was committed before this was called would survive the loss of power."""
         await self._database.flush()
 
-    async def _room(self, connection: AsyncConnection, wanted: Wanted) -> _Room:
-        """How many there are beside the new one."""
-        is_own, is_waiting = jobs.c.client == wanted.client, jobs.c.state == "queued"
-        competes = and_(_can_be_taken([wanted.profile.model_dump_json()], wanted.build), jobs.c.id != wanted.id)
-        counts = (
-            func.count().filter(is_waiting),
-            func.count().filter(is_waiting, is_own),
-            func.count().filter(is_own),
-            func.count().filter(competes),
-        )
-        row = (await connection.execute(select(*counts).where(jobs.c.state != "done"))).one()
-        return _Room(*map(int, row))
-
-    async def _insert(
-        self, connection: AsyncConnection, wanted: Wanted, lease_seconds: float | None
-    ) -> Row[Any] | None:
-        """The row of a new job; None where one waits or runs."""
-        earlier = select(explorations.c.attempt).where(explorations.c.id == wanted.id).scalar_subquery()
-        now = time.time()
-        leased = {"state": "leased", "owner": self.owner, "lease_until": now + (lease_seconds or 0.0)}
-        values: dict[str, Any] = {
-            "attempt": func.coalesce(earlier, 0) + 1,
-            "tries": 1,
-            "client": wanted.client,
-            "source": wanted.source,
-            "options": wanted.options.model_dump_json(),
-            "based_on": wanted.based_on,
-            "profile": wanted.profile.model_dump_json(),
-            "build": wanted.build,
-            "queued_at": now,
-            "wanted_at": now,
-            "deadline": None,
-            "started_at": None,
-            "wall_seconds": None,
-            "is_cancelled": False,
-            "finished_at": None,
-            **({"state": "queued", "owner": None, "lease_until": None} if lease_seconds is None else leased),
-        }
-        inserted = await connection.execute(
-            upserting(connection, jobs)
-            .values(id=wanted.id, **values)
-            .on_conflict_do_update(
-                index_elements=[jobs.c.id],
-                set_={**values, "attempt": jobs.c.attempt + 1},
-                where=jobs.c.state == "done",
-            )
-            .returning(*jobs.c)
-        )
-        return inserted.one_or_none()
-
     async def get(self, id: str) -> Job | None:
-        async with self._database.read() as connection:
-            return await _job_or_none(connection, id)
+        return await self._database.read(partial(_job_or_none, id=id))
 
     async def active(self, ids: Collection[str]) -> dict[str, Job]:
         """Those of `ids` that wait or run."""
-        async with self._database.read() as connection:
-            found = await connection.execute(select(jobs).where(jobs.c.id.in_(ids), jobs.c.state != "done"))
-            return {row.id: _of(row) for row in found}
+        wanted = select(jobs).where(jobs.c.id.in_(ids), jobs.c.state != "done")
+        found = await self._database.read(lambda connection: connection.execute(wanted).all())
+        return {row.id: _of(row) for row in found}
 
     async def queue(self) -> list[str]:
         """Ids of all that wait, in the order in which they will be taken, as far as that can be said now."""
-        async with self._database.read() as connection:
-            found = await connection.execute(
-                select(jobs.c.id, jobs.c.client, func.coalesce(clients.c.served_at, 0))
-                .select_from(jobs.outerjoin(clients, jobs.c.client == clients.c.key))
-                .where(jobs.c.state == "queued")
-                .order_by(jobs.c.queued_at)
-            )
-            return in_turn((row[0], row[1], row[2]) for row in found)
+        waiting = (
+            select(jobs.c.id, jobs.c.client, func.coalesce(clients.c.served_at, 0))
+            .select_from(jobs.outerjoin(clients, jobs.c.client == clients.c.key))
+            .where(jobs.c.state == "queued")
+            .order_by(jobs.c.queued_at)
+        )
+        found = await self._database.read(lambda connection: connection.execute(waiting).all())
+        return in_turn((row[0], row[1], row[2]) for row in found)
 
     async def lease(self, profiles: Collection[str], build: str, seconds: float) -> Job | None:
         """Takes the next job that one of `profiles` (as JSON) can run; None where there is none."""
-        waiting = _can_be_taken(profiles, build)
-        async with self._database.read() as connection:
-            if await connection.scalar(select(jobs.c.id).where(waiting).limit(1)) is None:
-                return None
-        async with self._database.write() as connection:
-            candidate = (
-                select(jobs.c.id, jobs.c.client)
-                .select_from(jobs.outerjoin(clients, jobs.c.client == clients.c.key))
-                .where(waiting)
-                .order_by(func.coalesce(clients.c.served_at, 0), jobs.c.queued_at)
-                .limit(1)
-                .with_for_update(of=jobs, skip_locked=True)
-            )
-            found = (await connection.execute(candidate)).one_or_none()
+        waiting = _can_be_taken(jobs.c.profile.in_(profiles), build)
+        one = select(jobs.c.id).where(waiting).limit(1)
+        if await self._database.read(lambda connection: connection.scalar(one)) is None:
+            return None
+        candidate = (
+            select(jobs.c.id, jobs.c.client)
+            .select_from(jobs.outerjoin(clients, jobs.c.client == clients.c.key))
+            .where(waiting)
+            .order_by(func.coalesce(clients.c.served_at, 0), jobs.c.queued_at)
+            .limit(1)
+            .with_for_update(of=jobs, skip_locked=True)
+        )
+
+        def work(connection: Connection) -> Job | None:
+            found = connection.execute(candidate).one_or_none()
             if found is None:
                 return None
             now = time.time()
-            taken = await connection.execute(
+            taken = connection.execute(
                 update(jobs)
                 .where(jobs.c.id == found.id, jobs.c.state == "queued")
                 .values(state="leased", owner=self.owner, lease_until=now + seconds, started_at=None)
             )
             if taken.rowcount == 0:
                 return None
-            served = upserting(connection, clients).values(key=found.client, served_at=now)
-            await connection.execute(
-                served.on_conflict_do_update(index_elements=[clients.c.key], set_={"served_at": now})
-            )
-            return await _job(connection, found.id)
+            _note_client(connection, found.client, now)
+            return _job(connection, found.id)
+
+        return await self._database.write(work)
 
     async def begin(self, job: Job, started_at: float, wall_seconds: float, deadline: float) -> None:
         """Notes that a job of ours has started."""
         values = {"started_at": started_at, "wall_seconds": wall_seconds, "deadline": deadline}
-        async with self._database.write() as connection:
-            await connection.execute(update(jobs).where(self._is_ours(job)).values(values))
+        noted = update(jobs).where(self._is_ours(job)).values(values)
+        await self._database.write(lambda connection: connection.execute(noted))
 
     async def renew(self, running: Iterable[Job], seconds: float | None) -> tuple[set[str], set[str]]:
         """Prolongs leases of ours, or, where `seconds` is None, looks at them: the names of those that are lost, and of
@@ -288,105 +251,90 @@ class JobTable:
         ours = and_(
             tuple_(jobs.c.id, jobs.c.attempt).in_(list(by_key)), jobs.c.state == "leased", jobs.c.owner == self.owner
         )
-        async with self._database.read() if seconds is None else self._database.write() as connection:
+
+        def work(connection: Connection) -> dict[str, bool]:
             if seconds is not None:
-                await connection.execute(update(jobs).where(ours).values(lease_until=time.time() + seconds))
-            rows = await connection.execute(select(jobs.c.id, jobs.c.attempt, jobs.c.is_cancelled).where(ours))
-            found = {by_key[row.id, row.attempt]: row.is_cancelled for row in rows}
+                connection.execute(update(jobs).where(ours).values(lease_until=time.time() + seconds))
+            rows = connection.execute(select(jobs.c.id, jobs.c.attempt, jobs.c.is_cancelled).where(ours))
+            return {by_key[row.id, row.attempt]: row.is_cancelled for row in rows}
+
+        found = await (self._database.read if seconds is None else self._database.write)(work)
         lost = {name for name in by_key.values() if name not in found}
         return lost, {name for name, is_cancelled in found.items() if is_cancelled}
 
     async def give_back(self, job: Job, has_run: bool, counts: bool) -> None:
         """Puts a job of ours back into the queue, at its old place; `counts` says whether that was one of its tries."""
-        async with self._database.write() as connection:
-            await connection.execute(
-                update(jobs)
-                .where(self._is_ours(job))
-                .values(
-                    state="queued",
-                    owner=None,
-                    lease_until=None,
-                    started_at=None,
-                    attempt=jobs.c.attempt + int(has_run),
-                    tries=jobs.c.tries + int(counts),
-                )
-            )
+        again = _queued_again(has_run, counts).where(self._is_ours(job))
+        await self._database.write(lambda connection: connection.execute(again))
 
     async def expired(self, most_tries: int, running: Collection[str]) -> list[Job]:
         """Puts back those whose owner has not been heard of; those that were tried often enough are returned. `running`
         are the ids of those that run here: a lease of ours that could not be renewed in time is no lost one."""
         has_expired = and_(jobs.c.state == "leased", jobs.c.lease_until < time.time(), jobs.c.id.not_in(running))
-        async with self._database.read() as connection:
-            if await connection.scalar(select(jobs.c.id).where(has_expired).limit(1)) is None:
-                return []
-        async with self._database.write() as connection:
-            may_run_again = and_(has_expired, jobs.c.tries < most_tries, jobs.c.is_cancelled.is_(False))
-            await connection.execute(
-                update(jobs)
-                .where(may_run_again)
-                .values(
-                    state="queued",
-                    owner=None,
-                    lease_until=None,
-                    started_at=None,
-                    attempt=jobs.c.attempt + 1,
-                    tries=jobs.c.tries + 1,
-                )
-            )
-            return [_of(row) for row in await connection.execute(select(jobs).where(has_expired))]
+        one = select(jobs.c.id).where(has_expired).limit(1)
+        if await self._database.read(lambda connection: connection.scalar(one)) is None:
+            return []
+        may_run_again = and_(has_expired, jobs.c.tries < most_tries, jobs.c.is_cancelled.is_(False))
+
+        def work(connection: Connection) -> list[Job]:
+            connection.execute(_queued_again(True, True).where(may_run_again))
+            return [_of(row) for row in connection.execute(select(jobs).where(has_expired))]
+
+        return await self._database.write(work)
 
     async def cancel(self, id: str) -> Job | None:
         """Notes that the job is to end, wherever it is; None where there is none that waits or runs."""
-        async with self._database.write() as connection:
-            await connection.execute(
-                update(jobs).where(jobs.c.id == id, jobs.c.state != "done").values(is_cancelled=True)
-            )
-            job = await _job_or_none(connection, id)
-        return None if job is None or job.state == "done" else job
+        cancelled = (
+            update(jobs).where(jobs.c.id == id, jobs.c.state != "done").values(is_cancelled=True).returning(*jobs.c)
+        )
+        row = await self._database.write(lambda connection: connection.execute(cancelled).one_or_none())
+        return None if row is None else _of(row)
 
     async def tell_wanted(self, ids: Collection[str]) -> None:
         """Notes that somebody waits for these."""
         if not ids:
             return
-        async with self._database.write() as connection:
-            await connection.execute(
-                update(jobs).where(jobs.c.id.in_(ids), jobs.c.state == "queued").values(wanted_at=time.time())
-            )
+        noted = update(jobs).where(jobs.c.id.in_(ids), jobs.c.state == "queued").values(wanted_at=time.time())
+        await self._database.write(lambda connection: connection.execute(noted))
 
     async def to_end(self, unwanted_seconds: float, build: str) -> list[Job]:
         """Waiting jobs that are to be cancelled, or that nobody has waited for so long, or whose build has gone."""
         before = time.time() - unwanted_seconds
         is_of_the_past = and_(jobs.c.build != build, jobs.c.queued_at < before)
         over = or_(jobs.c.is_cancelled, jobs.c.wanted_at < before, is_of_the_past)
-        async with self._database.read() as connection:
-            return [_of(row) for row in await connection.execute(select(jobs).where(jobs.c.state == "queued", over))]
+        found = select(jobs).where(jobs.c.state == "queued", over)
+        return [_of(row) for row in await self._database.read(lambda connection: connection.execute(found).all())]
 
     async def finish(self, job: Job, finished: Finished) -> Stored | None:
         """Ends the job and stores its report, both or neither; None where another attempt has taken its place."""
-        async with self._database.write() as connection:
-            ended = await connection.execute(
-                update(jobs)
-                .where(self._is_as_found(job))
-                .values(state="done", finished_at=time.time(), owner=None, lease_until=None, source="", options="{}")
-            )
-            if ended.rowcount == 0:
-                return None
-            stored = await reports.write(connection, finished)
-        await self._database.flush()
+        done = (
+            update(jobs)
+            .where(self._is_as_found(job))
+            .values(state="done", finished_at=time.time(), owner=None, lease_until=None, source="", options="{}")
+        )
+
+        def work(connection: Connection) -> Stored | None:
+            return reports.write(connection, finished) if connection.execute(done).rowcount else None
+
+        stored = await self._database.write(work)
+        if stored is not None:
+            await self._database.flush()
         return stored
 
     async def changed_since(self, moment: float) -> list[str]:
         """Ids of the explorations whose report may be another one than before `moment`."""
-        may_differ = or_(jobs.c.state != "done", jobs.c.finished_at >= moment)
-        async with self._database.read() as connection:
-            return list(await connection.scalars(select(jobs.c.id).where(may_differ)))
+        may_differ = select(jobs.c.id).where(or_(jobs.c.state != "done", jobs.c.finished_at >= moment))
+        return list(await self._database.read(lambda connection: connection.scalars(may_differ).all()))
 
     async def remove_done(self, before: float) -> None:
         """Forgets jobs that ended before then, and clients whose jobs are all gone."""
-        async with self._database.write() as connection:
-            await connection.execute(delete(jobs).where(jobs.c.state == "done", jobs.c.finished_at < before))
-            has_jobs = select(jobs.c.id).where(jobs.c.client == clients.c.key).exists()
-            await connection.execute(delete(clients).where(clients.c.served_at < before, ~has_jobs))
+        has_jobs = select(jobs.c.id).where(jobs.c.client == clients.c.key).exists()
+
+        def work(connection: Connection) -> None:
+            connection.execute(delete(jobs).where(jobs.c.state == "done", jobs.c.finished_at < before))
+            connection.execute(delete(clients).where(clients.c.served_at < before, ~has_jobs))
+
+        await self._database.write(work)
 
     def _is_ours(self, job: Job) -> ColumnElement[bool]:
         return and_(
@@ -401,14 +349,98 @@ class JobTable:
         return and_(found, jobs.c.lease_until == job.lease_until) if is_expired else found
 
 
-def _can_be_taken(profiles: Collection[str], build: str) -> ColumnElement[bool]:
-    """What waits, and a worker with one of these profiles (as JSON) can run."""
-    return and_(
-        jobs.c.state == "queued",
-        jobs.c.is_cancelled.is_(False),
-        jobs.c.profile.in_(profiles),
-        jobs.c.build == build,
+def _can_be_taken(is_of_profile: ColumnElement[bool], build: str | BindParameter[str]) -> ColumnElement[bool]:
+    """What waits, and a worker of such a profile can run."""
+    return and_(jobs.c.state == "queued", jobs.c.is_cancelled.is_(False), is_of_profile, jobs.c.build == build)
+
+
+def _queued_again(has_run: bool, counts: bool) -> Update:
+    """Puts jobs back into the queue, at their old places."""
+    return update(jobs).values(
+        state="queued",
+        owner=None,
+        lease_until=None,
+        started_at=None,
+        attempt=jobs.c.attempt + int(has_run),
+        tries=jobs.c.tries + int(counts),
     )
+
+
+# Statements that stand between a request and its first line are made once: to make one takes longer than to execute it.
+_IS_OWN, _IS_WAITING = jobs.c.client == bindparam("of_client"), jobs.c.state == "queued"
+_COMPETES = and_(
+    _can_be_taken(jobs.c.profile == bindparam("of_profile"), bindparam("of_build")), jobs.c.id != bindparam("but_for")
+)
+_ROOM = select(
+    func.count().filter(_IS_WAITING),
+    func.count().filter(_IS_WAITING, _IS_OWN),
+    func.count().filter(_IS_OWN),
+    func.count().filter(_COMPETES),
+).where(jobs.c.state != "done")
+
+
+@cache
+def _new_job(dialect: str) -> ReturningInsert[Any]:
+    """Writes a job down where none of its id waits or runs."""
+    earlier = select(explorations.c.attempt).where(explorations.c.id == bindparam("of_exploration")).scalar_subquery()
+    new = upserting(dialect, jobs).values(attempt=func.coalesce(earlier, 0) + 1)
+    replaced = {column.name: new.excluded[column.name] for column in jobs.c if column.name != "id"}
+    return new.on_conflict_do_update(
+        index_elements=[jobs.c.id],
+        set_={**replaced, "attempt": jobs.c.attempt + 1},
+        where=jobs.c.state == "done",
+    ).returning(*jobs.c)
+
+
+@cache
+def _served_client(dialect: str) -> SQLiteInsert | PostgreSQLInsert:
+    served = upserting(dialect, clients)
+    return served.on_conflict_do_update(index_elements=[clients.c.key], set_={"served_at": served.excluded.served_at})
+
+
+@cache
+def _known_client(dialect: str) -> SQLiteInsert | PostgreSQLInsert:
+    return upserting(dialect, clients).on_conflict_do_nothing()
+
+
+def _room(connection: Connection, wanted: Wanted) -> _Room:
+    """How many there are beside the new one."""
+    profile = wanted.profile.model_dump_json()
+    of = {"of_client": wanted.client, "of_profile": profile, "of_build": wanted.build, "but_for": wanted.id}
+    return _Room(*map(int, connection.execute(_ROOM, of).one()))
+
+
+def _insert(connection: Connection, wanted: Wanted, owner: str, lease_seconds: float | None) -> Row[Any] | None:
+    """The row of a new job, of `owner` where it is leased; None where one waits or runs."""
+    now = time.time()
+    values: dict[str, Any] = {
+        "id": wanted.id,
+        "of_exploration": wanted.id,
+        "state": "queued" if lease_seconds is None else "leased",
+        "tries": 1,
+        "client": wanted.client,
+        "source": wanted.source,
+        "options": wanted.options.model_dump_json(),
+        "based_on": wanted.based_on,
+        "profile": wanted.profile.model_dump_json(),
+        "build": wanted.build,
+        "queued_at": now,
+        "wanted_at": now,
+        "owner": None if lease_seconds is None else owner,
+        "lease_until": None if lease_seconds is None else now + lease_seconds,
+        "deadline": None,
+        "started_at": None,
+        "wall_seconds": None,
+        "is_cancelled": False,
+        "finished_at": None,
+    }
+    return connection.execute(_new_job(connection.dialect.name), values).one_or_none()
+
+
+def _note_client(connection: Connection, key: str, served_at: float | None) -> None:
+    """Whose job was taken then, or, where that is None, who is known from now on."""
+    statement = _known_client if served_at is None else _served_client
+    connection.execute(statement(connection.dialect.name), {"key": key, "served_at": served_at or 0.0})
 
 
 def in_turn(waiting: Iterable[tuple[str, str, float]]) -> list[str]:
@@ -424,12 +456,12 @@ def in_turn(waiting: Iterable[tuple[str, str, float]]) -> list[str]:
     return [of_client[client][place] for place in range(rounds) for client in turn if place < len(of_client[client])]
 
 
-async def _job(connection: AsyncConnection, id: str) -> Job:
-    return _of((await connection.execute(select(jobs).where(jobs.c.id == id))).one())
+def _job(connection: Connection, id: str) -> Job:
+    return _of(connection.execute(select(jobs).where(jobs.c.id == id)).one())
 
 
-async def _job_or_none(connection: AsyncConnection, id: str) -> Job | None:
-    row = (await connection.execute(select(jobs).where(jobs.c.id == id))).one_or_none()
+def _job_or_none(connection: Connection, id: str) -> Job | None:
+    row = connection.execute(select(jobs).where(jobs.c.id == id)).one_or_none()
     return None if row is None else _of(row)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from sqlalchemy import Table, delete, func, insert, select
+from sqlalchemy import Connection, Table, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from compiler.report import REPORT_VERSION, Report
 from server.database.compressed import Body, as_gzip, inflated
@@ -113,8 +112,7 @@ class Reports:
         if found is not None:
             return found
         forgotten = self._forgotten
-        async with self._database.read() as connection:
-            found = await read(connection, id)
+        found = await self._database.read(partial(read, id=id))
         if found is not None and found.is_reusable and forgotten == self._forgotten:
             # Otherwise another report may be on its way since we have looked.
             self.remember(found)
@@ -139,22 +137,22 @@ class Reports:
     async def children(self, id: str) -> list[Child]:
         """The explorations based on this one, the newest first: one more than `MOST_CHILDREN` where there are more."""
         of_it = select(explorations).where(explorations.c.based_on == id)
-        async with self._database.read() as connection:
-            rows = await connection.execute(of_it.order_by(explorations.c.finished_at.desc()).limit(MOST_CHILDREN + 1))
-            return [Child(id=row.id, status=row.status, asked=row.asked) for row in rows]
+        newest = of_it.order_by(explorations.c.finished_at.desc()).limit(MOST_CHILDREN + 1)
+        rows = await self._database.read(lambda connection: connection.execute(newest).all())
+        return [Child(id=row.id, status=row.status, asked=row.asked) for row in rows]
 
     async def count(self) -> int:
-        async with self._database.read() as connection:
-            return await connection.scalar(select(func.count()).select_from(explorations)) or 0
+        count = select(func.count()).select_from(explorations)
+        return await self._database.read(lambda connection: connection.scalar(count)) or 0
 
 
-async def read(connection: AsyncConnection, id: str) -> Stored | None:
+def read(connection: Connection, id: str) -> Stored | None:
     """The report of `id` with its pieces put together."""
-    row = (await connection.execute(select(explorations).where(explorations.c.id == id))).one_or_none()
+    row = connection.execute(select(explorations).where(explorations.c.id == id)).one_or_none()
     if row is None:
         return None
     joined = pieces.outerjoin(contents, pieces.c.content == contents.c.hash)
-    found = await connection.execute(
+    found = connection.execute(
         select(func.coalesce(pieces.c.inline, contents.c.piece))
         .select_from(joined)
         .where(pieces.c.exploration == id)
@@ -174,15 +172,15 @@ async def read(connection: AsyncConnection, id: str) -> Stored | None:
     )
 
 
-async def write(connection: AsyncConnection, finished: Finished) -> Stored:
+def write(connection: Connection, finished: Finished) -> Stored:
     """Puts a report in place of the one of an earlier attempt, within the caller's transaction."""
     body = finished.body
     of_earlier = select(pieces.c.content).where(pieces.c.exploration == finished.id, pieces.c.content.is_not(None))
-    earlier = list(await connection.scalars(of_earlier))
-    await connection.execute(delete(pieces).where(pieces.c.exploration == finished.id))
-    await connection.execute(delete(explorations).where(explorations.c.id == finished.id))
+    earlier = list(connection.scalars(of_earlier))
+    connection.execute(delete(pieces).where(pieces.c.exploration == finished.id))
+    connection.execute(delete(explorations).where(explorations.c.id == finished.id))
     own_bytes = sum(len(piece.data) for piece in body.pieces if piece.content is None)
-    await connection.execute(
+    connection.execute(
         insert(explorations).values(
             id=finished.id,
             attempt=finished.attempt,
@@ -203,7 +201,7 @@ async def write(connection: AsyncConnection, finished: Finished) -> Stored:
     shared = {piece.content: piece.data for piece in body.pieces if piece.content is not None}
     if shared:
         rows = [{"hash": content, "piece": data, "bytes": len(data)} for content, data in sorted(shared.items())]
-        await connection.execute(insert_or_ignore(connection, contents), rows)
+        connection.execute(upserting(connection.dialect.name, contents).on_conflict_do_nothing(), rows)
     rows = [
         {
             "exploration": finished.id,
@@ -213,8 +211,8 @@ async def write(connection: AsyncConnection, finished: Finished) -> Stored:
         }
         for place, piece in enumerate(body.pieces)
     ]
-    await connection.execute(insert(pieces), rows)
-    await remove_unreferred(connection, earlier)
+    connection.execute(insert(pieces), rows)
+    remove_unreferred(connection, earlier)
     return Stored(
         id=finished.id,
         attempt=finished.attempt,
@@ -229,18 +227,14 @@ async def write(connection: AsyncConnection, finished: Finished) -> Stored:
     )
 
 
-def upserting(connection: AsyncConnection, table: Table) -> postgresql.Insert | sqlite.Insert:
+def upserting(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
     """An INSERT that can say what becomes of a conflict: both databases spell it alike, SQLAlchemy apart."""
-    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
-def insert_or_ignore(connection: AsyncConnection, table: Table) -> postgresql.Insert | sqlite.Insert:
-    return upserting(connection, table).on_conflict_do_nothing()
-
-
-async def remove_unreferred(connection: AsyncConnection, hashes: list[bytes]) -> None:
+def remove_unreferred(connection: Connection, hashes: list[bytes]) -> None:
     """Removes those contents that no report has any more."""
     for first in range(0, len(hashes), _DELETED_AT_ONCE):
         is_referred = select(pieces.c.place).where(pieces.c.content == contents.c.hash).exists()
         batch = hashes[first : first + _DELETED_AT_ONCE]
-        await connection.execute(delete(contents).where(contents.c.hash.in_(batch), ~is_referred))
+        connection.execute(delete(contents).where(contents.c.hash.in_(batch), ~is_referred))

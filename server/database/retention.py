@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
+from typing import Any
 
 import structlog
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import Connection, Select, delete, func, select, text
 
 from server.database.engine import Database, DatabaseUnavailable
 from server.database.jobs import JobTable
@@ -54,8 +56,7 @@ class Retention:
         if removed:
             log.info("explorations_removed", number=removed)
         if removed and self._database.is_sqlite:
-            async with self._database.write() as connection:
-                await connection.execute(text("PRAGMA incremental_vacuum"))
+            await self._database.write(lambda connection: connection.execute(text("PRAGMA incremental_vacuum")))
         return removed
 
     async def _remove_older_than(self, moment: float) -> int:
@@ -78,19 +79,27 @@ class Retention:
         return removed
 
     async def _taken_bytes(self) -> int:
-        async with self._database.read() as connection:
-            own = await connection.scalar(select(func.coalesce(func.sum(explorations.c.own_bytes), 0)))
-            shared = await connection.scalar(select(func.coalesce(func.sum(contents.c.bytes), 0)))
-            return int(own or 0) + int(shared or 0)
+        return await self._database.read(_taken_bytes)
 
-    async def _remove(self, oldest: object) -> int:
-        async with self._database.write() as connection:
-            ids = list(await connection.scalars(oldest))  # type: ignore[call-overload]
-            referred = select(pieces.c.content).where(pieces.c.exploration.in_(ids), pieces.c.content.is_not(None))
-            hashes = list(await connection.scalars(referred.distinct()))
-            await connection.execute(delete(pieces).where(pieces.c.exploration.in_(ids)))
-            await connection.execute(delete(explorations).where(explorations.c.id.in_(ids)))
-            await remove_unreferred(connection, hashes)
+    async def _remove(self, oldest: Select[Any]) -> int:
+        ids = await self._database.write(partial(_remove, oldest=oldest))
         for id in ids:
             self._reports.forget(id)
         return len(ids)
+
+
+def _taken_bytes(connection: Connection) -> int:
+    own = connection.scalar(select(func.coalesce(func.sum(explorations.c.own_bytes), 0)))
+    shared = connection.scalar(select(func.coalesce(func.sum(contents.c.bytes), 0)))
+    return int(own or 0) + int(shared or 0)
+
+
+def _remove(connection: Connection, oldest: Select[Any]) -> list[str]:
+    """Removes these explorations and what nothing refers to then; gives their ids."""
+    ids = list(connection.scalars(oldest))
+    referred = select(pieces.c.content).where(pieces.c.exploration.in_(ids), pieces.c.content.is_not(None))
+    hashes = list(connection.scalars(referred.distinct()))
+    connection.execute(delete(pieces).where(pieces.c.exploration.in_(ids)))
+    connection.execute(delete(explorations).where(explorations.c.id.in_(ids)))
+    remove_unreferred(connection, hashes)
+    return ids

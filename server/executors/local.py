@@ -240,7 +240,6 @@ class _Worker:
 
     async def submit(self, spec: Spec) -> Handle:
         handle = self._handles[spec.job] = _LocalHandle(self, spec.job)
-        self._executor.notify()
         await self.send(Run(job=spec.job, source=spec.source, options=spec.options, limits=spec.limits))
         return handle
 

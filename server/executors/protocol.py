@@ -90,7 +90,8 @@ class Executor(Protocol):
         ...
 
     async def changed(self) -> None:
-        """Waits until `devices` says something else than it did when this was called."""
+        """Waits until `devices` says something else than it did when this was called. Whoever submits a job knows that
+        a slot is taken, and is not told."""
         ...
 
     async def submit(self, spec: Spec) -> Handle:

@@ -17,7 +17,7 @@ zygote enters the sandbox and forks jobs (`sandbox`). Each job is confined befor
 
 from server.sandbox.config import NoSandbox, SandboxConfig, code_folders
 from server.sandbox.control_group import ControlGroup, ControlGroups
-from server.sandbox.limits import GIB, MIB, JobLimits, begin
+from server.sandbox.limits import GIB, MIB, JobLimits, begin, private_memory
 from server.sandbox.sandbox import Exit, Job, Sandbox
 from server.sandbox.tiers import choose_tier
 from server.sandbox.watch import Usage, Watch
@@ -38,4 +38,5 @@ __all__ = [
     "begin",
     "choose_tier",
     "code_folders",
+    "private_memory",
 ]

@@ -53,13 +53,14 @@ def apply(limits: JobLimits, counted_already: int = 0) -> None:
         _lower(name, value, value)
 
 
-def begin(limits: JobLimits) -> None:
+def begin(limits: JobLimits, private_bytes: int) -> None:
     """Called by the job's process itself when its job begins: lowers what may be lowered and starts the processor time.
+    `private_bytes` is its `private_memory` from before it waited for the job.
 
     The kernel counts whole seconds, so the processor time is right to half a second. What a spare used while it was
     getting ready is not counted. A limit on processes stays as it was set first.
     """
-    memory = limits.memory_bytes + private_memory()
+    memory = limits.memory_bytes + private_bytes
     _lower(resource.RLIMIT_DATA, memory, memory)
     _lower(resource.RLIMIT_NOFILE, limits.open_files, limits.open_files)
     _lower(resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes)

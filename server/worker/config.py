@@ -69,7 +69,7 @@ def worker_config(settings: WorkerSettings, program: Program, folder: Path) -> W
     uses_gpu = profile.device == "cuda"
     # Jobs may run as another user: they must be able to pass through this folder, not to list it.
     folder.chmod(0o711)
-    tier = _tier(settings, uses_gpu, folder)
+    tier = chosen_tier(settings, uses_gpu, folder)
     threads = settings.threads or len(os.sched_getaffinity(0))
     slots = settings.slots or (_SLOTS_ON_GPU if uses_gpu else _SLOTS_ON_CPU)
     spares = (slots if uses_gpu else _SPARES_ON_CPU) if settings.spares is None else settings.spares
@@ -117,8 +117,9 @@ def smaller(own: Allowance, wanted: Limits, threads: int) -> Allowance:
     )
 
 
-def _tier(settings: WorkerSettings, uses_gpu: bool, folder: Path) -> Tier:
-    """Nothing but the operator's word makes it "trusted"."""
+def chosen_tier(settings: WorkerSettings, uses_gpu: bool, folder: Path | None = None) -> Tier:
+    """What would confine snippets here; see `choose_tier`. Nothing but the operator's word makes it "trusted". Raises
+    `NoSandbox`."""
     is_trusted = settings.trust_snippets == TRUST
     if settings.tier == "trusted" and not is_trusted:
         raise NoSandbox(f"the tier trusted confines nothing: it needs FUSIONSCOPE_TRUST_SNIPPETS={TRUST}.")

@@ -29,7 +29,7 @@ from typing import Any, NoReturn, Protocol
 from compiler.defects import message_of, traceback_of
 from compiler.options import Options
 from compiler.report import Error, Report
-from server.sandbox import begin
+from server.sandbox import begin, private_memory
 from server.wire.parts import Sent
 from server.worker import records
 from server.worker.records import Begun, Request, Warm
@@ -88,8 +88,9 @@ def main(folder: Path, explore: Explore, preparation: Preparation) -> NoReturn:
         took = {} if _has_request() else _warm(folder, explore, preparation)
         prepared = _prepared(explore)
         records.write_record(REPORTS, records.WARM, Warm(seconds=took).model_dump_json().encode())
+        taken = private_memory()
         request = records.read_request(REQUESTS)
-        begin(request.limits)
+        begin(request.limits, taken)
         begun = Begun(processor_seconds=time.process_time())
         records.write_record(REPORTS, records.BEGUN, begun.model_dump_json().encode())
         run(prepared, request)

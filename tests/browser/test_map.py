@@ -87,6 +87,19 @@ def test_all_graphs_are_in_one_picture_with_the_break_between_them(page: Page, s
     expect(page.locator(".map-svg .between-break")).to_contain_text("graph break, line 4")
 
 
+def test_the_map_opens_in_the_graph_that_the_selector_names(page: Page, server_url: str) -> None:
+    page.set_viewport_size({"width": 1000, "height": 480})
+    for look in ("?graph=0", "?graph=1"):
+        identity = open_stored(page, server_url, "# two graphs\n" + SOURCE, look=look)
+        graph = page.request.get(f"{server_url}/api/v1/explorations/{identity}").json()["graphs"][int(look[-1])]["name"]
+        page.wait_for_function(
+            "graph => [...document.querySelectorAll(`.map-svg .node[data-graph=${graph}]`)].some(one => {"
+            " const box = one.getBoundingClientRect(), map = one.closest('.map-svg').getBoundingClientRect();"
+            " return box.top > map.top && box.bottom < map.bottom; })",
+            arg=graph,
+        )
+
+
 def test_the_map_has_no_fault_that_axe_knows(page: Page, server_url: str, theme: str) -> None:
     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
     open_stored(page, server_url, look="?round=1&list=open")

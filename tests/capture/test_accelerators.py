@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from compiler.accelerators import ACCELERATORS, SETTING, is_on, without
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +30,7 @@ def compiled(needs_gradient: bool, is_dynamic: bool) -> tuple[list[str], list[Te
     torch._dynamo.reset()
     texts: list[str] = []
 
-    def keep(compilation: GraphCompilation) -> None:
+    def keep(compilation: Built) -> None:
         texts.extend(kernel.source for kernel in compilation.primary.values())
 
     x = torch.linspace(-1, 1, 64).view(8, 8).requires_grad_(needs_gradient)

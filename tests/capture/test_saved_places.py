@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 
 
-def saved_by(compiled: list[GraphCompilation]) -> set[torch.dtype]:
+def saved_by(compiled: list[Built]) -> set[torch.dtype]:
     """The dtypes of what the backward graph gets."""
-    forward, backward = (one.schedule.graph for one in compiled if one.schedule is not None)
+    forward, backward = (one.schedule.graph for one in compiled)
     return {backward.buffers[name].dtype for name in backward.inputs if name is not None and name not in forward.inputs}
 
 
@@ -31,7 +31,7 @@ def saved_by(compiled: list[GraphCompilation]) -> set[torch.dtype]:
 def test_a_window_saves_one_byte_unless_windows_overlap_or_are_large(windows: dict[str, Any], is_short: bool) -> None:
     x = torch.randint(0, 9, (2, 3, 17, 26)).float()  # with equal elements, of which the first is the largest
     ours, eagers = x.clone().requires_grad_(), x.clone().requires_grad_()
-    compiled: list[GraphCompilation] = []
+    compiled: list[Built] = []
     with observed_compilations(compiled.append):
         result = torch.compile(lambda x: F.max_pool2d(x, **windows), backend=fusionscope)(ours)
         wanted = F.max_pool2d(eagers, **windows)

@@ -52,6 +52,17 @@ def dropped(x):
 dropped(torch.ones(64, 8, requires_grad=True)).sum().backward()
 """
 
+_MODULE = """import torch
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x):
+        return (x * 2).sin()
+
+
+torch.compile(Scaled())(torch.randn(4, requires_grad=True)).sum().backward()
+"""
+
 _REPEATED = """
 import torch
 
@@ -78,6 +89,10 @@ def test_forward_and_backward_name_each_other() -> None:
     assert forward.saved == [] and forward.recomputed == []
     (alone,) = captured("01").graphs
     assert alone.partner is None
+
+
+def test_both_graphs_of_a_module_are_named_after_its_class() -> None:
+    assert [graph.function for graph in both(_MODULE)] == ["Scaled", "Scaled"]
 
 
 def test_what_is_saved_is_what_the_backward_graph_takes() -> None:

@@ -12,9 +12,11 @@ import pytest
 import torch
 from torch import Tensor, fx
 from torch._dynamo import output_graph, symbolic_convert
+from torch._functorch._aot_autograd import graph_compile
 
 from compiler.capture.recording.torch_trace import TraceListener
 from compiler.capture.shortcuts import while_captured
+from compiler.capture.shortcuts.numbers_of_modules import numbers_of_modules_fixed
 from compiler.capture.shortcuts.while_captured import shorten_captures_for
 from compiler.capture.torch_internals import guards_see_changed_tensors
 from tests.capture.test_decomposed_once import told
@@ -42,7 +44,8 @@ def captured(function: Callable[..., Any], x: Tensor, is_ours: bool, is_open: bo
         shorten_captures_for(backend)
     torch._dynamo.reset()
     listener = TraceListener(lambda record: found.append(f"{record.name} {record.payload}"))
-    with listener.listening(), guards_see_changed_tensors():  # the one difference, with torch 2.11, in both
+    # The differences, in both.
+    with listener.listening(), guards_see_changed_tensors(), numbers_of_modules_fixed():
         torch.compile(function, backend=backend, dynamic=is_open)(x)
     assert any("dynamo_cpp_guards_str" in one for one in found)
     return [
@@ -85,6 +88,14 @@ def test_names_of_functions_are_looked_up_for_the_log_that_tells_them() -> None:
             assert symbolic_convert.get_funcname is by_torch
     finally:
         log.setLevel(level)
+
+
+def test_graphs_of_a_training_step_are_written_for_the_log_that_tells_them() -> None:
+    by_torch = graph_compile._log_joint_graph
+    with while_captured._graphs_as_asked():
+        assert graph_compile._log_joint_graph is not by_torch
+    with TraceListener(lambda _: None).listening(), while_captured._graphs_as_asked():
+        assert graph_compile._log_joint_graph is by_torch
 
 
 def test_garbage_is_searched_again_after_a_capture_that_failed() -> None:

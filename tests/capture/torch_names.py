@@ -101,12 +101,22 @@ TABLE = (
     ),
     Taken(
         ("compiler/capture/shortcuts/while_captured.py",),
-        "do less while Dynamo captures: look up names for a log that is on",
+        "do less while Dynamo captures: look up names, and write graphs, for a log that is on",
         (
-            *_names("torch._dynamo", "convert_frame._compile output_graph.trace_call_log"),
+            *_names(
+                "torch._functorch._aot_autograd.graph_compile",
+                "_log_joint_graph _log_fw_bw_graphs aot_joint_log aot_graphs_log",
+            ),
+            *_names("torch", "_dynamo.convert_frame._compile _dynamo.output_graph.trace_call_log"),
+            "torch._logging._internal.trace_log",
             *_names("torch._dynamo.symbolic_convert", "get_funcname trace_call_log trace_source_log"),
             "torch._dynamo.variables.higher_order_ops.LocalMapWrappedHigherOrderVariable",
         ),
+    ),
+    Taken(
+        ("compiler/capture/shortcuts/numbers_of_modules.py",),
+        "fix a float of a module until it changes",
+        _names("torch._dynamo", "config.assume_static_by_default variables.builder.VariableBuilder.wrap_symfloat"),
     ),
     Taken(
         ("compiler/passes/rewrite/rewriting.py", "compiler/passes/folding/writing.py"),
@@ -322,11 +332,6 @@ TABLE = (
             *_names("triton.backends.nvidia", "compiler compiler.get_ptxas_version"),
             *_names("triton.runtime", "cache cache.triton_key"),
         ),
-    ),
-    Taken(
-        ("compiler/runtime/triton/text.py",),
-        "find a kernel's lines, and tell kernels apart",
-        _names("triton.runtime", "jit jit.inspect"),
     ),
     Taken(
         ("compiler/runtime/triton/source.py",),

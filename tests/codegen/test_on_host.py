@@ -12,7 +12,7 @@ from torch import Tensor
 from compiler.capture.shortcuts.read_outputs import note_break
 from compiler.codegen.on_host import outputs_for_host
 from compiler.codegen.wrapper import render_wrapper
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, Target, generate, lower, plan
 from compiler.devices import device_for
 from compiler.options import Options
 from tests.compile_program import capture_graph
@@ -21,26 +21,21 @@ CPU = torch.device("cpu")
 X, Y = torch.randn(512, 512), torch.randn(512, 512)
 
 
-def planned(function: Callable[..., Any], *inputs: Tensor, ends_in_break: bool = True) -> GraphCompilation:
+def planned(function: Callable[..., Any], *inputs: Tensor, ends_in_break: bool = True) -> Generated:
     """With kernels for a GPU."""
     graph = capture_graph(function, *inputs)
     if ends_in_break:
         note_break(graph)
-    compilation = GraphCompilation(CPU, device_for("sm_90"), Options())
-    compilation.lower(graph)
-    compilation.plan()
-    compilation.generate(wants_triton=True)
+    compilation = generate(plan(lower(graph, Target(CPU, device_for("sm_90"), Options()))), wants_triton=True)
     return compilation
 
 
-def sent(compilation: GraphCompilation) -> dict[int, str]:
-    assert compilation.schedule is not None and compilation.memory is not None
+def sent(compilation: Generated) -> dict[int, str]:
     places = range(len(compilation.schedule.graph.outputs))
     return outputs_for_host(compilation.schedule, compilation.memory, compilation.triton, places)
 
 
-def text(compilation: GraphCompilation, read: Any = ()) -> str:
-    assert compilation.schedule is not None and compilation.memory is not None
+def text(compilation: Generated, read: Any = ()) -> str:
     return render_wrapper(compilation.schedule, compilation.memory, compilation.triton, torch.device("cuda"), read)
 
 
@@ -90,8 +85,7 @@ def test_what_is_more_than_a_value_of_its_own_stays_on_the_gpu(function: Callabl
     assert not sent(compilation)
 
 
-def names_of(compilation: GraphCompilation) -> list[str]:
-    assert compilation.schedule is not None
+def names_of(compilation: Generated) -> list[str]:
     return [unit.name for unit in compilation.schedule.units]
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from compiler.codegen.wrapper import render_wrapper
-from compiler.compile import GraphCompilation
+from compiler.compile import Target, lower, plan
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.runtime.executable import build_executable
@@ -19,10 +19,8 @@ CPU = torch.device("cpu")
 
 def planned(function: object, *inputs: Tensor) -> tuple[Schedule, MemoryPlan]:
     """Of library calls alone, which need no kernel to be compiled."""
-    compilation = GraphCompilation(CPU, device_for(CPU), Options())
-    compilation.lower(capture_graph(function, *inputs))  # type: ignore[arg-type]
-    compilation.plan()
-    assert compilation.schedule is not None and compilation.memory is not None and not compilation.groups
+    compilation = plan(lower(capture_graph(function, *inputs), Target(CPU, device_for(CPU), Options())))
+    assert not compilation.groups
     return compilation.schedule, compilation.memory
 
 

@@ -14,13 +14,14 @@ from bench.fusion.count import schedules_of
 from bench.fusion.program import Program, tensor
 from compiler.codegen.triton.render import render_plan
 from compiler.codegen.triton.tile import plan_tile
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, build
+from compiler.decisions import Refuse
 from compiler.devices import device_for
 from compiler.ir.size import known
 from compiler.runtime.checking.verify import relative_error
 from compiler.runtime.interpreter.interpreter import interpret
 from compiler.schedule.cost.kernel import work_and_shape
-from compiler.schedule.records.reasons import Refuse
+from compiler.schedule.tiles.plan import Parts, PersistentPlan, SplitPlan
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 
 aten = torch.ops.aten
@@ -107,7 +108,7 @@ def test_one_kernel_reads_everything_once(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_results_are_as_good_as_eager(case: Case) -> None:
     compilation = compile_program(case.function, *case.inputs)
-    assert is_as_good_as_eager(case, compilation.build().call(list(case.inputs)))
+    assert is_as_good_as_eager(case, build(compilation).executable.call(list(case.inputs)))
     assert is_as_good_as_eager(case, call_interpreted(compilation, case.inputs))
 
 
@@ -116,10 +117,11 @@ def test_parts_are_joined_in_teams_or_at_once(team_size: int) -> None:
     x = rnd(90, 37)
     compilation = compile_program(lambda x: (x.sum(0), x.amax(1), x.amax(1).sum()), x)
     (group,) = compilation.groups
-    plan = replace(_plan_of(compilation), chunk=8, parts=12, team_size=team_size)
-    plan = replace(plan, axes=(replace(plan.axes[0], block=4, is_scalar=False), plan.axes[1]))
+    plan = _plan_of(compilation)
+    assert isinstance(plan, PersistentPlan)
+    axes = (replace(plan.axes[0], block=4, is_scalar=False), plan.axes[1])
+    plan = replace(plan, parts=Parts(12, 8, team_size), axes=axes)
     kernel = render_plan(plan)
-    assert compilation.loops is not None
     outputs = {name: torch.empty(compilation.loops.buffers[name].shape) for name in group.stored}
     interpret(kernel, [outputs.get(name, x) for name in kernel.parameters])
     made = sorted(float(one.sum()) for one in outputs.values())
@@ -140,24 +142,22 @@ def test_few_long_rows_keep_the_device_busy_and_are_predicted_so(
 ) -> None:
     """A program for each row, as where rows are many, would leave most of the device idle."""
     compilation = compile_program(function, *inputs)
-    assert compilation.loops is not None and kernel_count(compilation) == (1, 0)
+    assert kernel_count(compilation) == (1, 0)
     plan, device = _plan_of(compilation), device_for("sm_90")
-    assert plan.kind == "split" and known(plan.grid) >= 2 * device.multiprocessors
+    assert isinstance(plan, SplitPlan) and known(plan.grid) >= 2 * device.multiprocessors
     (group,) = compilation.groups
     layouts = compilation.loops.buffers
     _, shape = work_and_shape(group, layouts, device)
     assert shape.programs == known(plan.grid) and shape.is_split and shape.joins_rows
 
 
-def _plan_of(compilation: GraphCompilation) -> Any:
-    assert compilation.loops is not None
+def _plan_of(compilation: Generated) -> Any:
     storage = compilation.loops.dtypes
     return plan_tile(compilation.groups[0], storage, device_for("sm_90"))
 
 
 def refusals(function: Callable[..., Any], *inputs: Tensor) -> set[str]:
     compilation = compile_program(function, *inputs)
-    assert compilation.schedule is not None
     return {d.verdict.reason for d in compilation.schedule.decisions}
 
 
@@ -168,7 +168,7 @@ def test_a_row_cannot_use_what_is_gathered_from_all_rows() -> None:
 
     assert "dependency.across" in refusals(function, rnd(300, 130))
     x = rnd(300, 130)
-    results = compile_program(function, x).build().call([x])
+    results = build(compile_program(function, x)).executable.call([x])
     torch.testing.assert_close(results, list(function(x)), rtol=1e-5, atol=1e-4)
 
 
@@ -177,13 +177,12 @@ def test_a_second_reduction_across_rows_needs_the_first_to_be_done() -> None:
         return x.amax(1), (x - x.mean(0)).square().sum(0)
 
     x = rnd(300, 130)
-    results = compile_program(function, x).build().call([x])
+    results = build(compile_program(function, x)).executable.call([x])
     torch.testing.assert_close(results, list(function(x)), rtol=1e-5, atol=1e-4)
 
 
 def test_a_row_that_does_not_fit_into_registers_is_refused_with_the_numbers() -> None:
     (compilation,) = schedules_of(Program("large", lambda x: (x.sum(0), x.sum(1)), (tensor("10000 9000"),)))
-    assert compilation.schedule is not None
     refused = [d.verdict for d in compilation.schedule.decisions if d.verdict.reason == "profit.registers"]
     assert isinstance(refused[0], Refuse) and refused[0].numbers["row"] == 9000
 

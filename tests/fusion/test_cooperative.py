@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated
 from compiler.devices import GPUS, device_for
 from compiler.runtime.checking.verify import relative_error
 from compiler.runtime.interpreter.interpreter import interpret
@@ -60,7 +60,7 @@ def as_list(results: Any) -> list[Tensor]:
     return list(results) if isinstance(results, tuple | list) else [results]
 
 
-def cooperative(function: Callable[..., Any], *inputs: Tensor) -> GraphCompilation:
+def cooperative(function: Callable[..., Any], *inputs: Tensor) -> Generated:
     compilation = compile_program(function, *inputs)
     assert [kernel.config["plan"] for kernel in compilation.triton.values()] == ["team"]
     return compilation

@@ -16,12 +16,7 @@ import torch
 from bench.fusion.count import Count, counted, schedules_of
 from bench.fusion.suite import launches
 from bench.fusion.table import PROGRAMS
-from compiler.codegen.triton.tile import plan_tile
-from compiler.compile import GraphCompilation
-from compiler.ir.size import hint
-from compiler.schedule.cost.kernel import work_and_shape
-from compiler.schedule.group import Batch, parts_of
-from compiler.schedule.products.loops import Product
+from bench.predictions.tiles import kinds_of
 from tests.fusion.expected import EXPECTED, IN_ANOTHER_RELEASE
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(
@@ -35,22 +30,7 @@ def test_kernels_library_calls_and_bytes(name: str) -> None:
     compilations = schedules_of(PROGRAMS[name])
     counts = [counted(compilation) for compilation in compilations]
     assert sum(counts, Count(0, 0, 0)) == Count(*IN_ANOTHER_RELEASE.get((release, name), EXPECTED[name]))
-    assert [kernel for compilation in compilations for kernel in kernels_with_another_tile(compilation)] == []
-
-
-def kernels_with_another_tile(compilation: GraphCompilation) -> list[str]:
-    """The kernels that are made with other programs or threads than their tile was priced with."""
-    assert compilation.schedule is not None
-    graph, device, found = compilation.schedule.graph, compilation.model, []
-    for group in compilation.groups:
-        shares_launch = isinstance(group, Batch)
-        for part in parts_of(group) if not isinstance(group, Product) else ():
-            plan = plan_tile(part, graph.dtypes, device, shares_launch)
-            _, shape = work_and_shape(part, graph.buffers, device, None, shares_launch)
-            made = hint(plan.grid), 32 * plan.num_warps, plan.kind == "split"
-            if made != (shape.programs, shape.threads, shape.is_split and not plan.takes_rows_in_turn):
-                found.append(part.name)
-    return found
+    assert all(is_made_as_priced for compilation in compilations for _, is_made_as_priced in kinds_of(compilation))
 
 
 def test_the_recorded_figures_are_those_of_this_compiler() -> None:

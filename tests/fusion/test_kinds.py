@@ -34,7 +34,7 @@ KINDS = [
 @pytest.mark.parametrize(("kind", "program", "reason"), KINDS, ids=[kind for kind, _, _ in KINDS])
 def test_a_kind_of_fusion_has_a_program_and_is_named_in_its_records(kind: str, program: str, reason: str) -> None:
     schedules = [compilation.schedule for compilation in schedules_of(PROGRAMS[program])]
-    decisions = [decision for schedule in schedules if schedule is not None for decision in schedule.decisions]
+    decisions = [decision for schedule in schedules for decision in schedule.decisions]
     assert reason in {decision.reason for decision in decisions if isinstance(decision.verdict, Fuse)}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, build
 from compiler.devices import GPUS, device_for
 from compiler.lowering.scans import LONG_OF_HALVES
 from compiler.runtime.checking.verify import relative_error
@@ -64,7 +64,7 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(look_back, "SHORTEST", 512)
 
 
-def looking_back(function: Callable[..., Any], *inputs: Tensor) -> GraphCompilation:
+def looking_back(function: Callable[..., Any], *inputs: Tensor) -> Generated:
     compilation = compile_program(function, *inputs)
     assert [kernel.config["plan"] for kernel in compilation.triton.values()] == ["look_back"]
     return compilation
@@ -78,7 +78,7 @@ def test_results_are_as_good_as_eager(name: str) -> None:
     outputs, exact = as_list(function(*inputs)), as_list(function(*in_double(inputs)))
     assert bytes_moved(compilation) == sum(x.numel() * x.element_size() for x in (*inputs, *outputs))
     bound = 3 * relative_error(outputs, exact) + 64 * torch.finfo(torch.float32).eps
-    for results in (call_interpreted(compilation, inputs), compilation.build().call(list(inputs))):
+    for results in (call_interpreted(compilation, inputs), build(compilation).executable.call(list(inputs))):
         assert relative_error(results, exact) <= bound
         for result, wanted in zip(results, outputs, strict=True):
             if not wanted.is_floating_point():

@@ -10,7 +10,7 @@ import torch
 
 from bench.fusion.count import schedules_of
 from bench.fusion.table import PROGRAMS
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, generate
 from tests.compile_program import compile_program, compiled_for_gpus
 from tests.fusion.test_across import CASES
 from tests.fusion.test_batch import CASES as BATCHES
@@ -28,7 +28,7 @@ LARGE = (
 )
 
 
-def assert_compiles(compilation: GraphCompilation) -> None:
+def assert_compiles(compilation: Generated) -> None:
     assert all(result.spills == 0 for result in compiled_for_gpus(compilation))
 
 
@@ -41,5 +41,4 @@ def test_small_ones(name: str) -> None:
 @pytest.mark.parametrize("name", LARGE)
 def test_those_of_real_sizes(name: str) -> None:
     for compilation in schedules_of(PROGRAMS[name]):
-        compilation.generate(wants_triton=True)
-        assert_compiles(compilation)
+        assert_compiles(generate(compilation, wants_triton=True))

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.codegen.same_code import first_of_each_code
+from compiler.compile import build
 from compiler.ir import interpret
 from tests.compile_program import call_interpreted, compile_program
 
@@ -76,13 +77,12 @@ def test_every_kernel_draws_the_numbers_of_the_loop_ir(
     compilation = compile_program(function, x)
     texts = "".join(kernel.source for kernel in compilation.triton.values())
     assert generator is None or f" {generator}(seeds" in texts
-    assert compilation.loops is not None
     runs = []
     for run in (lambda: interpret.run(compilation.loops, [x]), lambda: call_interpreted(compilation, [x])):
         torch.manual_seed(7)
         runs.append(run()[0])
     torch.manual_seed(7)
-    runs.append(compilation.build().call([x])[0])
+    runs.append(build(compilation).executable.call([x])[0])
     for ours in runs[1:]:
         torch.testing.assert_close(ours, runs[0], rtol=1e-4, atol=1e-4)
 
@@ -93,7 +93,7 @@ def test_equal_layers_draw_from_their_seeds_in_one_code() -> None:
     compilation = compile_program(five_layers, torch.randn(64, 64), target="cpu")
     assert len(set(first_of_each_code(compilation.cpp).values())) == 1 < len(compilation.cpp)
     torch.manual_seed(7)
-    assert len(set(compilation.build().call([torch.ones(64, 64)])[0].flatten().tolist())) > 1000
+    assert len(set(build(compilation).executable.call([torch.ones(64, 64)])[0].flatten().tolist())) > 1000
 
 
 def test_rows_that_share_a_bias_are_dropped_out_as_in_cpp() -> None:
@@ -103,7 +103,7 @@ def test_rows_that_share_a_bias_are_dropped_out_as_in_cpp() -> None:
     (kernel,) = compilation.triton.values()
     assert " shared_by_eights(seeds" in kernel.source
     torch.manual_seed(7)
-    expected = compilation.build().call([x, bias])[0]
+    expected = build(compilation).executable.call([x, bias])[0]
     torch.manual_seed(7)
     torch.testing.assert_close(call_interpreted(compilation, [x, bias])[0], expected, rtol=2**-6, atol=1e-6)
 

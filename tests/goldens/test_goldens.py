@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from compiler.codegen.wrapper import render_wrapper
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated
 from compiler.schedule.describe.decisions import describe_all
 from compiler.schedule.describe.schedule import describe_loops
 from tests.compile_program import compile_program
@@ -53,9 +53,8 @@ CASES = {
 }
 
 
-def render(compilation: GraphCompilation) -> str:
+def render(compilation: Generated) -> str:
     """Everything that a reader of the page would see, without figures that depend on the machine."""
-    assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
     parts = ["# loops before fusion"]
     for node in describe_loops(compilation.loops, compilation.schedule.dead):
         parts += [f"{node.name}: {node.kind} {node.sizes} | {node.reduction_sizes}", *(f"    {x}" for x in node.body)]

@@ -16,7 +16,7 @@ from compiler.ir.functions import ON_INTEGERS, function, repeat, traced
 from compiler.ir.index import Dim, Index
 from compiler.ir.interpret import call_function
 from compiler.ir.ops import NAMED, ops
-from compiler.ir.terms import Term
+from compiler.ir.value import Value
 from tools.approximations import every_series
 
 Exact = Callable[..., object]
@@ -151,7 +151,7 @@ def test_a_record_is_traced_once_for_each_dtype() -> None:
 
 def test_only_named_functions_repeat() -> None:
     def body() -> None:
-        x = Term(ops.constant(1.0, torch.float32))
+        x = ops.constant(1.0, torch.float32)
         repeat({"x": x}, lambda x: x > 0.0, lambda x: {"x": x - 1.0}, trips=1)
 
     with pytest.raises(TypeError, match="only a named function repeats"):
@@ -159,7 +159,7 @@ def test_only_named_functions_repeat() -> None:
 
 
 def test_a_name_is_given_once() -> None:
-    def sin(x: Term) -> Term:
+    def sin(x: Value) -> Value:
         return x
 
     with pytest.raises(ValueError, match="already"):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from compiler.backend import fusionscope
 from compiler.codegen.rendered import RenderedKernel
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, build
 from compiler.ir.interpret import run
 from compiler.ir.nodes import ExternNode
 from compiler.runtime.interpreter.interpreter import interpret
@@ -55,8 +55,7 @@ CASES = [
 ]
 
 
-def in_triton(kernel: RenderedKernel, compilation: GraphCompilation, inputs: tuple[Tensor, ...]) -> None:
-    assert compilation.schedule is not None
+def in_triton(kernel: RenderedKernel, compilation: Generated, inputs: tuple[Tensor, ...]) -> None:
     layouts, given = compilation.schedule.graph.buffers, compilation.schedule.graph.inputs
     known = dict(zip(given, inputs, strict=True))
     interpret(
@@ -73,10 +72,8 @@ def test_a_check_fails_as_in_eager_mode(
     function: Callable[..., Any], good: tuple[Tensor, ...], bad: tuple[Tensor, ...], message: str
 ) -> None:
     compilation = compile_program(function, *good)
-    compilation.generate(wants_triton=True)
-    assert compilation.schedule is not None and compilation.loops is not None
     assert not any(isinstance(unit, ExternNode) for unit in compilation.schedule.units)
-    call = compilation.build().call
+    call = build(compilation).executable.call
     checking = [kernel for kernel in compilation.triton.values() if "checks" in kernel.config]
     torch.testing.assert_close(call(list(good))[0], function(*good))
     for kernel in checking:
@@ -95,14 +92,12 @@ def test_a_check_fails_as_in_eager_mode(
 
 def test_a_check_joins_the_kernel_that_makes_its_condition() -> None:
     compilation = compile_program(of_sums, ROWS)
-    assert compilation.schedule is not None
     (group,) = compilation.schedule.units
     assert isinstance(group, Group) and group.has_check and group.stored == {"sum_1"}
 
 
 def test_assertions_are_left_in_what_triton_compiles() -> None:
     compilation = compile_program(of_sums, ROWS)
-    compilation.generate(wants_triton=True)
     (result,) = compiled_for_gpus(compilation)
     assert "__assertfail" in result.ptx and result.ptx.count("call.uni") <= 1
 
@@ -123,9 +118,8 @@ def test_a_condition_that_reads_nothing_stays_a_call() -> None:
         return x + 1
 
     compilation = compile_program(function, ROWS)
-    assert compilation.schedule is not None
     assert [type(unit) for unit in compilation.schedule.units].count(ExternNode) == 1
-    torch.testing.assert_close(compilation.build().call([ROWS])[0], ROWS + 1)
+    torch.testing.assert_close(build(compilation).executable.call([ROWS])[0], ROWS + 1)
 
 
 ON_GPU = """

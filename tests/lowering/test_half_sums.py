@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, build
 from compiler.ir import interpret
 from compiler.ir.nodes import LoopNode
 from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus
@@ -43,8 +43,7 @@ def inputs(count: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     return values, torch.randint(0, PLACES, (count,), generator=generator)
 
 
-def types_of_sums(compilation: GraphCompilation) -> set[torch.dtype]:
-    assert compilation.loops is not None
+def types_of_sums(compilation: Generated) -> set[torch.dtype]:
     return {node.layout.dtype for node in compilation.loops.nodes if isinstance(node, LoopNode) and node.is_scatter}
 
 
@@ -58,12 +57,11 @@ def test_where_few_values_meet_a_sum_is_as_exact_as_eagers(
     values, place = inputs(count, dtype)
     compilation = compile_program(function, values, place)
     assert types_of_sums(compilation) == {dtype}
-    assert compilation.loops is not None
     exact = function(values.double(), place)
     most = int(torch.bincount(place).max())
     bound = (most + 1) * torch.finfo(dtype).eps / 2 * float(exact.abs().max() + values.abs().max())
     for results in (
-        compilation.build().call([values, place]),
+        build(compilation).executable.call([values, place]),
         call_interpreted(compilation, [values, place]),
         interpret.run(compilation.loops, [values, place]),
     ):

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.compile import GraphCompilation
+from compiler.compile import Planned, Target, generate, plan
+from compiler.compile import lower as lower_graph
 from compiler.devices import device_for
 from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
@@ -228,7 +229,6 @@ def test_nodes_of_different_streams_share_no_kernel_and_are_not_run() -> None:
         if node.name in ("cos", "sin_1"):
             node.meta["custom"] = {"stream": 0}
     compilation = planned(graph)
-    assert compilation.schedule is not None
     for unit in compilation.schedule.units:
         assert len({member.node.stream for member in unit.members}) == 1  # type: ignore[union-attr]
     across = [d for d in compilation.schedule.decisions if d.reason == "kind.other_stream"]
@@ -236,16 +236,13 @@ def test_nodes_of_different_streams_share_no_kernel_and_are_not_run() -> None:
     refuses_to_run(compilation)
 
 
-def planned(graph: torch.fx.GraphModule) -> GraphCompilation:
-    compilation = GraphCompilation(torch.device("cpu"), device_for("sm_90"), Options())
-    compilation.lower(graph)
-    compilation.plan()
-    return compilation
+def planned(graph: torch.fx.GraphModule) -> Planned:
+    return plan(lower_graph(graph, Target(torch.device("cpu"), device_for("sm_90"), Options())))
 
 
-def refuses_to_run(compilation: GraphCompilation) -> None:
+def refuses_to_run(compilation: Planned) -> None:
     with pytest.raises(UnsupportedGraph, match="several streams"):
-        compilation.generate(wants_triton=False)
+        generate(compilation, wants_triton=False)
 
 
 # --- random numbers

@@ -14,7 +14,7 @@ from torch._higher_order_ops.scan import scan
 from torch.nn.attention.flex_attention import flex_attention
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.ir.nodes import ExternNode
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
@@ -83,11 +83,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], str]] = {
 
 
 def library_calls_of(function: Callable[..., Any], *inputs: Tensor, **how: Any) -> tuple[Any, list[str]]:
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     torch._dynamo.reset()
     with observed_compilations(seen.append):
         result = torch.compile(function, backend=fusionscope, fullgraph=True, **how)(*inputs)
-    nodes = [node for compilation in seen if compilation.loops is not None for node in compilation.loops.nodes]
+    nodes = [node for compilation in seen for node in compilation.loops.nodes]
     return result, [str(node.target) for node in nodes if isinstance(node, ExternNode)]
 
 

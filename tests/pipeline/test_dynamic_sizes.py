@@ -12,10 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.torch_version import TorchVersion
 
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, build, observed_compilations
 from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopNode
-from compiler.options import Options
 from compiler.runtime.executable import build_executable
 from compiler.runtime.interpreter.interpreter import interpret as run_triton
 from tests.compile_program import capture_graph, compile_graph, compile_program
@@ -120,23 +119,16 @@ every_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program:
 
 
 @every_program
-def test_one_compilation_serves_every_size(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    built: list[GraphCompilation] = []
-    build = GraphCompilation.build
-
-    def counted(self: GraphCompilation, *arguments: Any) -> Any:
-        built.append(self)
-        return build(self, *arguments)
-
-    monkeypatch.setattr(GraphCompilation, "build", counted)
+def test_one_compilation_serves_every_size(program: Program) -> None:
+    built: list[Built] = []
     torch._dynamo.reset()
     compiled = torch.compile(program.function, backend="fusionscope", dynamic=True)
-    for n in SIZES:
-        inputs = program.inputs(n)
-        torch.testing.assert_close(compiled(*inputs), program.function(*inputs), atol=1e-4, rtol=1e-4)
+    with observed_compilations(built.append):
+        for n in SIZES:
+            inputs = program.inputs(n)
+            torch.testing.assert_close(compiled(*inputs), program.function(*inputs), atol=1e-4, rtol=1e-4)
     assert len(built) == program.compilations
     loops = built[0].loops
-    assert loops is not None
     assert [node.reason for node in loops.nodes if isinstance(node, ExternNode) and node.is_fallback] == []
 
 
@@ -144,15 +136,13 @@ def test_one_compilation_serves_every_size(program: Program, monkeypatch: pytest
 def test_loops_and_triton_kernels_serve_every_size(program: Program) -> None:
     graph = capture_graph(program.function, *program.inputs(SIZES[0]), dynamic=True)
     compilation = compile_graph(graph)
-    assert compilation.loops is not None
-    executable = compilation.build()
+    executable = build(compilation).executable
     emulated = {
         kernel.name: (lambda *given, kernel=kernel: run_triton(
             kernel, list(given[: len(kernel.parameters)]), given[len(kernel.parameters) :]
         ))
         for kernel in compilation.triton.values()
     }  # fmt: skip
-    assert compilation.schedule is not None
     through_triton = build_executable(compilation.schedule, executable.wrapper, emulated, torch.device("cpu"))
     for n in SIZES[:1] + SIZES[-1:]:
         inputs = _flat(graph, program.inputs(n))
@@ -186,7 +176,7 @@ def test_a_size_that_a_guard_proves_to_be_a_multiple_is_written_as_one() -> None
     (kernel,) = compilation.triton.values()
     assert [atom.text.split(" // ")[1:] for atom in kernel.sizes] == [["8"]]
     assert "//" not in kernel.source and "%" not in kernel.source
-    (loop,) = compilation.loops.nodes if compilation.loops is not None else ()
+    (loop,) = compilation.loops.nodes
     assert isinstance(loop, LoopNode) and len(loop.x_dims) == 1
 
 
@@ -227,17 +217,16 @@ def windows() -> nn.Module:
     ],
 )  # fmt: skip
 def test_a_training_step_compiles_once_for_every_size(
-    model: Callable[[], nn.Module], inputs: Callable[[int], Tensor], compilations: int, monkeypatch: pytest.MonkeyPatch
+    model: Callable[[], nn.Module], inputs: Callable[[int], Tensor], compilations: int
 ) -> None:
-    built: list[Options] = []
-    build = GraphCompilation.build
-    monkeypatch.setattr(GraphCompilation, "build", lambda self, *a: built.append(self.options) or build(self, *a))
+    built: list[Built] = []
     torch._dynamo.reset()
     torch.manual_seed(0)
     module = model()
     compiled = torch.compile(module, backend="fusionscope", dynamic=True)
-    for n in (6, 9, 5):
-        assert_training_step_is_eagers(compiled, module, inputs(n), tolerance=1e-4)
+    with observed_compilations(built.append):
+        for n in (6, 9, 5):
+            assert_training_step_is_eagers(compiled, module, inputs(n), tolerance=1e-4)
     assert len(built) == 2 * compilations
 
 
@@ -305,7 +294,7 @@ def test_gradients_of_interpolation_are_one_kernel_for_every_size(mode: str) -> 
     def larger(x: Tensor) -> Tensor:
         return F.interpolate(x, scale_factor=2, mode=mode)
 
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     torch._dynamo.reset()
     compiled = torch.compile(larger, backend="fusionscope", dynamic=True)
     with observed_compilations(seen.append):

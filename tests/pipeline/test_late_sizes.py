@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.runtime.executable import build_executable
@@ -83,11 +83,10 @@ def test_a_size_that_a_check_forbids_fails_as_in_eager() -> None:
 
 def test_what_follows_is_fused_and_waits_for_the_call_that_tells() -> None:
     torch._dynamo.reset()
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     with torch._dynamo.config.patch(SETTINGS), observed_compilations(seen.append):
         torch.compile(positives, backend=fusionscope, fullgraph=True)(LINE)
     schedule = seen[0].schedule
-    assert schedule is not None
     names = [unit.name if isinstance(unit, Group) else str(unit.target) for unit in schedule.units]
     call = names.index("aten.index.Tensor")
     assert [isinstance(unit, Group) for unit in schedule.units[:call]] == [True], "sine and mask are one kernel"
@@ -124,7 +123,7 @@ def test_report_counts_with_the_sizes_of_the_first_call() -> None:
 def test_tensors_without_elements_have_memory_to_read() -> None:
     """A kernel that gathers where a mask says so reads the first element elsewhere, and drops it."""
     torch._dynamo.reset()
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     with torch._dynamo.config.patch(SETTINGS), observed_compilations(seen.append):
         result = torch.compile(lambda x: x[x > 0] * 3, backend=fusionscope, fullgraph=True)(LINE.requires_grad_())
         result.backward(torch.ones_like(result))
@@ -140,7 +139,6 @@ def test_tensors_without_elements_have_memory_to_read() -> None:
 
     for compilation, inputs in ((forward, [LINE.detach() - 9]), (backward, [0, LINE.detach() > 9, torch.empty(0)])):
         executable = compilation.executable
-        assert compilation.schedule is not None and executable is not None
         watched = {name: launcher(launch) for name, launch in executable.kernels.items()}
         result = build_executable(compilation.schedule, executable.wrapper, watched, compilation.runs_on).call(inputs)
         assert compilation is forward or torch.equal(result[0], torch.zeros(40))

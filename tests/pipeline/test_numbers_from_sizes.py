@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch._dynamo.utils import counters
 
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 
 Number = Callable[[int], Any]
 
@@ -108,7 +109,7 @@ def rows(size: int) -> Tensor:
 
 def check(program: Callable[[Tensor], dict[str, Any]], compilations: int | None = 1) -> None:
     """Eager's results at every size: numbers are the same ones of the same type, tensors close and of one dtype."""
-    made: list[GraphCompilation] = []
+    made: list[Built] = []
     compiled = torch.compile(program, backend="fusionscope", dynamic=True)
     with observed_compilations(made.append):
         for size in SIZES:
@@ -191,7 +192,7 @@ def test_gradients_by_a_number_from_a_size() -> None:
     def scaled(x: Tensor) -> Tensor:
         return (x * math.tanh(x.shape[0] / 30)).sin() * round(x.shape[0] / 3, 1)
 
-    made: list[GraphCompilation] = []
+    made: list[Built] = []
     compiled = torch.compile(scaled, backend="fusionscope", dynamic=True)
     with observed_compilations(made.append):
         for size in SIZES:
@@ -212,3 +213,27 @@ def test_a_float_argument_that_differs_from_call_to_call() -> None:
         ours, eager = compiled(rows(size), scale), scaled(rows(size), scale)
         torch.testing.assert_close(ours[0], eager[0])
         assert ours[1] == eager[1]
+
+
+class Scaled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(4)
+        self.scale = 0.5
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(x) * self.scale
+
+
+def test_floats_of_modules_are_fixed_until_they_change() -> None:
+    module, traced = Scaled(), counters["aot_autograd"]
+    traced.clear()
+    made: list[GraphCompilation] = []
+    compiled = torch.compile(module, backend="fusionscope", dynamic=True)
+    with observed_compilations(made.append):
+        for size, scale, compilations in zip((*SIZES, 6), (0.5, 0.5, 1.25, -3.0, 7.5), (1, 1, 2, 2, 2), strict=True):
+            module.scale = scale
+            with torch.no_grad():
+                torch.testing.assert_close(compiled(rows(size)), module(rows(size)))
+            assert len(made) == compilations, (size, scale)
+            assert scale != 0.5 or traced["total"] == 1, "no number of the norm makes torch begin again"

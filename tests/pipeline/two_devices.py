@@ -19,7 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, Target, generate, lower, plan
 from compiler.devices import device_for
 from compiler.lowering.decompositions import decompositions
 from compiler.options import Options
@@ -138,11 +138,7 @@ def run_as_fakes(function: Callable[..., Any], given: tuple[Given, ...]) -> tupl
         inputs = [torch.empty(one.shape, device=one.device, dtype=one.dtype) for one in given]
         eager = function(*[x.clone() for x in inputs])
         graph = make_fx(functionalize(function), decomposition_table=decompositions())(*inputs)
-    compilation = GraphCompilation(GPU, device_for("h200"), Options())
-    compilation.lower(graph)
-    compilation.plan()
-    compilation.generate(wants_triton=True)
-    assert compilation.schedule is not None and compilation.memory is not None
+    compilation = generate(plan(lower(graph, Target(GPU, device_for("h200"), Options()))), wants_triton=True)
     text = render_wrapper(compilation.schedule, compilation.memory, compilation.primary)
     launchers = {kernel.name: _launcher(kernel, compilation) for kernel in compilation.primary.values()}
     executable = build_executable(compilation.schedule, text, launchers, torch.device("cpu"))
@@ -150,8 +146,7 @@ def run_as_fakes(function: Callable[..., Any], given: tuple[Given, ...]) -> tupl
         return list(executable.call(inputs)), [*eager] if isinstance(eager, tuple | list) else [eager], text
 
 
-def _launcher(kernel: RenderedKernel, compilation: GraphCompilation) -> Callable[..., None]:
-    assert compilation.schedule is not None
+def _launcher(kernel: RenderedKernel, compilation: Generated) -> Callable[..., None]:
     layouts = compilation.schedule.graph.buffers
 
     def launch(*arguments: Any) -> None:

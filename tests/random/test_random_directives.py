@@ -10,11 +10,11 @@ import pytest
 
 import compiler.compile
 from bench.programs.check import check
+from compiler.decisions import Refuse
 from compiler.ir.nodes import LoopGraph
 from compiler.options import Options
 from compiler.schedule.directives import Directives, OtherNames
 from compiler.schedule.records.decisions import names_of
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.scheduler import Schedule
 
 #: Two of these programs once left a refusal without a record.

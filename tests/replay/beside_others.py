@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.replay.replayed import ReplayedCall
 from compiler.runtime.checking.judge import is_correct
 from compiler.runtime.checking.verify import relative_error
@@ -65,7 +65,7 @@ class Checked:
         self.eager = [self.network(x) for x in self.inputs]
         self.exact = [self.network.double()(x.double()) for x in self.inputs]
         self.network.float()
-        self.seen: list[GraphCompilation] = []
+        self.seen: list[Built] = []
         ours = torch.compile(self.network, backend=fusionscope, options={"mode": "reduce-overhead"})
         peer = torch.compile(self.network, mode="reduce-overhead")
         self.functions: dict[str, Callable[[Tensor], Tensor]] = {"ours": ours, "peer": peer}
@@ -87,7 +87,7 @@ class Checked:
         assert self.seen
         for compilation in self.seen:
             made: Any = compilation.replayed
-            assert isinstance(made, ReplayedCall) and made.decision.is_replayed, compilation.replay_decision
+            assert isinstance(made, ReplayedCall) and made.decision.verdict == "replayed", compilation.replay_decision
 
 
 def beside_inductor() -> None:

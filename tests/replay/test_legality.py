@@ -40,7 +40,6 @@ X = torch.randn(8, 8)
 )
 def test_what_may_be_recorded(program: Callable[..., Any], reason: str | None) -> None:
     schedule = compile_program(program, X).schedule
-    assert schedule is not None
     why = obstacle(schedule)
     assert (why.reason if why else None) == reason
     assert why is None or why.message
@@ -54,7 +53,6 @@ def test_what_the_library_ends_with_an_activation_may_be_recorded() -> None:
         return x
 
     schedule = compile_program(layers, torch.randn(2048, 2048, dtype=torch.bfloat16)).schedule
-    assert schedule is not None
     assert {str(unit.target) for unit in schedule.units if isinstance(unit, ExternNode)} == {
         "aten._addmm_activation.default", "addmm_gelu"
     }  # fmt: skip
@@ -63,7 +61,7 @@ def test_what_the_library_ends_with_an_activation_may_be_recorded() -> None:
 
 def test_open_sizes_must_be_inputs() -> None:
     schedule = compile_program(products, X, dynamic=True).schedule
-    assert schedule is not None and schedule.graph.symbols
+    assert schedule.graph.symbols
     assert obstacle(schedule) is None
     schedule.graph.symbols = {symbol: (place, ".shape[0]") for symbol, (place, _) in schedule.graph.symbols.items()}
     why = obstacle(schedule)
@@ -88,7 +86,6 @@ def test_attention_and_other_devices(dropout: float, crosses: bool, reason: str 
     target = torch.ops.aten._scaled_dot_product_flash_attention.default
     call = ExternNode("attention", target, (*operands, dropout), {}, (("attention", layout),), crosses_devices=crosses)
     schedule = compile_program(products, X).schedule
-    assert schedule is not None
     why = obstacle(replace(schedule, units=[*schedule.units, call]))
     assert (why.reason if why else None) == reason
     assert why is None or why.message

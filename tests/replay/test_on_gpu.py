@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.replay.by_sizes import CallBySizes
@@ -33,9 +33,9 @@ def fresh() -> Iterator[None]:
         yield
 
 
-def compiled(function: Callable[..., Any], choice: str = "on") -> tuple[Callable[..., Any], list[GraphCompilation]]:
+def compiled(function: Callable[..., Any], choice: str = "on") -> tuple[Callable[..., Any], list[Built]]:
     """The function with CUDA graphs, and what was compiled of it."""
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     ours = torch.compile(function, backend=fusionscope, options={"cuda_graphs": choice})
 
     def call(*args: Any) -> Any:
@@ -45,7 +45,7 @@ def compiled(function: Callable[..., Any], choice: str = "on") -> tuple[Callable
     return call, seen
 
 
-def replayed(seen: list[GraphCompilation]) -> ReplayedCall:
+def replayed(seen: list[Built]) -> ReplayedCall:
     """The call of the one graph; where its sizes are open, that of the first ones."""
     (compilation,) = seen
     made = compilation.replayed
@@ -82,12 +82,12 @@ def test_new_values_in_old_places_and_in_new_ones() -> None:
     for _ in range(CALLS):
         x.normal_()
         kept.append((call(x), model(x)))
-    assert replayed(seen).decision.is_replayed, replayed(seen).decision
+    assert replayed(seen).decision.verdict == "replayed", replayed(seen).decision
     alive = [torch.randn(32, 128, device="cuda") for _ in range(CALLS)]
     kept += [(call(x), model(x)) for x in alive]
     for ours, eager in kept:  # an output keeps its values however many calls follow
         same(ours, eager)
-    assert replayed(seen).decision.is_replayed and replayed(seen).recordings <= 3
+    assert replayed(seen).decision.verdict == "replayed" and replayed(seen).recordings <= 3
 
 
 def test_parameters_may_change_in_place() -> None:
@@ -97,7 +97,7 @@ def test_parameters_may_change_in_place() -> None:
     for _ in range(CALLS):
         model.layers[0].weight.mul_(0.9)
         same(call(x), model(x))
-    assert replayed(seen).decision.is_replayed and replayed(seen).recordings == 1
+    assert replayed(seen).decision.verdict == "replayed" and replayed(seen).recordings == 1
 
 
 class Counting(nn.Module):
@@ -121,7 +121,7 @@ def test_buffers_are_written_once_a_call() -> None:
         same([call(x)], [twin(x)])
         assert model.count.item() == step
         same([model.norm.running_mean, model.norm.running_var], [twin.norm.running_mean, twin.norm.running_var])
-    assert replayed(seen).decision.is_replayed, replayed(seen).decision
+    assert replayed(seen).decision.verdict == "replayed", replayed(seen).decision
 
 
 def test_dropout_differs_from_call_to_call_and_follows_the_seed() -> None:
@@ -130,7 +130,7 @@ def test_dropout_differs_from_call_to_call_and_follows_the_seed() -> None:
     x = torch.randn(32, 128, device="cuda")
     torch.manual_seed(5)
     drawn = [replays(x)[0] for _ in range(CALLS)]
-    assert replayed(seen).decision.is_replayed, replayed(seen).decision
+    assert replayed(seen).decision.verdict == "replayed", replayed(seen).decision
     assert all(not torch.equal(one, two) for one, two in pairwise(drawn))
     launches, _ = compiled(model, "off")
     torch.manual_seed(5)
@@ -154,7 +154,7 @@ def test_two_functions_share_a_pool_in_any_order() -> None:
             kept.append((calls[n][0](inputs[n]), models[n](inputs[n])))
     for ours, eager in kept:
         same(ours, eager)
-    assert all(replayed(seen).decision.is_replayed for _, seen in calls)
+    assert all(replayed(seen).decision.verdict == "replayed" for _, seen in calls)
 
 
 def test_other_streams() -> None:
@@ -163,7 +163,7 @@ def test_other_streams() -> None:
     x = torch.randn(32, 128, device="cuda")
     for _ in range(CALLS):
         call(x)
-    assert replayed(seen).decision.is_replayed
+    assert replayed(seen).decision.verdict == "replayed"
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -192,7 +192,7 @@ def test_memory_does_not_grow() -> None:
         call(alive[step % 4])
     torch.cuda.synchronize()
     assert (torch.cuda.memory_reserved(), torch.cuda.memory_allocated()) == (reserved, allocated)
-    assert replayed(seen).decision.is_replayed
+    assert replayed(seen).decision.verdict == "replayed"
 
 
 def test_a_recording_keeps_no_tensor_of_the_caller() -> None:
@@ -201,7 +201,7 @@ def test_a_recording_keeps_no_tensor_of_the_caller() -> None:
     x = torch.randn(32, 128, device="cuda")
     for _ in range(CALLS):
         call(x)
-    assert replayed(seen).decision.is_replayed
+    assert replayed(seen).decision.verdict == "replayed"
     reference = weakref.ref(x)
     del x
     assert reference() is None
@@ -229,7 +229,7 @@ def test_what_fails_while_it_is_recorded_goes_on_one_by_one(monkeypatch: pytest.
     other, others = compiled(Layers(64).cuda())
     for _ in range(CALLS):
         other(torch.ones(8, 64, device="cuda"))
-    assert replayed(others).decision.is_replayed, replayed(others).decision
+    assert replayed(others).decision.verdict == "replayed", replayed(others).decision
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_halves_around_a_break_are_replayed_each() -> None:
     for step in range(2 * CALLS):
         x = torch.randn(8, 64, device="cuda") * (1 if step % 3 else -1)
         same([call(x)], [program(x)])
-    assert any(isinstance(c.replayed, ReplayedCall) and c.replayed.decision.is_replayed for c in seen)
+    assert any(isinstance(c.replayed, ReplayedCall) and c.replayed.decision.verdict == "replayed" for c in seen)
 
 
 def test_training_steps() -> None:
@@ -274,7 +274,7 @@ def test_training_steps() -> None:
     to the last bit those of launches one by one."""
     models = [Layers(64).cuda() for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     calls = [
         torch.compile(model, backend=fusionscope, options={"cuda_graphs": choice})
         for model, choice in zip(models, ("on", "off"), strict=True)
@@ -296,7 +296,7 @@ def test_training_steps() -> None:
 
 def test_open_sizes() -> None:
     model = Layers(64).cuda()
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     call = torch.compile(model, backend=fusionscope, dynamic=True, options={"cuda_graphs": "on"})
     with observed_compilations(seen.append):
         for _ in range(CALLS):
@@ -304,7 +304,7 @@ def test_open_sizes() -> None:
                 x = torch.randn(rows, 64, device="cuda")
                 same(call(x), model(x))
     (compilation,) = seen
-    assert compilation.replay_decision is not None and compilation.replay_decision.is_replayed
+    assert compilation.replay_decision is not None and compilation.replay_decision.verdict == "replayed"
 
 
 SNIPPET = """

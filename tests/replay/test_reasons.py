@@ -15,16 +15,15 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated
+from compiler.decisions import REASONS, Decision
 from compiler.ir.nodes import ExternNode, Layout, TensorArgument
 from compiler.options import Options
 from compiler.pipeline import explore
 from compiler.replay.by_sizes import CallBySizes
 from compiler.replay.choose import Compiled, replayed_or_not
-from compiler.replay.decision import ReplayDecision
 from compiler.replay.price import Copies, Times, weigh
 from compiler.replay.replayed import ReplayedCall
-from compiler.schedule.records.reasons import REASONS, REPLAYED
 from tests.compile_program import compile_program
 from tests.replay.pretended import HOST_BOUND, PretendedRecorder, pretended
 
@@ -75,7 +74,7 @@ def test_the_example_of_a_page_leaves_its_reason(name: str, monkeypatch: pytest.
         recorder.replay_times = replace(HOST_BOUND, elapsed_us=900)
     call = watched(reason, monkeypatch, recorder, written=name == "inputs_move")
     assert call.decision.reason == reason and call.decision.message
-    assert call.decision.is_replayed == (reason in REPLAYED) == (call.given is not None)
+    assert (call.decision.verdict == "replayed") == (call.given is not None)
 
 
 def products(x: torch.Tensor) -> torch.Tensor:
@@ -84,24 +83,22 @@ def products(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def asked_of(compilation: GraphCompilation, **given: Any) -> ReplayDecision:
+def asked_of(compilation: Generated, **given: Any) -> Decision:
     """What is decided of a graph before its first call, were it on a GPU."""
     schedule, memory = given.get("schedule") or compilation.schedule, compilation.memory
-    assert schedule is not None and memory is not None
     graph = Compiled(schedule, memory, {}, torch.device("cuda", 0), given.get("model") or compilation.model)
     found = replayed_or_not(lambda inputs: [], graph, given.get("choice", "auto"), given.get("phase", "inference"))
     assert not isinstance(found, ReplayedCall | CallBySizes)
     return found
 
 
-def with_call(compilation: GraphCompilation, **fields: Any) -> Any:
+def with_call(compilation: Generated, **fields: Any) -> Any:
     """The schedule with a call of attention as well."""
     layout = Layout.contiguous((1, 2, 8, 16), torch.float16)
     operands = tuple(TensorArgument(name, layout) for name in "qkv")
     target = torch.ops.aten._scaled_dot_product_flash_attention.default
     dropout = fields.pop("dropout", 0.0)
     call = ExternNode("attention", target, (*operands, dropout), {}, (("attention", layout),), lines=(7,), **fields)
-    assert compilation.schedule is not None
     return replace(compilation.schedule, units=[*compilation.schedule.units, call])
 
 
@@ -114,12 +111,11 @@ def test_what_no_example_alone_leaves() -> None:
         "random_call": asked_of(made, schedule=with_call(made, dropout=0.1)),
     }
     assert found["other_device"].lines == found["random_call"].lines == (7,)
-    assert found["random_call"].node == "attention"
+    assert found["random_call"].nodes == ("attention",)
     found["few_launches"] = asked_of(compile_program(lambda x: torch.relu(x @ x), torch.randn(8, 8)))
     calls = compile_program(lambda x: torch.linalg.inv(products(x)), torch.eye(8))
     found["unknown_call"] = asked_of(calls)
     open_sizes = compile_program(products, torch.randn(8, 8), dynamic=True)
-    assert open_sizes.schedule is not None
     known = open_sizes.schedule.graph.symbols
     open_sizes.schedule.graph.symbols = {symbol: (place, ".shape[0]") for symbol, (place, _) in known.items()}
     found["open_sizes"] = asked_of(open_sizes)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.replay.price import Times
 from compiler.replay.replayed import WATCHED_CALLS, ReplayedCall
 from tests.replay.told_times import tell
@@ -28,7 +28,7 @@ def fresh() -> Iterator[None]:
 class OnGpu(Trained):
     def __init__(self) -> None:
         super().__init__("cuda")
-        self.seen: list[GraphCompilation] = []
+        self.seen: list[Built] = []
         self.ours = torch.compile(self.model, backend=fusionscope, options={"cuda_graphs": "on"})
 
     def check(self) -> None:
@@ -71,7 +71,7 @@ def test_steps_are_replayed_and_equal_launches_to_the_last_bit(choice: str, monk
     tell(Times(host_us=900.0, elapsed_us=910.0), monkeypatch)
     models = [Deep().cuda() for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     calls = [
         torch.compile(m, backend=fusionscope, options={"cuda_graphs": c})
         for m, c in zip(models, (choice, "off"), strict=True)
@@ -100,7 +100,7 @@ def head_and_large_result(x: Tensor, weights: list[Tensor], last: Tensor) -> tup
 
 @torch.no_grad()
 def test_results_are_the_callers_own() -> None:
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     weights = [torch.randn(64, 64, device="cuda") / 8 for _ in range(8)]
     last = torch.randn(64, 2**17, device="cuda")
     call = torch.compile(head_and_large_result, backend=fusionscope, options={"cuda_graphs": "on"})

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from compiler import compile
 from compiler.codegen.rendered import RenderedKernel
-from compiler.compile import GraphCompilation, compile_graph
+from compiler.compile import Generated, compile_graph
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.runtime.triton import graph_launchers, preparing
@@ -240,20 +241,28 @@ def gated(x: Tensor, gate: Tensor, up: Tensor) -> Tensor:
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch) -> Added:
     made = Added()
-    monkeypatch.setattr(GraphCompilation, "_no_launchers", lambda self: made)
+    monkeypatch.setattr(compile, "_no_launchers", lambda _: made)
     monkeypatch.setattr(compile, "device_for", lambda _: device_for("sm_90"))
     return made
+
+
+@pytest.fixture
+def nothing_but_launchers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is built."""
+
+    def build(generated: Generated, phase: str, launchers: GraphLaunchers) -> Any:
+        compile._on_gpu(generated, launchers)
+        return SimpleNamespace(implementation=None)
+
+    monkeypatch.setattr(compile, "build", build)
 
 
 def graph(function: Callable[..., Tensor] = gated) -> torch.fx.GraphModule:
     return capture_graph(function, *(torch.ones(512, 512, dtype=torch.bfloat16) for _ in range(3)))
 
 
-def test_a_graphs_kernels_are_added_as_they_are_rendered_products_first(
-    added: Added, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(GraphCompilation, "build", lambda self, phase: self._launchers())
-    monkeypatch.setattr(GraphCompilation, "implementation", None)
+@pytest.mark.usefixtures("nothing_but_launchers")
+def test_a_graphs_kernels_are_added_as_they_are_rendered_products_first(added: Added) -> None:
     compile_graph(graph(), Options(), torch.device("cuda"))
     assert added.done == ["product", "other", "other", "late"]
 
@@ -268,10 +277,9 @@ def _(x: Tensor) -> Tensor:
     return torch.empty_like(x)
 
 
-def test_kernels_around_an_operator_of_the_users_are_waited_for(added: Added, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("nothing_but_launchers")
+def test_kernels_around_an_operator_of_the_users_are_waited_for(added: Added) -> None:
     """It may compile kernels of its own, which are not to be compiled as ours are."""
-    monkeypatch.setattr(GraphCompilation, "build", lambda self, phase: self._launchers())
-    monkeypatch.setattr(GraphCompilation, "implementation", None)
     compile_graph(graph(lambda x, gate, up: gated(of_a_user(x), gate, up)), Options(), torch.device("cuda"))
     assert added.done[-1] == "waited for"
 
@@ -282,7 +290,7 @@ def test_a_graph_that_is_not_compiled_to_its_end_leaves_no_kernels(
     def fail(*_: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(GraphCompilation, "build", fail)
+    monkeypatch.setattr(compile, "build", fail)
     with pytest.raises(OSError, match="no space left"):
         compile_graph(graph(), Options(), torch.device("cuda"))
     assert added.done[-1] == "abandoned"

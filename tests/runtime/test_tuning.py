@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, Target, generate, lower, plan
 from compiler.devices import H200
 from compiler.options import Options
 from compiler.runtime.timing.stopwatch import Call
@@ -30,20 +31,16 @@ def scaled_sum(x: Tensor, w: Tensor, r: Tensor) -> Tensor:
 
 def compiled(
     clock: Clock, function: Callable[..., Tensor] = scaled_sum, shapes: Sequence[tuple[int, ...]] = SHAPES
-) -> GraphCompilation:
+) -> Generated:
     """As on a GPU in that mode, but for who measures."""
     with FakeTensorMode():
         graph = make_fx(function)(*(torch.empty(shape, dtype=torch.bfloat16) for shape in shapes))
-    compilation = GraphCompilation(CPU, H200, Options())
-    compilation.lower(graph)
-    assert compilation.loops is not None
-    compilation.tuning = Tuning(CPU, H200, compilation.loops.buffers, clock)
-    compilation.plan()
-    compilation.generate(wants_triton=True)
-    return compilation
+    lowered = lower(graph, Target(CPU, H200, Options()))
+    tuning = Tuning(CPU, H200, lowered.loops.buffers, clock)
+    return generate(plan(lowered, tuning=tuning), wants_triton=True)
 
 
-def products(compilation: GraphCompilation) -> list[Product]:
+def products(compilation: Generated) -> list[Product]:
     return [group for group in compilation.groups if isinstance(group, Product)]
 
 
@@ -72,8 +69,8 @@ def test_the_fastest_tile_is_taken_where_our_kernel_is_faster() -> None:
     clock = Made(library_us=50.0, ours_us=10.0, best=2)
     compilation = compiled(clock)
     (product,) = products(compilation)
-    assert compilation.tuning is not None
-    tile = compilation.tuning._tiles(product)[2]
+    tile = Tuning(CPU, H200, compilation.loops.buffers)._tiles(replace(product, tile=None))[2]
+    assert product.tile == tile
     assert {key: compilation.triton[product.name].config[key] for key in ("MBLOCK", "NBLOCK", "KBLOCK")} == {
         "MBLOCK": tile.m, "NBLOCK": tile.n, "KBLOCK": tile.k
     }  # fmt: skip

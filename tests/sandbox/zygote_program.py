@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from server.sandbox import Job, JobLimits, Sandbox, SandboxConfig, begin, isolation, landlock
+from server.sandbox import Job, JobLimits, Sandbox, SandboxConfig, begin, isolation, landlock, private_memory
 
 OUTPUT, INPUT = 1, 0
 
@@ -46,7 +46,7 @@ def fork(sandbox: Sandbox, channel: socket.socket, jobs: dict[str, Job], asked: 
     numbers = dict(zip((OUTPUT, INPUT), descriptors))
 
     def run(folder: Path) -> NoReturn:
-        begin(limits)
+        begin(limits, private_memory())
         os.dup2(OUTPUT, 2)
         exec(compile(asked["source"], "snippet", "exec"), {"__name__": "__main__", "FOLDER": str(folder)})
         sys.stdout.flush()

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated
 from compiler.devices import GPUS, H200, cpu_device
 from compiler.ir.nodes import Layout
 from compiler.schedule.cost.kernel import cost_parts, group_cost, sequence_us, work_and_shape
@@ -22,8 +22,7 @@ from compiler.schedule.group import Group
 from tests.compile_program import compile_program, kernel_count
 
 
-def layouts_of(compilation: GraphCompilation) -> dict[str, Layout]:
-    assert compilation.schedule is not None
+def layouts_of(compilation: Generated) -> dict[str, Layout]:
     return compilation.schedule.graph.buffers
 
 
@@ -138,7 +137,6 @@ def test_places_that_are_computed_are_near_each_other_and_those_that_are_loaded_
     anywhere, near = (
         [t.is_anywhere for g in c.groups for t in touches_of(g, c.schedule.graph.buffers) if t.access.buffer == "x"]
         for c in (picked, computed)
-        if c.schedule is not None
     )
     assert anywhere == [True] and near == [False]
 

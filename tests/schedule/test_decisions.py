@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from compiler import report as rep
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, build
+from compiler.decisions import REASONS, Refuse
 from compiler.devices import device_for
 from compiler.ir.body import trace
 from compiler.ir.index import Dim, Index
@@ -23,7 +24,6 @@ from compiler.runtime.checking.verify import relative_error
 from compiler.schedule import search
 from compiler.schedule.describe import decisions as describe_decisions
 from compiler.schedule.records.alike import not_asked
-from compiler.schedule.records.reasons import REASONS, Refuse
 from compiler.schedule.rules import Fuse
 from compiler.schedule.scheduler import schedule
 from tests.compile_program import compile_program
@@ -60,7 +60,7 @@ every_program = pytest.mark.parametrize(
 )
 
 
-def presented(compilation: GraphCompilation) -> rep.Graph:
+def presented(compilation: Generated) -> rep.Graph:
     graph = rep.Graph(name="g")
     present_schedule(compilation, graph)
     graph.kernels = present_kernels(compilation)
@@ -195,7 +195,7 @@ def test_memory_that_changes_in_place_keeps_its_order(
     compilation = compile_program(function, *inputs)
     decisions = presented(compilation).decisions
     assert {(d.a, d.b, d.reason) for d in decisions if d.verdict == "refused"} >= expected
-    (result,) = compilation.build().call([tensor.clone() for tensor in inputs])
+    (result,) = build(compilation).executable.call([tensor.clone() for tensor in inputs])
     assert relative_error(result, function(*(t.double() if t.is_floating_point() else t for t in inputs))) < 1e-5
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from compiler.codegen.wrapper import render_wrapper
-from compiler.compile import GraphCompilation
+from compiler.compile import Generated, build
 from compiler.ir.nodes import ExternNode
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
@@ -27,19 +27,17 @@ SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
 SMALL, LARGE = 4 * 64 * 64, 4 * 256 * 64
 
 
-def unfused(function: Callable[..., Any], *inputs: Tensor) -> GraphCompilation:
+def unfused(function: Callable[..., Any], *inputs: Tensor) -> Generated:
     """Every node a kernel of its own."""
     return compile_program(function, *inputs, most_nodes=1, disable=["recompute", "batch"])
 
 
-def fates(compilation: GraphCompilation) -> dict[str, tuple[str, str | None]]:
-    assert compilation.memory is not None
+def fates(compilation: Generated) -> dict[str, tuple[str, str | None]]:
     return {name: (b.fate, b.takes_over) for name, b in compilation.memory.buffers.items()}
 
 
-def held_by_wrapper(compilation: GraphCompilation, inputs: list[Tensor], monkeypatch: pytest.MonkeyPatch) -> int:
+def held_by_wrapper(compilation: Generated, inputs: list[Tensor], monkeypatch: pytest.MonkeyPatch) -> int:
     """The most bytes that the wrapper's own tensors hold when a kernel is launched; kernels do nothing."""
-    assert compilation.schedule is not None and compilation.memory is not None
     made: list[tuple[StorageWeakRef, int]] = []
     peak = 0
     allocate = executable.allocator(torch.device("cpu"))
@@ -91,7 +89,6 @@ def test_the_peak_of_the_plan_is_what_the_wrapper_holds(
 ) -> None:
     inputs = [torch.rand(64, 64), torch.rand(64, 64)]
     for compilation in (unfused(function, *inputs), compile_program(function, *inputs)):
-        assert compilation.schedule is not None and compilation.memory is not None
         graph = compilation.schedule.graph
         peak = held_by_wrapper(compilation, inputs, monkeypatch)
         monkeypatch.undo()
@@ -121,7 +118,7 @@ def test_a_small_buffer_takes_the_storage_of_a_larger_one() -> None:
 
     compilation = unfused(function, torch.rand(256, 64))
     assert fates(compilation)["mul"] == ("reused", "sin")
-    assert compilation.memory is not None and compilation.memory.peak_bytes == LARGE + LARGE // 2
+    assert compilation.memory.peak_bytes == LARGE + LARGE // 2
 
 
 def test_storage_is_not_kept_for_later_where_that_would_raise_the_peak() -> None:
@@ -131,7 +128,7 @@ def test_storage_is_not_kept_for_later_where_that_would_raise_the_peak() -> None
 
     compilation = unfused(function, torch.rand(256, 64), torch.rand(64, 64))
     assert "sin" not in [source for _, source in fates(compilation).values()]
-    assert compilation.memory is not None and compilation.memory.peak_bytes == 2 * LARGE
+    assert compilation.memory.peak_bytes == 2 * LARGE
 
 
 def test_a_value_that_is_read_elsewhere_is_not_written_over() -> None:
@@ -158,7 +155,7 @@ def test_a_kernel_that_works_in_place_gives_the_right_values() -> None:
     for function in (gate, shrinking, diamond):
         compilation = unfused(function, *inputs)
         copies = [tensor.clone() for tensor in inputs]
-        (result,) = compilation.build().call(list(inputs))
+        (result,) = build(compilation).executable.call(list(inputs))
         torch.testing.assert_close(result, function(*inputs))
         assert all(map(torch.equal, inputs, copies))
 
@@ -179,10 +176,10 @@ def test_units_run_in_the_order_that_needs_least_memory() -> None:
     """Each product is added up before the next is made, though all were written first."""
     inputs = [torch.rand(256, 64), *(torch.rand(64, 64) for _ in range(6))]
     compilation = compile_program(products_then_sums, *inputs, disable=["shared_operand"])
-    assert compilation.schedule is not None and compilation.memory is not None
     memory = describe_memory(compilation.schedule, compilation.memory)
     assert LARGE < memory.peak_bytes < 2 * LARGE < 6 * LARGE <= memory.unordered_peak_bytes
-    for result, wanted in zip(compilation.build().call(list(inputs)), products_then_sums(*inputs), strict=True):
+    results = build(compilation).executable.call(list(inputs))
+    for result, wanted in zip(results, products_then_sums(*inputs), strict=True):
         torch.testing.assert_close(result, wanted)
 
 
@@ -193,7 +190,6 @@ def test_calls_that_draw_random_numbers_stay_as_they_were_written() -> None:
 
     inputs = [torch.rand(256, 64), *(torch.rand(8, 64) for _ in range(3))]
     compilation = compile_program(function, *inputs)
-    assert compilation.schedule is not None
     units, graph = compilation.schedule.units, compilation.schedule.graph
     assert any(isinstance(unit, ExternNode) for unit in units)
     assert in_order(units, graph) == as_written(units, graph) == list(units)
@@ -209,7 +205,7 @@ def f(x, w):
 f(torch.rand(1024, 1024), torch.rand(1024, 1024))
 """
     (graph,) = explore(source, Options(device="cpu", target="sm_90", produce=["capture", "lower", "schedule"])).graphs
-    assert graph.memory is not None
     growths = [d.numbers["peak_growth_bytes"] for d in graph.decisions if "peak_growth_bytes" in d.numbers]
+    assert graph.memory is not None
     assert sum(growths) >= graph.memory.peak_bytes - graph.memory.unfused_peak_bytes > 0
     assert all("bytes more are alive" in d.message for d in graph.decisions if "peak_growth_bytes" in d.numbers)

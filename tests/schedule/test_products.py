@@ -10,14 +10,17 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.compile import GraphCompilation
+from bench.fusion.count import schedules_of
+from bench.predictions.tiles import kinds_of
+from bench.programs.products import PROGRAMS
+from compiler.compile import Planned, Target, build, generate, lower, plan
+from compiler.decisions import Refuse, message_of
 from compiler.devices import H200, Device, cpu_device
 from compiler.options import Options
 from compiler.schedule.group import Group
 from compiler.schedule.products.best_tile import library_us, tensors_of, tile_of
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import TILES
-from compiler.schedule.records.reasons import Refuse, message_of
 from compiler.schedule.rules import Fuse
 from tests.compile_program import call_interpreted, compile_program
 
@@ -27,22 +30,19 @@ Tensor = torch.Tensor
 def scheduled(
     function: Callable[..., Any], *shapes: tuple[int, ...], dtype: torch.dtype = torch.float32, device: Device = H200,
     **options: Any,
-) -> GraphCompilation:  # fmt: skip
+) -> Planned:  # fmt: skip
     with FakeTensorMode():
         graph = make_fx(function)(*(torch.empty(shape, dtype=dtype) for shape in shapes))
-    compilation = GraphCompilation(torch.device("cpu"), device, Options(**options))
-    compilation.lower(graph)
-    compilation.plan()
+    compilation = plan(lower(graph, Target(torch.device("cpu"), device, Options(**options))))
     return compilation
 
 
-def verdict_on(compilation: GraphCompilation, a: str, b: str) -> Fuse | Refuse:
+def verdict_on(compilation: Planned, a: str, b: str) -> Fuse | Refuse:
     """The last verdict on two nodes."""
-    assert compilation.schedule is not None
     return next(d.verdict for d in reversed(compilation.schedule.decisions) if (d.a, d.b) == (a, b))
 
 
-def products(compilation: GraphCompilation) -> list[Product]:
+def products(compilation: Planned) -> list[Product]:
     return [group for group in compilation.groups if isinstance(group, Product)]
 
 
@@ -121,7 +121,6 @@ def test_chains_find_together_before_a_product_takes_one_in() -> None:
         return (y * 0.5 * (1 + torch.tanh(y))) @ v
 
     compilation = scheduled(layers, (128, 64), (64, 64), (64, 64))
-    assert compilation.schedule is not None
     assert [isinstance(unit, Group) for unit in compilation.schedule.units] == [True, False]
 
 
@@ -242,7 +241,6 @@ def test_the_library_ends_its_product_with_exactly_two_activations(
     function: Callable[..., Any], dtype: torch.dtype, target: str | None
 ) -> None:
     compilation = scheduled(function, *SHAPES, dtype=dtype)
-    assert compilation.schedule is not None
     calls = [unit for unit in compilation.schedule.units if not isinstance(unit, Group)]
     found = {str(call.target) for call in calls if call.covers}
     assert found == ({target} if target else set())
@@ -256,8 +254,7 @@ def test_the_library_ends_its_product_with_exactly_two_activations(
 def test_the_librarys_epilogue_is_right(function: Callable[..., Tensor]) -> None:
     inputs = [torch.randn(shape, dtype=torch.bfloat16) / 8 for shape in SHAPES]
     compilation = scheduled(function, *SHAPES, dtype=torch.bfloat16)
-    compilation.generate(wants_triton=True)
-    (result,) = compilation.build().call(list(inputs))
+    (result,) = build(generate(compilation, wants_triton=True)).executable.call(list(inputs))
     exact = function(*(tensor.double() for tensor in inputs))
     assert float((result.double() - exact).norm() / exact.norm()) < torch.finfo(torch.bfloat16).eps
 
@@ -290,6 +287,11 @@ def test_an_operand_that_turns_out_to_be_the_other_one_is_computed_before() -> N
 
 def test_a_part_of_a_product_that_loops_read_is_refused_with_both_sizes() -> None:
     compilation = scheduled(lambda x, w: torch.relu((x @ w)[:, :5]), (16, 8), (8, 16))
-    assert compilation.schedule is not None
     (decision,) = [d for d in compilation.schedule.decisions if (d.a, d.b) == ("mm", "relu")]
     assert message_of(decision.reason, decision.names) == "mm runs 256 iterations, relu runs 80"
+
+
+def test_products_are_made_by_the_tile_that_they_were_priced_with() -> None:
+    """Sizes that no tile divides, tiles that programs share, prologues, epilogues and several sums."""
+    kinds = [kind for program in PROGRAMS.values() for planned in schedules_of(program) for kind in kinds_of(planned)]
+    assert kinds.count(("product", True)) >= 8 and all(is_made_as_priced for _, is_made_as_priced in kinds)

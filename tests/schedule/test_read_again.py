@@ -11,14 +11,14 @@ from torch import Tensor
 from bench.fusion.count import schedules_of
 from bench.fusion.program import Input, Program, tensor, weight
 from compiler.codegen.rendered import RenderedKernel
+from compiler.compile import generate
 
 EVICT_FIRST = "evict_first"
 
 
 def kernels_of(function: Callable[..., Any], *inputs: Input) -> list[RenderedKernel]:
     (compilation,) = schedules_of(Program("", function, inputs))
-    compilation.generate(True)
-    return list(compilation.triton.values())
+    return list(generate(compilation, True).triton.values())
 
 
 def normalised(x: Tensor) -> Tensor:
@@ -41,5 +41,4 @@ def test_what_a_backward_graph_reads_stays_in_the_cache() -> None:
         return torch.nn.functional.mse_loss(x, y)
 
     forward, _ = schedules_of(Program("", loss, (weight("4096 4096"), tensor("4096 4096"))))
-    forward.generate(True)
-    assert all(EVICT_FIRST not in kernel.source for kernel in forward.triton.values())
+    assert all(EVICT_FIRST not in kernel.source for kernel in generate(forward, True).triton.values())

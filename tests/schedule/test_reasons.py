@@ -18,13 +18,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler import report as rep
-from compiler.compile import GraphCompilation
+from compiler.compile import Target, lower, plan
+from compiler.decisions import REASONS
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.pages import page_of, sentences
 from compiler.pipeline import explore
 from compiler.present import present_lowered, present_schedule
-from compiler.schedule.records.reasons import REASONS
 from compiler.why import why
 
 
@@ -68,9 +68,7 @@ def pretended_on_a_gpu(code: str) -> rep.Report:
     with FakeTensorMode():
         exec(code.replace("@torch.compile\n", ""), names)
         graph = make_fx(names["program"])(names["x"])
-    compilation = GraphCompilation(torch.device("cpu"), device_for("sm_90"), Options())
-    compilation.lower(graph)
-    compilation.plan()
+    compilation = plan(lower(graph, Target(torch.device("cpu"), device_for("sm_90"), Options())))
     report = rep.Report(source=code, graphs=[rep.Graph(name="program")])
     present_lowered(compilation, report.graphs[0])
     present_schedule(compilation, report.graphs[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from compiler.backend import fusionscope
+from compiler.compile import build
 from compiler.schedule.describe.schedule import sums_in_any_order
 from tests.compile_program import call_interpreted, compile_program
 from tests.schedule.test_kernels_and_bytes import COLUMNS, ROWS, rnd, scatter_rows, two_scatters
@@ -15,7 +16,6 @@ def test_a_scatter_shares_no_loop_with_what_fills_or_reads_it() -> None:
         return torch.relu(scatter_rows(x, y, rows))
 
     compilation = compile_program(function, rnd(64, 32), rnd(64, 32), torch.arange(64))
-    assert compilation.schedule is not None and compilation.memory is not None
     refused = {(d.a, d.b, d.reason) for d in compilation.schedule.decisions if d.reason.startswith("dependency.")}
     assert refused == {
         ("index_put_start", "index_put", "dependency.mutation"),
@@ -31,7 +31,6 @@ def test_scatters_that_add_floats_are_known_to_depend_on_the_order() -> None:
     rows = torch.arange(64)
     floats = compile_program(scatter_rows, rnd(64, 32), rnd(64, 32), rows)
     whole = compile_program(lambda i: torch.zeros(9, dtype=torch.int64).index_add(0, i % 9, i), rows)
-    assert floats.loops is not None and whole.loops is not None
     assert sums_in_any_order(floats.loops) == ["index_put"] and sums_in_any_order(whole.loops) == []
 
 
@@ -44,7 +43,7 @@ def test_a_scatter_is_never_computed_again() -> None:
     scatters = [m for group in compilation.groups for m in group.members if m.body.is_scatter]
     assert [member.name for member in scatters] == ["index_put"]
     rows = torch.randint(0, 64, (ROWS,))
-    for result, wanted in zip(compilation.build().call([rows]), counted(rows), strict=True):
+    for result, wanted in zip(build(compilation).executable.call([rows]), counted(rows), strict=True):
         assert torch.equal(result, wanted)
 
 
@@ -59,7 +58,7 @@ def test_a_scatter_runs_once_for_each_source_even_inside_of_a_reduction() -> Non
 
     x, rows = rnd(64, 300), torch.randint(0, 8, (64,))
     compilation = compile_program(function, rows, x)
-    for _, count in (compilation.build().call([rows, x]), call_interpreted(compilation, [rows, x])):
+    for _, count in (build(compilation).executable.call([rows, x]), call_interpreted(compilation, [rows, x])):
         assert torch.equal(count, torch.bincount(rows, minlength=8) * 300)
 
 
@@ -73,14 +72,14 @@ def test_two_scatters_into_one_tensor_run_one_after_the_other() -> None:
     x, rows = rnd(ROWS, 8), torch.randint(0, 32, (ROWS,))
     compilation = compile_program(function, rows, x)
     assert len(compilation.groups) == 3
-    for (result,) in (compilation.build().call([rows, x]), call_interpreted(compilation, [rows, x])):
+    for (result,) in (build(compilation).executable.call([rows, x]), call_interpreted(compilation, [rows, x])):
         torch.testing.assert_close(result, function(rows, x))
 
 
 def test_fused_scatters_agree_in_both_languages() -> None:
     x, rows = rnd(200, COLUMNS), torch.randint(0, 64, (200,))
     compilation = compile_program(two_scatters, rows, x)
-    for results in (compilation.build().call([rows, x]), call_interpreted(compilation, [rows, x])):
+    for results in (build(compilation).executable.call([rows, x]), call_interpreted(compilation, [rows, x])):
         for result, wanted in zip(results, two_scatters(rows, x), strict=True):
             torch.testing.assert_close(result, wanted)
 
@@ -94,7 +93,7 @@ def test_an_index_outside_of_the_tensor_writes_nothing() -> None:
 
     compilation = compile_program(function, x, rows.clamp(-4, 3))
     wanted = x + torch.tensor([2.0, 0.0, 0.0, 1.0])[:, None]
-    for (result,) in (compilation.build().call([x, rows]), call_interpreted(compilation, [x, rows])):
+    for (result,) in (build(compilation).executable.call([x, rows]), call_interpreted(compilation, [x, rows])):
         assert torch.equal(result, wanted)
 
 
@@ -116,7 +115,6 @@ def test_memory_of_a_scatter_is_used_again_only_after_its_last_reader() -> None:
 
     x, rows = rnd(ROWS, 8).double(), torch.randint(0, 64, (ROWS,))
     compilation = compile_program(function, rows, x, disable=("batch",))
-    assert compilation.memory is not None
     assert "reused" in {buffer.fate for buffer in compilation.memory.buffers.values()}
-    (result,) = compilation.build().call([rows, x])
+    (result,) = build(compilation).executable.call([rows, x])
     torch.testing.assert_close(result, function(rows, x))

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.compile import GraphCompilation
+from compiler.compile import Target, lower
+from compiler.decisions import Refuse
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.schedule import search
 from compiler.schedule.group import Group
 from compiler.schedule.records.decisions import Decision, names_of
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, can_fuse, shared_buffers
 from compiler.schedule.scheduler import context_of
 from compiler.schedule.units import UnitGraph
@@ -42,9 +42,8 @@ every_program = pytest.mark.parametrize("name", PROGRAMS)
 def searched(name: str) -> tuple[search.Search, dict[frozenset[str], int]]:
     """The search of a program, run to its end, and the round in which each pair was first asked about."""
     function, inputs = PROGRAMS[name]
-    compilation = GraphCompilation(torch.device("cpu"), device_for("sm_90"), Options(knobs={"disable": ["recompute"]}))
-    compilation.lower(capture_graph(function, *inputs))
-    assert compilation.loops is not None
+    target = Target(torch.device("cpu"), device_for("sm_90"), Options(knobs={"disable": ["recompute"]}))
+    compilation = lower(capture_graph(function, *inputs), target)
     context = context_of(UnitGraph(compilation.loops), compilation.model, compilation.options)
     found = search.Search(context)
     asked: dict[frozenset[str], int] = {}
@@ -125,7 +124,6 @@ def test_what_is_computed_once_for_a_row_is_not_torn_apart() -> None:
         return x * state
 
     compilation = compile_program(scaled, torch.randn(2048, 32768, dtype=torch.bfloat16), torch.randn(32768))
-    assert compilation.schedule is not None
     *_, rows = (unit for unit in compilation.schedule.units if isinstance(unit, Group))
     assert len(compilation.schedule.units) == 2
     assert len(rows.read_buffers) == 2

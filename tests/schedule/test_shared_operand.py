@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.decisions import Refuse
 from compiler.devices import H200
 from compiler.schedule.group import Group
 from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.tiles import TILES
 from compiler.schedule.records.decisions import Decision
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Fuse
 from tests.schedule.test_products import products, scheduled, verdict_on
 
@@ -39,7 +39,6 @@ THREE = (*[(768, 768)] * 3, *[(768,)] * 3)
 
 def test_a_gate_is_one_kernel_that_stores_neither_product() -> None:
     compilation = scheduled(gate, (512, 512), (512, 512), (512, 512), dtype=torch.bfloat16)
-    assert compilation.schedule is not None
     (product,) = compilation.schedule.units
     assert products(compilation) == [product]
     assert product.stored == {"mul_1"} and [call.name for call in product.calls] == ["mm", "mm_1"]
@@ -123,13 +122,12 @@ def test_what_stays_apart(
 
 def test_products_of_two_operands_are_not_asked_about() -> None:
     compilation = scheduled(lambda x, y, w: (x @ w, y @ w), *SQUARE)
-    assert compilation.schedule is not None and not compilation.schedule.decisions
+    assert not compilation.schedule.decisions
 
 
 def test_a_kernel_has_at_most_four() -> None:
     compilation = scheduled(lambda x, *weights: [x @ w for w in weights], *[(64, 64)] * 7)
     assert sorted(product.matrices.count for product in products(compilation)) == [2, 4]
-    assert compilation.schedule is not None
     decisions: tuple[Decision, ...] = compilation.schedule.decisions
     assert "policy.group_size" in {decision.reason for decision in decisions}
 
@@ -145,7 +143,6 @@ def test_what_reads_one_of_the_products_may_follow_in_the_kernel() -> None:
         return torch.relu(x @ w), x @ v
 
     compilation = scheduled(function, *SQUARE)
-    assert compilation.schedule is not None
     (unit,) = compilation.schedule.units
     assert isinstance(unit, Group) and unit.stored == {"relu", "mm_1"}
 

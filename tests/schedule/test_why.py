@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from compiler import report as rep
+from compiler.decisions import REASONS
 from compiler.options import Options
 from compiler.pipeline import explore
 from compiler.schedule.describe import decisions as describe_decisions
-from compiler.schedule.records.reasons import REASONS
 from compiler.why import UnknownNode, why
 
 HEAD = "import torch\nx, w = torch.randn(64, 32).double(), torch.randn(32, 32).double()\n@torch.compile\ndef f(x, w):\n"

@@ -10,25 +10,23 @@ import torch
 from torch import Tensor
 
 from compiler.capture.autograd.aot import compile_through_aot
-from compiler.compile import GraphCompilation
+from compiler.compile import Planned, Target, generate, lower, plan
 from compiler.devices import device_for
 from compiler.ir import interpret
 from compiler.options import Options
 
 
-def planned(function: Callable[..., Any], *inputs: Tensor) -> GraphCompilation:
+def planned(function: Callable[..., Any], *inputs: Tensor) -> Planned:
     """The plan of an inference graph, as the backend makes it for a GPU."""
-    made: list[GraphCompilation] = []
+    made: list[Planned] = []
 
     def backend(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> Any:
         def compile_graph(part: torch.fx.GraphModule, _phase: Any) -> Any:
-            one = GraphCompilation(torch.device("cpu"), device_for("sm_90"), Options(), writes_inputs=True)
-            one.lower(part)
-            one.plan()
+            target = Target(torch.device("cpu"), device_for("sm_90"), Options())
+            one = plan(lower(part, target, writes_inputs=True))
             made.append(one)
 
             def run(values: list[Any]) -> list[Any]:
-                assert one.loops is not None
                 return interpret.run(one.loops, values)
 
             run._boxed_call = True  # type: ignore[attr-defined]
@@ -126,9 +124,8 @@ SQUARE = torch.randn(24, 24)
 )
 def test_inputs_written_in_place(function: Callable[..., Any], inputs: Sequence[Tensor], written: set[str]) -> None:
     ours, eager = [x.clone() for x in inputs], [x.clone() for x in inputs]
-    plan = planned(function, *ours).memory
-    assert plan is not None
-    assert plan.written_inputs() == written
+    memory = planned(function, *ours).memory
+    assert memory.written_inputs() == written
     function(*eager)
     torch.testing.assert_close(ours, eager)
 
@@ -140,25 +137,21 @@ def test_inputs_written_in_place(function: Callable[..., Any], inputs: Sequence[
 )
 def test_only_what_changes_is_written(function: Callable[..., Any], inputs: Sequence[Tensor]) -> None:
     schedule = planned(function, *(x.clone() for x in inputs)).schedule
-    assert schedule is not None
     assert all("p" not in unit.read_buffers or unit.updated for unit in schedule.units)  # type: ignore[union-attr]
     assert len(schedule.units) == 1
 
 
 def test_in_place_no_memory_is_taken() -> None:
-    plan = planned(optimiser, *(SQUARE.clone() for _ in range(3))).memory
-    assert plan is not None
-    assert plan.peak_bytes == 0
+    memory = planned(optimiser, *(SQUARE.clone() for _ in range(3))).memory
+    assert memory.peak_bytes == 0
 
 
 def test_pointers_of_a_batch_that_share_memory_are_not_restricted_in_cpp() -> None:
     """Told that they are, a C++ compiler may load an element again after it was overwritten."""
     compilation = planned(optimiser_of_a_list, *(torch.rand(n) for n in (64, 64, 8, 8)))
-    assert compilation.memory is not None
     (group,) = compilation.groups
     shared = compilation.memory.written_over(group)
-    compilation.generate(wants_triton=False)
-    (kernel,) = compilation.cpp.values()
+    (kernel,) = generate(compilation, wants_triton=False).cpp.values()
     assert len(shared) == 4 and kernel.config["shape"] == "batch"
     for name in kernel.parameters:
         assert (f"__restrict__ {name}_ptr" in kernel.source) == (name not in shared)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -272,8 +273,7 @@ async def test_a_report_of_another_version_is_read_as_it_is_and_never_an_error_o
     body = b'{"version": 99, "id": "abcdefabcdefabcdefab", "stages": [], "status": "ok", "of the future": {}}'
     id = "abcdefabcdefabcdefab"
     finished = Finished(id, 1, "ok", True, "another build", None, "", 5, body_of_text(body))
-    async with service.app.state.web.database.write() as connection:
-        await write(connection, finished)
+    await service.app.state.web.database.write(partial(write, finished=finished))
     path = f"/api/v1/explorations/{id}"
     read = await service.client.get(path)
     assert (read.status_code, read.content) == (200, body)

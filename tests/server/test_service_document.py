@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from functools import partial
 from html.parser import HTMLParser
 
 import pytest
@@ -161,8 +162,8 @@ async def test_each_form_has_an_address_and_is_chosen_by_accept(service: Service
 async def test_a_report_of_another_version_is_given_as_it_is_and_never_fails(service: Service) -> None:
     other = Report(id="f" * 20, source="x = 1", status="ok")
     parts = split(other) | {"/summary": b'{"of_a_later_version":1}'}
-    async with service.app.state.web.database.write() as connection:
-        await write(connection, Finished(other.id, 1, "ok", True, "another", None, "", 9, body_of(parts)))
+    finished = Finished(other.id, 1, "ok", True, "another", None, "", 9, body_of(parts))
+    await service.app.state.web.database.write(partial(write, finished=finished))
     path = f"/api/v1/explorations/{other.id}"
     as_it_is = await service.client.get(path)
     assert (as_it_is.status_code, as_it_is.json()["summary"]) == (200, {"of_a_later_version": 1})

@@ -96,6 +96,23 @@ async def test_a_locked_database_ends_nothing(tmp_path: Path) -> None:
         await service.next_job_is_fine()
 
 
+@pytest.mark.asyncio
+async def test_a_clock_that_is_set_forward_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_service(tmp_path, lease_seconds=1, unwanted_seconds=60, slots=1) as service:
+        gate = Gate(tmp_path / "gate")
+        running = await service.start(f"{gate.wait}verdict = 'ran'")
+        await service.until_started(running)
+        waiting = await service.start("verdict = 'waited'")
+        clock = time.time
+        monkeypatch.setattr(time, "time", lambda: clock() + 86400)
+        # Longer than web looks at its leases, and at what nobody wants.
+        await asyncio.sleep(3)
+        gate.open()
+        for id, verdict in ((running, "ran"), (waiting, "waited")):
+            report = await service.until_done(id)
+            assert (report["status"], report["summary"]["verdict"]) == ("ok", verdict), report["error"]
+
+
 async def _becomes(service: Service, status: int) -> bool:
     for _ in range(1200):
         if (await service.client.get("/readyz")).status_code == status:

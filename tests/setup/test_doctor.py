@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from server import doctor
+from server.sandbox import NoSandbox
+from server.worker import config
 
-PARTS = ["Python", "C++ compiler", "torch", "triton", "GPU", "GPU driver", "Page", "Node", "Browser for tests"]
+PARTS = [
+    *("Python", "C++ compiler", "torch", "triton", "GPU", "GPU driver"),
+    *("Sandbox", "Page", "Node", "Browser for tests"),
+]
 
 
 @pytest.fixture
@@ -49,6 +55,21 @@ def test_without_gpu_node_and_browser_the_doctor_is_content(
     make_program(empty_path / "g++", "g++ 12.2.0")
     assert doctor.run_doctor() == 0
     assert "Fusionscope works on this machine." in capsys.readouterr().out
+
+
+def test_where_nothing_confines_snippets_the_doctor_fails_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(config, "choose_tier", _refuse)
+    assert doctor.run_doctor() == 1
+    said = capsys.readouterr().out
+    assert "Missing: Sandbox." in said and "Landlock" in said
+    monkeypatch.setenv("FUSIONSCOPE_TRUST_SNIPPETS", "yes-i-trust-every-snippet")
+    assert doctor.sandbox().found == "none: every snippet is trusted"
+
+
+def _refuse(*_: object) -> NoReturn:
+    raise NoSandbox("Tier B does not work here: Landlock is off.")
 
 
 def test_a_browser_that_does_not_start_is_told_apart_from_none(empty_path: Path) -> None:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = (
     # what everybody knows: words, options, devices, the report
     "accelerators wording report options devices",
-    "annotations budget compile_phases defects environment garbage lease observers pages snippet_changes",
+    "annotations budget compile_phases decisions defects environment garbage lease observers pages snippet_changes",
     "fx",
     # from graphs to kernels
     "ir",

@@ -11,7 +11,7 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ def main(kind: str, file: str, names: Sequence[str]) -> None:
     loaded = Path(compiler.__file__).resolve().parent.parent
     if loaded != tree:
         raise SystemExit(f"the compiler was loaded from {loaded}, not from {tree}")
-    programs = {"goldens": goldens, "fusion": fusion}[kind]()
+    programs = {"goldens": goldens, "fusion": fusion, "products": products}[kind]()
     found = {name: attempt(*program) for name, program in programs if not names or name in names}
     Path(file).write_text(json.dumps(found, indent=1), encoding="utf-8")
 
@@ -49,16 +49,26 @@ def goldens() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
 
 def fusion() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
     """The programs of `bench/fusion`, at their large sizes; forward and backward where there are gradients."""
-    from bench.fusion.count import schedules_of
     from bench.fusion.table import PROGRAMS
 
-    def compile_it(program: Any) -> list[Any]:
-        compilations = schedules_of(program)
-        for compilation in compilations:
-            compilation.generate(wants_triton=True)
-        return compilations
+    return _of_table(PROGRAMS)
 
-    for name, program in PROGRAMS.items():
+
+def products() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
+    """The same of convolutions, and of products of odd sizes."""
+    from bench.programs.products import PROGRAMS
+
+    return _of_table(PROGRAMS)
+
+
+def _of_table(programs: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
+    from bench.fusion.count import schedules_of
+    from compiler.compile import generate
+
+    def compile_it(program: Any) -> list[Any]:
+        return [generate(planned, wants_triton=True) for planned in schedules_of(program)]
+
+    for name, program in programs.items():
         shapes = [f"{one.dtype}[{one.shape}]" for one in program.inputs]
         yield name, (_source(program.function, shapes), lambda p=program: compile_it(p))
 

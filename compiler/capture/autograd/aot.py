@@ -43,6 +43,7 @@ from compiler.capture.torch_internals import (
 )
 from compiler.fx.fake_values import outside_fake_mode
 from compiler.fx.lines import lines_of_text
+from compiler.fx.notes import LINES
 from compiler.passes.layout.passed import note_passed
 
 if TYPE_CHECKING:
@@ -223,5 +224,5 @@ def attach_lines(graph: torch.fx.GraphModule) -> None:
     for node in graph.graph.nodes:
         lines = lines_of_text(node.meta.get("stack_trace"))
         if not lines and node.op == "call_function":
-            lines = next((read.meta["lines"] for read in node.all_input_nodes if read.meta.get("lines")), ())
-        node.meta["lines"] = lines
+            lines = next((read.meta[LINES] for read in node.all_input_nodes if read.meta.get(LINES)), ())
+        node.meta[LINES] = lines

@@ -16,10 +16,8 @@ import torch
 from torch.fx import GraphModule, Node
 
 from compiler.fx.lines import lines_of_text
+from compiler.fx.notes import REPEATS
 from compiler.report import Removed
-
-#: Where a node keeps the calls that repeated it.
-REPEATS = "repeats"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ aten = torch.ops.aten
 #: makes loops of is worth computing again, as what it knows is. (Not parts of a split: one saved part may be less than
 #: the whole that all of them come from.)
 VIEWS = (aten.diagonal, aten.unfold)
-CHEAP = (aten.linalg_vector_norm, aten.amin, aten.prod, aten.eye, aten.flip, aten.constant_pad_nd, aten.index_select)
+CHEAP = (aten.amin, aten.prod, aten.eye, aten.flip, aten.constant_pad_nd, aten.index_select)
 
 #: How AOTAutograd names the gradients that a backward graph is called with.
 _TANGENT = "tangents_"

@@ -10,12 +10,10 @@ import torch
 from torch.fx import GraphModule, Node
 
 from compiler.capture.torch_internals import changed_inputs
-from compiler.lowering.indexing import UPDATES_INPUT
+from compiler.fx.notes import GIVEN_AS_VIEWS, UPDATES_INPUT, WRITTEN_BACK
 
 if TYPE_CHECKING:
     from compiler.ir.nodes import LoopGraph
-
-_NOTE, _VIEWED = "written_back", "given_as_views_of_inputs"
 
 aten = torch.ops.aten
 _OF_SLICES = (aten.slice_scatter.default, aten.select_scatter.default)
@@ -24,17 +22,17 @@ _VIEWS = (aten.slice.Tensor, aten.select.int)
 
 def note_written_back(graph: GraphModule) -> None:
     """Leave the note; to be called while AOTAutograd has the graph compiled."""
-    graph.meta[_NOTE], graph.meta[_VIEWED] = changed_inputs()
+    graph.meta[WRITTEN_BACK], graph.meta[GIVEN_AS_VIEWS] = changed_inputs()
 
 
 def written_back(graph: GraphModule, loops: LoopGraph) -> dict[str, str]:
     """The buffers of those outputs of the lowered graph, each with the input's. One that is an input itself, a part of
     a buffer, or an output twice is none of them."""
-    views = graph.meta.get(_VIEWED, frozenset())
+    views = graph.meta.get(GIVEN_AS_VIEWS, frozenset())
     inputs = tuple(graph.graph.find_nodes(op="placeholder"))
     given = [output.buffer for place, output in enumerate(loops.outputs) if place not in views]
     found: dict[str, str] = {}
-    for place, target in graph.meta.get(_NOTE, {}).items():
+    for place, target in graph.meta.get(WRITTEN_BACK, {}).items():
         output, name = loops.outputs[place], loops.inputs[target]
         if name is None or output.buffer is None or output.layout != loops.buffers[output.buffer]:
             continue
@@ -49,7 +47,7 @@ def mark_updates(graph: GraphModule) -> None:
     values, so that the slice alone may be written."""
     inputs = tuple(graph.graph.find_nodes(op="placeholder"))
     outputs: Sequence[Any] = graph.graph.output_node().args[0]  # type: ignore[assignment]
-    for place, target in graph.meta.get(_NOTE, {}).items():
+    for place, target in graph.meta.get(WRITTEN_BACK, {}).items():
         given, node = inputs[target], outputs[place]
         users = list(given.users)
         if not isinstance(node, Node) or node.target not in _OF_SLICES or node.args[0] is not given:

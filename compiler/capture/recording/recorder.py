@@ -183,7 +183,7 @@ class Recorder:
         graph = CapturedGraph(
             name=f"{name}_backward" if backward else name,
             phase=phase,
-            function=self._function(dynamo),
+            function=self._function_of_graph(name) if backward else self._function(dynamo),
             dynamo=None if backward else dynamo,
             aten=aten,
             runner=GraphRunner(aten),
@@ -203,6 +203,9 @@ class Recorder:
             if graph.name not in entry.graphs:
                 entry.graphs.append(graph.name)
         return graph.runner, graph
+
+    def _function_of_graph(self, name: str) -> str | None:
+        return next((graph.function for graph in self.capture.graphs if graph.name == name), None)
 
     def _function(self, graph: torch.fx.GraphModule) -> str | None:
         names = (function_of_text(node.meta.get("stack_trace")) for node in graph.graph.nodes)

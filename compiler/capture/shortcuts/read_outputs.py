@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from torch.fx import GraphModule
 
+from compiler.fx.notes import ENDS_IN_BREAK
+
 if TYPE_CHECKING:
     from compiler.ir.nodes import LoopGraph
-
-#: In the `meta` of a graph.
-_NOTE = "ends_in_break"
 
 #: How the value of an output is read: as the truth that a branch asks for, or by a method or function of one tensor.
 Read = Literal["truth", "value"]
@@ -49,13 +48,13 @@ LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW"})
 
 def note_break(graph: GraphModule) -> None:
     """Leave in an inference graph that the code around it breaks off behind it."""
-    graph.meta[_NOTE] = True
+    graph.meta[ENDS_IN_BREAK] = True
 
 
 def soon_read(graph: GraphModule, loops: LoopGraph) -> frozenset[str]:
     """The buffers of a lowered graph that the host may wait for once the graph is launched: which of them it does is
     not known before the code around it is made."""
-    if not graph.meta.get(_NOTE, False):
+    if not graph.meta.get(ENDS_IN_BREAK, False):
         return frozenset()
     made = {name for node in loops.nodes for name in getattr(node, "write_buffers", (node.name,))}
     given = (output.buffer for output in loops.outputs if output.layout is not None and output.layout.numel == 1)

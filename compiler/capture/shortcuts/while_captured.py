@@ -3,13 +3,15 @@
     open sizes                 the formula of equal operands made once (`formulas_once.py`)
     results to be remembered   made again to be checked: once for each kind (`kinds_checked_once.py`)
     names of functions         of each line, from the tokens of its file, for a log: only where that is on
+    graphs of a training step  written as text, for logs: only where one is on
     settings                   each found at once (`settings_at_hand.py`)
     maps over many devices     not imported to learn that a function is none, where none is asked for
     search for garbage         held back, as behind it (`compiler/garbage.py`)
 
 What Dynamo captures, guards and says stays the same, which `tests/capture/test_while_captured.py` holds, but for guards
-of torch 2.11, which miss changes of weights and are made to see them (`guards_see_changed_tensors`). Nothing of it is
-documented; what Dynamo captures for other backends in the same process is left as it is.
+of torch 2.11, which miss changes of weights and are made to see them (`guards_see_changed_tensors`), and for floats of
+modules, which are fixed until they change (`numbers_of_modules.py`). Nothing of it is documented; what Dynamo captures
+for other backends in the same process is left as it is.
 """
 
 from __future__ import annotations
@@ -21,9 +23,12 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest import mock
 
+from torch._logging._internal import trace_log
+
 from compiler.accelerators import is_on
 from compiler.capture.shortcuts.formulas_once import formulas_once
 from compiler.capture.shortcuts.kinds_checked_once import kinds_checked_once
+from compiler.capture.shortcuts.numbers_of_modules import numbers_of_modules_fixed
 from compiler.capture.shortcuts.settings_at_hand import settings_at_hand
 from compiler.capture.torch_internals import guards_see_changed_tensors
 from compiler.garbage import garbage_kept
@@ -42,6 +47,7 @@ def shorten_captures_for(backend: Callable[..., Any]) -> None:
             return by_torch(*args, **kwargs)
         with ExitStack() as stack:
             stack.enter_context(guards_see_changed_tensors())
+            stack.enter_context(numbers_of_modules_fixed())
             for name, shorten in _WAYS.items():
                 if is_on(name):
                     stack.enter_context(shorten())
@@ -57,6 +63,17 @@ def _names_as_asked() -> ExitStack:
     logs = output_graph.trace_call_log, symbolic_convert.trace_call_log, symbolic_convert.trace_source_log
     if not any(log.isEnabledFor(logging.DEBUG) for log in logs):
         stack.enter_context(mock.patch.object(symbolic_convert, "get_funcname", lambda *_: None))
+    return stack
+
+
+def _graphs_as_asked() -> ExitStack:
+    from torch._functorch._aot_autograd import graph_compile
+
+    stack = ExitStack()
+    logs = graph_compile.aot_joint_log, graph_compile.aot_graphs_log
+    if not trace_log.handlers and not any(log.isEnabledFor(logging.INFO) for log in logs):
+        stack.enter_context(mock.patch.object(graph_compile, "_log_joint_graph", lambda *_: None))
+        stack.enter_context(mock.patch.object(graph_compile, "_log_fw_bw_graphs", lambda *_: (None, None)))
     return stack
 
 
@@ -76,5 +93,6 @@ _WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "formulas_once": formulas_once,
     "kinds_checked_once": kinds_checked_once,
     "names_as_asked": _names_as_asked,
+    "graphs_as_asked": _graphs_as_asked,
     "wrapped_as_asked": _wrapped_as_asked,
 }

@@ -1,6 +1,6 @@
 """Triton kernels from fused groups: `tile` makes a plan of the tile of a group, `render` prints the kernel.
 
-printer, frame         the text of a kernel
+printer                the text of a kernel, one class for each way by which programs share rows
 module, writer         what stands above it, and how lines are kept
 values/                single values: statements as expressions
 reductions/            values that lanes, blocks or programs make together

@@ -29,7 +29,7 @@ from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import programs_of
 from compiler.schedule.program.program import Level, Statement
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import Axis, CooperativePlan, LookBackPlan, PersistentPlan, Plan, ProductPlan
 
 
 def describe_levels(
@@ -45,7 +45,7 @@ def describe_levels(
     moved = moved_by_group(group, layouts)
     return report.KernelLevels(
         target=device.target,
-        plan=plans[0].kind if len(plans) == 1 else "batch",
+        plan=plans[0].label if len(plans) == 1 else "batch",
         programs=sum(hint(plan.grid) for plan in plans),
         threads=32 * max(plan.num_warps for plan in plans),
         tile={axis.block_name: axis.block for axis in plans[0].axes} if len(plans) == 1 else {},
@@ -73,7 +73,7 @@ def _levels_of_product(product: Product, layouts: Mapping[str, Layout], device: 
             loaded[access.buffer] += prod(apart) * along_k * layouts[access.buffer].dtype.itemsize
     return report.KernelLevels(
         target=device.target,
-        plan="product",
+        plan=ProductPlan.label,
         programs=programs_of(product.matrices, tile),
         threads=32 * tile.warps,
         tile={"MBLOCK": tile.m, "NBLOCK": tile.n, "KBLOCK": tile.k},
@@ -89,7 +89,7 @@ def _levels_of_product(product: Product, layouts: Mapping[str, Layout], device: 
 def _passes(plan: Plan) -> int:
     """How often it runs through the reduction loops and loads; 0 where there are none."""
     runs = sum(section.level == "r" for section in plan.program.sections)
-    return min(runs, 1) if plan.kind in ("persistent", "team", "look_back") else runs
+    return min(runs, 1) if isinstance(plan, PersistentPlan | CooperativePlan | LookBackPlan) else runs
 
 
 def _loaded_bytes(plan: Plan) -> Counter[str]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import torch
+
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.reductions.across import Gathering
-from compiler.codegen.triton.reductions.look_back import LookBack
 from compiler.codegen.triton.reductions.reducing import Reductions
 from compiler.codegen.triton.reductions.scanning import Scans
-from compiler.codegen.triton.reductions.shared_rows import COUNTERS_OF_WORDS, SharedRows, draw_with_launch
-from compiler.codegen.triton.reductions.slices import RowSlices, plan_of_rows
 from compiler.codegen.triton.reductions.states import States
 from compiler.codegen.triton.values.interleaved import interleaved_stores, store_of_row
 from compiler.codegen.triton.values.order import loads_first
@@ -24,14 +23,26 @@ from compiler.codegen.triton.values.random import SUFFIXES
 from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.ir.index import Dim
-from compiler.ir.size import hint, known, text_of
-from compiler.schedule.program.program import Program, Section
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.ir.size import hint, text_of
+from compiler.schedule.program.program import Program, Section, Statement
+from compiler.schedule.tiles.plan import (
+    Axis,
+    LookBackPlan,
+    LoopedPlan,
+    Parts,
+    PersistentPlan,
+    Plan,
+    SharedRowPlan,
+    WholeRows,
+)
 
 
 class KernelPrinter:
     """Prints one plan: the frame of the kernel, its loops and its reductions. `place` is the text of the number of the
     program, which a kernel that is a part of another one is given."""
+
+    #: Points of r from one program of a row to the next.
+    share = "RBLOCK"
 
     def __init__(self, plan: Plan, place: str = "tl.program_id(0)") -> None:
         self.plan = plan
@@ -41,58 +52,51 @@ class KernelPrinter:
         self.printer = StatementPrinter(plan)
         self.writer = Writer(indent=1)
         self.reductions = Reductions(plan, self.printer, self.writer)
-        self.gathering = Gathering(plan, self.printer, self.writer, self.reductions.kind_of)
-        self.states = States(self.printer, self.writer, self.reductions.filled, plan.share)
+        self.states = States(self.printer, self.writer, self.reductions.filled)
         self.scans = Scans(plan, self.printer, self.writer)
-        self.shared_rows = SharedRows(self)
-        self.look_back = LookBack(plan, self.printer, self.writer, self.scans) if plan.kind == "look_back" else None
-        if plan.kind == "split" and plan.parts:
-            self.gathering.come_after(self.shared_rows.workspace[1], known(plan.axes[0].blocks))
-        self.slices = RowSlices(self, KernelPrinter(plan_of_rows(plan))) if plan.slices > 1 else None
+        self.gathering = self.gathering_of(plan.rows_in_turn)
         self.is_wide = plan.needs_wide_offsets
+
+    def gathering_of(self, parts: Parts | None) -> Gathering | None:
+        if parts is None:
+            return None
+        return Gathering(self.plan, parts, self.printer, self.writer, self.reductions.kind_of)
+
+    @property
+    def scratch(self) -> dict[str, int]:
+        """What a launch needs to know of memory and counters that programs share."""
+        return self.gathering.config if self.gathering is not None else {}
 
     # The whole -----------------------------------------------------------------------------------------------
 
     def kernel(self) -> RenderedKernel:
         program, plan = self.program, self.plan
         self.print_body()
-        has_workspace = (plan.kind in ("split", "team", "look_back") and not plan.is_cluster) or plan.parts
-        arguments = ["workspace_ptr", "counters_ptr"] if has_workspace else []
+        arguments = ["workspace_ptr", "counters_ptr"] if "workspace_bytes" in self.scratch else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
-        printers = [self.printer, self.slices.rows.printer] if self.slices else [self.printer]
-        text = module_head(printers) + self.definition(arguments)
+        body, functions = self.writer.text(), self.functions
+        text = module_head(body, functions) + self.definition(arguments)
         lines = self.writer.numbered(text.count("\n"))
         config: dict[str, int | str | tuple[int, ...]] = {
             **self.blocks,
             "num_warps": plan.num_warps,
             "num_stages": 1,
             "grid": (hint(plan.grid),),
-            "plan": plan.kind,
+            "plan": plan.label,
         }
         if program.has_check:
             config["checks"] = 1
         if plan.most_registers:
             config["maxnreg"] = plan.most_registers
-        if plan.kind == "split":
-            counters = known(plan.axes[0].blocks)
-            config |= {"workspace_bytes": self.shared_rows.workspace[1], "counters": counters, "splits": plan.splits}
-        if plan.is_cluster:
-            config |= {"team": plan.splits, "cluster": plan.splits}
-        elif plan.kind == "team":
-            counters, size = self.shared_rows.counters_of_teams, self.shared_rows.workspace[1]
-            config |= {"workspace_bytes": size, "counters": counters, "team": plan.splits, "waits": 1}
-        if self.look_back is not None:
-            config |= {"workspace_bytes": self.look_back.workspace_bytes, "counters": COUNTERS_OF_WORDS}
-            config |= {"chunks": plan.splits}
-        if plan.parts:
-            size, counters = self.gathering.workspace[1], self.gathering.first_counter + 1 + plan.teams
-            config |= {"workspace_bytes": size, "counters": counters, "parts": plan.parts}
-        if self.slices:
-            config |= {"workspace_bytes": self.slices.workspace[1], "counters": self.slices.counters}
-            config |= {"slices": plan.slices}
+        config |= self.scratch
         updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
-        source, name = text + self.writer.text(), identifier(program.name)
+        source, name = text + body, identifier(program.name)
         return RenderedKernel(name, "triton", source, self.parameters, lines, config, updates, program.sizes, plan.grid)
+
+    @property
+    def functions(self) -> dict[tuple[str, torch.dtype], None]:
+        """The named functions that its lines call, in order."""
+        return self.printer.functions
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -101,18 +105,17 @@ class KernelPrinter:
 
     @property
     def blocks(self) -> dict[str, int]:
-        of_rows = self.slices.rows.blocks if self.slices else {}
-        return {axis.block_name: axis.block for axis in self.vectors} | of_rows
+        return {axis.block_name: axis.block for axis in self.vectors}
 
     def print_body(self) -> None:
         """Fill the writer."""
-        self._indices()
-        if self.plan.kind == "split":
-            self.shared_rows.split_sections()
-        elif self.plan.kind == "team":
-            self.shared_rows.cooperative_sections()
-        elif self.plan.takes_rows_in_turn:
-            self._rows_of_a_part()
+        self.print_indices()
+        self.print_rows()
+
+    def print_rows(self) -> None:
+        """What follows the indices."""
+        if self.gathering is not None:
+            self._rows_of_a_part(self.gathering)
         else:
             self.print_sections(self.program.sections)
 
@@ -123,52 +126,35 @@ class KernelPrinter:
         define = wrapped_call(f"def {identifier(self.program.name)}({', '.join(arguments)}):")
         return f"\n{_decorator(self.program)}\n{define}\n{self._docstring()}"
 
+    @property
+    def how(self) -> str:
+        """How a program goes through r."""
+        match self.plan:
+            case PersistentPlan():
+                return ", all of it in registers"
+            case LoopedPlan():
+                return ", a block at a time"
+            case _:
+                return ""
+
     def _docstring(self) -> str:
         space = self.program.space
         names = list(dict.fromkeys(node for s in self.program.statements for node in s.nodes))
-        how = {
-            "pointwise": "",
-            "persistent": ", all of it in registers",
-            "looped": ", a block at a time",
-            "split": f", shared among {self.plan.splits} programs",
-            "look_back": f", by {self.plan.splits} programs that look back at those before them",
-            "team": f", held by a {'cluster' if self.plan.is_cluster else 'team'} of {self.plan.splits} programs",
-        }[self.plan.kind]
         kinds = {s.op: None for s in self.program.statements if s.op in ("reduce", "scan")}
         does = " and ".join({"reduce": "reduces over", "scan": "scans along"}[kind] for kind in kinds) or "runs over"
-        how += f", a slice of {self.blocks['RBLOCK']} at a time" if self.slices else ""
-        how += f", and gathers across x in {self.plan.parts} parts" if self.plan.parts else ""
+        how = self.how + (f", and gathers across x in {self.gathering.parts.count} parts" if self.gathering else "")
         loops = f"For {_loops(space.x)}" if space.x else "For one point"
         loops += f", {does} {_loops(space.r)}{how}" if space.r else ""
         return wrapped_docstring(f"{loops}.", f"Computes {', '.join(names)}.")
 
     # Index variables -----------------------------------------------------------------------------------------
 
-    def _indices(self) -> None:
+    def print_indices(self) -> None:
         """Start of the kernel: which point of the loops each lane works on."""
         outer = [axis for axis in self.plan.axes if axis.name != "r"]
         place = self.place + (".to(tl.int64)" if self.is_wide else "")
-        if self.plan.kind in ("split", "team", "look_back"):
-            if self.look_back is not None:
-                draw_with_launch(self.writer, known(self.plan.grid))
-            if self.plan.kind == "team":
-                self.shared_rows.draw_place()
-            if self.plan.kind != "split":
-                place = place.replace(self.place, "place")
-            if self.look_back is not None or (self.plan.kind == "split" and not outer[0].is_scalar):
-                # Neighbours in memory at one time; of a scan, those that do not wait for each other.
-                self.writer.line(f"x_block = {place} % {outer[0].blocks}")
-                self.writer.line(f"part = {place} // {outer[0].blocks}")
-            else:
-                self.writer.line(f"x_block = {place} // {self.plan.splits}")
-                self.writer.line(f"part = {place} % {self.plan.splits}")
-            self.place_axis(outer[0], "x_block")
-        elif self.plan.takes_rows_in_turn:
-            self.writer.line(f"part = {place} // {self.plan.slices}" if self.slices else f"part = {place}")
-            if self.slices:
-                self.writer.line(f"slice = {place} % {self.plan.slices}")
-            self.writer.line(f"x_first = part * {self.plan.chunk}")
-            self.writer.line(f"x_last = tl.minimum(x_first + {self.plan.chunk}, {outer[0].numel})")
+        if self.plan.rows_in_turn is not None:
+            self._first_rows(self.plan.rows_in_turn, place)
         elif len(outer) == 2:
             self.writer.line(f"pid = {place}")
             blocks = _blocks_text(outer[1])
@@ -176,26 +162,31 @@ class KernelPrinter:
             self.place_axis(outer[1], f"(pid % {blocks})")
         elif outer[0].dims:
             self.place_axis(outer[0], place)
-        r_axis = next((axis for axis in self.plan.axes if axis.name == "r"), None)
-        if r_axis is not None and self.plan.kind in ("persistent", "team", "look_back"):
-            block = "slice * RBLOCK" if self.slices else "" if self.plan.kind == "persistent" else "part"
-            self.place_axis(r_axis, block)
+        if isinstance(self.plan, PersistentPlan):
+            self.place_axis(self.plan.axes[-1], self.first_of_r)
+
+    @property
+    def first_of_r(self) -> str:
+        """The first point of r that a program holds, if that is not 0."""
+        return ""
+
+    def _first_rows(self, parts: Parts, place: str) -> None:
+        """Which rows a program takes."""
+        self.writer.line(f"part = {place} // {parts.slices}" if parts.slices > 1 else f"part = {place}")
+        if parts.slices > 1:
+            self.writer.line(f"slice = {place} % {parts.slices}")
+        self.writer.line(f"x_first = part * {parts.rows}")
+        self.writer.line(f"x_last = tl.minimum(x_first + {parts.rows}, {self.plan.axes[0].numel})")
 
     def place_axis(self, axis: Axis, block: str) -> None:
         """The flat index along an axis, its mask, and its loop variables; where random numbers are drawn for several
         lanes at a time, the same for the first of each of those."""
-        is_single = len(axis.dims) == 1 and (self.plan.kind not in ("split", "team", "look_back") or axis.name != "x")
+        is_single = len(axis.dims) == 1 and (not isinstance(self.plan, SharedRowPlan) or axis.name != "x")
         flat = axis.dims[0].name if is_single else f"{axis.name}_index"
         lanes = f"tl.arange(0, {axis.block_name}){self._spread(axis)}"
         self.writer.line(f"{flat} = {self._places(axis, block, lanes)}")
         if not axis.is_exact and not axis.is_scalar:
-            in_share = axis.name == "r" and self.plan.has_equal_shares
-            bounded = f"{flat} < {axis.numel}"
-            if in_share and self.plan.chunk * self.plan.splits == axis.numel:
-                bounded = f"{lanes} < {self.plan.chunk}"
-            elif in_share:
-                bounded = f"({lanes} < {self.plan.chunk}) & ({bounded})"
-            self.writer.line(f"{axis.name}_mask = {bounded}")
+            self.writer.line(f"{axis.name}_mask = {self.bounded(axis, flat, lanes)}")
         if not is_single:
             self._unflatten(axis, flat)
         if axis != next((axis for axis in reversed(self.vectors) if axis.block > 1), None):
@@ -206,14 +197,18 @@ class KernelPrinter:
             if not is_single:
                 self._unflatten(axis, flat, SUFFIXES[many])
 
+    def bounded(self, axis: Axis, flat: str, lanes: str) -> str:
+        """Which lanes along an axis are within its loops."""
+        return f"{flat} < {axis.numel}"
+
     def _places(self, axis: Axis, block: str, lanes: str) -> str:
         """The places along an axis that the lanes of block number `block`, or of one that starts at `block`, take."""
         if axis.is_scalar:
             return block
-        if axis.name == "x" and self.plan.takes_rows_in_turn:
+        if axis.name == "x" and self.plan.rows_in_turn is not None:
             return f"{block} + {lanes}"
         if axis.name == "r":
-            first = f"part * {self.plan.share}" if block == "part" else block
+            first = f"part * {self.share}" if block == "part" else block
             start = f"{first} + {lanes}" if block else lanes
             return f"({start}).to(tl.int64)" if self.is_wide else start
         return f"{block} * {axis.block_name} + {lanes}"
@@ -241,7 +236,7 @@ class KernelPrinter:
             if section.level == "r":
                 number += 1
                 self.comment_pass(section, number)
-            if section.level == "x" or self.plan.kind in ("persistent", "look_back"):
+            if section.level == "x" or isinstance(self.plan, PersistentPlan | LookBackPlan):
                 self.print_statements(section, 0)
                 continue
             length = text_of(self.plan.axes[-1].numel)
@@ -262,31 +257,36 @@ class KernelPrinter:
         """The section's lines; a reduction is done at once, or in a loop (numbered from 1) goes to its accumulator."""
         rows = interleaved_stores(section, self.printer)
         together = {statement.number for row in rows for statement in row}
-        statements = loads_first(section.statements)
-        for statement in statements if self.look_back is None else self.look_back.in_order(statements):
+        for statement in self.in_order(section.statements):
             self.printer.note_axes(statement)
             if statement.number in together:
                 continue
-            if self.look_back is not None:
-                self.look_back.before(statement)
+            self.before(statement)
             if States.holds(statement):
                 self.states.take(statement)
             elif statement.op == "reduce" and pass_number:
                 self.reductions.accumulate(statement)
             elif statement.op == "reduce":
                 self.reductions.reduce_at_once(statement)
-            elif statement.op == "across":
+            elif statement.op == "across" and self.gathering is not None:
                 self.gathering.take(statement)
-            elif statement.op == "scan" and self.look_back is not None:
-                self.look_back.take(statement)
             elif statement.op == "scan":
-                self.scans.take(statement, is_looped=bool(pass_number))
+                self.print_scan(statement, is_looped=bool(pass_number))
             else:
                 line = self.printer.line(statement, pass_number)
                 if line is not None:
                     self.writer.line(line, statement.nodes)
         for row in rows:
             self.writer.line(store_of_row(row, self.printer), tuple(node for s in row for node in s.nodes))
+
+    def in_order(self, statements: Sequence[Statement]) -> list[Statement]:
+        return loads_first(statements)
+
+    def before(self, statement: Statement) -> None:
+        """What has to come before a statement."""
+
+    def print_scan(self, statement: Statement, is_looped: bool) -> None:
+        self.scans.take(statement, is_looped)
 
     def print_loop(
         self, section: Section, pass_number: int, first: str, last: str, start: str = "", step: str = ""
@@ -309,7 +309,7 @@ class KernelPrinter:
 
     def _range(self, first: str, last: str, step: str) -> str:
         bounds = ", ".join(filter(None, (first, last, step)))
-        if self.plan.stages == 1:
+        if not isinstance(self.plan, WholeRows) or self.plan.stages == 1:
             return f"range({bounds})"
         # Triton's `range` loads ahead only where it is told how far.
         step = "" if step else ", 1"
@@ -317,24 +317,29 @@ class KernelPrinter:
 
     # Reductions across x ------------------------------------------------------------------------------------
 
-    def _rows_of_a_part(self) -> None:
+    def _rows_of_a_part(self, gathering: Gathering) -> None:
         """Each program goes through its rows and gathers; the last one to finish joins the parts."""
-        plan, x_axis = self.plan, self.plan.axes[0]
-        self.gathering.start()
-        if self.slices:
-            self.slices.point_to_slices()
+        x_axis = self.plan.axes[0]
+        self.start_gathering(gathering)
         step = "" if x_axis.is_scalar else x_axis.block_name
         self.writer.line(f"for x_start in {self._range('x_first', 'x_last', step)}:")
         with self.writer.indented():
             self.place_axis(x_axis, "x_start")
-            self.slices.take_rows() if self.slices else self.print_sections(plan.program.sections)
+            self.take_rows()
         self.writer.blank()
         self.writer.line("# What this program has gathered.")
-        self.gathering.store_parts()
-        if self.slices:
-            self.slices.join()
-            return
-        self.gathering.join(self.print_tail)
+        gathering.store_parts()
+        self.join(gathering)
+
+    def start_gathering(self, gathering: Gathering) -> None:
+        gathering.start()
+
+    def take_rows(self) -> None:
+        """The lines for one block of rows."""
+        self.print_sections(self.program.sections)
+
+    def join(self, gathering: Gathering) -> None:
+        gathering.join(self.print_tail)
 
     def print_tail(self) -> None:
         """What follows when everything is joined."""

@@ -35,11 +35,11 @@ from compiler.ir.index import Dim, Indirect
 from compiler.ir.size import known
 from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.descriptors import line_stride
-from compiler.schedule.products.loops import Matrices, Product
-from compiler.schedule.products.tiles import Tile, programs_of, tiles_of
+from compiler.schedule.products.loops import Product
+from compiler.schedule.products.tiles import Matrices, Tile, programs_of, tiles_of
 from compiler.schedule.program.build import fast_program
 from compiler.schedule.program.program import Program, Statement
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import Axis, ProductPlan
 
 #: Rows of tiles that are gone through together, column by column: programs that run at one time then load few rows and
 #: few columns, which the cache keeps for all of them.
@@ -53,13 +53,11 @@ LEAST_TURNS = 8
 
 
 def render_product(product: Product, storage: dict[str, torch.dtype], device: Device) -> RenderedKernel:
-    """The kernel of `product`, by the tile that the model of `device` prefers."""
+    """The kernel of `product` for `device`, by the tile that it was priced with."""
     return render_tiles(product, storage, tile_of(product, device), device.multiprocessors)
 
 
-def render_tiles(
-    product: Product, storage: dict[str, torch.dtype], tile: Tile, multiprocessors: int = 0
-) -> RenderedKernel:
+def render_tiles(product: Product, storage: dict[str, torch.dtype], tile: Tile, multiprocessors: int) -> RenderedKernel:
     """The kernel of `product` by this tile; with so many multiprocessors for its programs, quick to compile where that
     costs nothing."""
     program = named_program(fast_program(product, storage), product)
@@ -70,7 +68,7 @@ class _OperandPrinter(StatementPrinter):
     """Prints the statements of one operand. In its tiles k lies along another axis than in the other's, so the vector
     `k` gets its place in the tile where it is used."""
 
-    def __init__(self, plan: Plan, k_place: str) -> None:
+    def __init__(self, plan: ProductPlan, k_place: str) -> None:
         super().__init__(plan)
         self._k = f"k{k_place}"
         self._k_mask = f"k_mask{k_place}"
@@ -108,9 +106,9 @@ class _ProductPrinter:
         self.descriptors: dict[str, TileDescriptor] = {}
         self.wide = ".to(tl.int64)" if self._is_wide() else ""
 
-    def _plan(self, *axes: Axis) -> Plan:
+    def _plan(self, *axes: Axis) -> ProductPlan:
         batch = () if self.matrices.batch is None else (Axis("b", (self.matrices.batch,), 1, is_scalar=True),)
-        return Plan("product", self.program, (*batch, *axes), self.tile.warps)
+        return ProductPlan(self.program, (*batch, *axes), self.tile.warps)
 
     def _factors(self, total: Statement) -> tuple[Statement, Statement]:
         multiplied = self.by_number[total.operands[0]]
@@ -134,7 +132,8 @@ class _ProductPrinter:
             self._results()
         parameters = tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
         blocks = {axis.block_name: axis.block for axis in (self.rows, self.columns, self.inner)}
-        text = module_head([self.left, self.right, self.after]) + self._definition(parameters, list(blocks))
+        functions = self.left.functions | self.right.functions | self.after.functions
+        text = module_head(self.writer.text(), functions) + self._definition(parameters, list(blocks))
         lines = self.writer.numbered(text.count("\n"))
         grid = programs_of(self.matrices, self.tile)
         config: dict[str, int | str | tuple[int, ...]] = {
@@ -142,7 +141,7 @@ class _ProductPrinter:
             "num_warps": self.tile.warps,
             "num_stages": self.tile.stages,
             "grid": (grid,),
-            "plan": "product",
+            "plan": ProductPlan.label,
         }
         if self.tile.splits > 1:
             tiles = tiles_of(self.matrices, self.tile)

@@ -9,32 +9,43 @@ import torch
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.batch import render_batch
 from compiler.codegen.triton.printer import KernelPrinter
-from compiler.codegen.triton.product import render_product, render_tiles
+from compiler.codegen.triton.product import render_product
+from compiler.codegen.triton.reductions.look_back import LookBackPrinter
+from compiler.codegen.triton.reductions.shared_rows import CooperativePrinter, SplitPrinter
+from compiler.codegen.triton.reductions.slices import SlicesPrinter
 from compiler.codegen.triton.tile import plan_tile
 from compiler.devices import Device
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.products.loops import Product
-from compiler.schedule.products.tiles import Tile
-from compiler.schedule.tiles.plan import Plan
+from compiler.schedule.tiles.plan import CooperativePlan, LookBackPlan, Parts, PersistentPlan, Plan, SplitPlan
 
 
 def render_triton(
-    group: Group,
-    storage: dict[str, torch.dtype],
-    device: Device,
-    tile: Tile | None = None,
-    read_again: frozenset[str] = frozenset(),
+    group: Group, storage: dict[str, torch.dtype], device: Device, read_again: frozenset[str] = frozenset()
 ) -> RenderedKernel:
-    """The kernel of `group` for `device`; `storage` gives the dtype of every buffer that it touches. A product has
-    this `tile`, or the one that the device's model prefers. What is
+    """The kernel of `group` for `device`; `storage` gives the dtype of every buffer that it touches. What is
     `read_again` after it stays in the cache."""
     if isinstance(group, Batch):
         return render_batch(group.name, [plan_tile(part, storage, device, shares_launch=True) for part in group.parts])
     if isinstance(group, Product):
-        return render_product(group, storage, device) if tile is None else render_tiles(group, storage, tile)
+        return render_product(group, storage, device)
     return render_plan(replace(plan_tile(group, storage, device), read_again=read_again))
 
 
 def render_plan(plan: Plan) -> RenderedKernel:
     """The kernel of a plan, whose blocks need not be the ones that `plan_tile` would choose."""
-    return KernelPrinter(plan).kernel()
+    return _printer_of(plan).kernel()
+
+
+def _printer_of(plan: Plan) -> KernelPrinter:
+    match plan:
+        case SplitPlan():
+            return SplitPrinter(plan)
+        case CooperativePlan():
+            return CooperativePrinter(plan)
+        case LookBackPlan():
+            return LookBackPrinter(plan)
+        case PersistentPlan(parts=Parts(slices=slices) as parts) if slices > 1:
+            return SlicesPrinter(plan, parts)
+        case _:
+            return KernelPrinter(plan)

@@ -11,7 +11,7 @@ from compiler.devices import Device
 from compiler.schedule.group import Group
 from compiler.schedule.program.build import fast_program
 from compiler.schedule.tiles.choose import choose_tile
-from compiler.schedule.tiles.plan import LoopTile, Plan
+from compiler.schedule.tiles.plan import LoopedPlan, LoopTile, Plan, PointwisePlan
 
 
 def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device, shares_launch: bool = False) -> Plan:
@@ -19,5 +19,6 @@ def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device, sha
     run, tile = choose_tile(group, storage, device, shares_launch)
     if isinstance(tile, LoopTile):
         program = replace(fast_program(run, storage), space=tile.space)
-        tile = Plan("looped" if tile.space.r else "pointwise", program, tile.axes, tile.num_warps)
+        plan = LoopedPlan if tile.space.r else PointwisePlan
+        tile = plan(program, tile.axes, tile.num_warps)
     return replace(tile, program=named_program(tile.program, run))

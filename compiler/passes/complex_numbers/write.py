@@ -18,6 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from compiler.devices import Device
 from compiler.fx.fake_values import fake_mode_of, hint_of
+from compiler.fx.notes import COMPUTED_FOR
 from compiler.lowering.aliases import from_owner, viewed_by
 from compiler.options import Options
 from compiler.passes.complex_numbers.operators import ENDS, RULES, SOURCES, Call, Pair, view_as_real
@@ -137,7 +138,7 @@ class _Writer:
         def call(target: Any, *arguments: Any, **settings: Any) -> Node:
             name = f"{stands_for.name}_part"
             node = self.graph.create_node("call_function", target, arguments, settings, name=name)
-            node.meta = {**stands_for.meta, "computed_for": stands_for.meta.get("computed_for") or (stands_for.name,)}
+            node.meta = {**stands_for.meta, COMPUTED_FOR: stands_for.meta.get(COMPUTED_FOR) or (stands_for.name,)}
             values = torch.fx.node.map_arg((arguments, settings), lambda source: source.meta["val"])
             with fake_mode_of([stands_for.meta["val"]]):
                 node.meta["val"] = target(*values[0], **values[1])

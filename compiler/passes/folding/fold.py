@@ -8,13 +8,15 @@ is ASSUMED.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from compiler import report
+from compiler.decisions import Decision
 from compiler.devices import Device
+from compiler.fx.notes import COMPUTED_FOR, STANDS_FOR, all_lines_noted
 from compiler.ir.library_calls import FUSED_CONVOLUTION
 from compiler.options import Options
 from compiler.passes.folding.chains import Chain, Epilogue, find_epilogue
@@ -30,25 +32,14 @@ CALLS = (aten.convolution.default, FUSED_CONVOLUTION)
 KNOB = "folding"
 
 
-@dataclass(frozen=True)
-class Folding:
-    """One convolution that may take what follows it. Times are predictions in microseconds of what differs."""
-
-    reason: str
-    #: Names of the ATen nodes, the convolution first, the ReLU last.
-    nodes: tuple[str, ...]
-    lines: tuple[int, ...]
-    saved_us: float
-    filter_us: float
-
-    @property
-    def is_folded(self) -> bool:
-        return self.reason == "folding.filter"
+#: The verdict on a convolution that takes what follows it. The nodes of a record are the convolution first, the ReLU
+#: last.
+FOLDED = "folded"
 
 
 def fold(
     graph: GraphModule, device: Device, options: Options, contiguous: frozenset[str] = frozenset()
-) -> tuple[GraphModule, tuple[Folding, ...]]:
+) -> tuple[GraphModule, tuple[Decision, ...]]:
     """A copy of `graph` in which convolutions took what follows them, or `graph` itself where none did. `contiguous`
     names those that do not work channels-last."""
     if device.kind == "cpu" or KNOB in options.disabled_rules:
@@ -62,21 +53,29 @@ def fold(
         if found is not None:
             record = _weigh(found, device, found.chain.convolution.name in contiguous)
             records.append(record)
-            if record.is_folded:
+            if record.verdict == FOLDED:
                 _Writer(copy.graph, found).write()
-    return copy if any(record.is_folded for record in records) else graph, tuple(records)
+    return copy if any(record.verdict == FOLDED for record in records) else graph, tuple(records)
 
 
-def _weigh(found: Epilogue, device: Device, is_contiguous: bool) -> Folding:
+def _weigh(found: Epilogue, device: Device, is_contiguous: bool) -> Decision:
     chains = [found.chain, *([found.added] if isinstance(found.added, Chain) else [])]
     saved = copy_us(2 * _bytes(found.relu), device) if _is_a_pass(found.relu) else 0.0
     filters = [_bytes(chain.convolution.args[1]) for chain in chains]
     launches = start_us(device) * sum(size > MOST_EARLY for size in filters)
     paid = launches + 1e6 * 2 * sum(filters) / device.bandwidth
     nodes = [*(node for chain in chains for node in chain.nodes), *([found.sum] if found.sum else []), found.relu]
-    lines = sorted({line for node in nodes for line in node.meta.get("lines", ())})
     reason = "folding.layout" if is_contiguous else "folding.filter" if paid < saved else "folding.slower"
-    return Folding(reason, tuple(node.name for node in nodes), tuple(lines), saved, paid)
+    return Decision(reason, {"saved_us": saved, "filter_us": paid}, _names(nodes), all_lines_noted(nodes))
+
+
+def describe_folding(folding: Decision) -> report.FoldingDecision:
+    return report.FoldingDecision(
+        **folding.told(),
+        nodes=list(folding.nodes),
+        predicted_saved_us=round(folding.numbers["saved_us"], 3),
+        predicted_filter_us=round(folding.numbers["filter_us"], 3),
+    )
 
 
 def _is_a_pass(relu: Node) -> bool:
@@ -106,7 +105,7 @@ class _Writer:
                 shift = self._sum(shift, second_shift)
                 others = added.convolution.args[3:]
                 added_node = self._call(aten.convolution.default, added.convolution.args[0], second, None, *others)
-                added_node.meta["stands_for"] = added_node.meta["computed_for"] = _names(added.nodes)
+                added_node.meta[STANDS_FOR] = added_node.meta[COMPUTED_FOR] = _names(added.nodes)
                 added_node.meta["val"] = added.convolution.meta["val"]
             else:
                 added_node = added  # type: ignore[assignment]
@@ -116,7 +115,7 @@ class _Writer:
         image, _, _, *geometry = chain.convolution.args
         gone = [node for one in (chain, added) if isinstance(one, Chain) for node in one.nodes]
         gone += [self.found.sum] if self.found.sum is not None else []
-        relu.meta["stands_for"] = _names([*chain.nodes, *([self.found.sum] if self.found.sum else [])])
+        relu.meta[STANDS_FOR] = _names([*chain.nodes, *([self.found.sum] if self.found.sum else [])])
         relu.target = FUSED_CONVOLUTION
         relu.args = (image, weight, bias, added_node, *geometry[:3])
         order = {node: place for place, node in enumerate(self.graph.nodes)}

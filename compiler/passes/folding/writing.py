@@ -9,6 +9,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.fx._lazy_graph_module import _make_graph_module
 
+from compiler.fx.notes import COMPUTED_FOR, LINES, lines_noted, origins
 from compiler.lowering.eager import EagerTensor
 
 
@@ -59,10 +60,10 @@ def call_of(
     there is one."""
     node = graph.create_node("call_function", target, args, kwargs, name=f"{other.name}_{label}" if label else None)
     node.meta["val"] = value
-    node.meta["lines"] = other.meta.get("lines", ())
+    node.meta[LINES] = lines_noted(other)
     if "custom" in other.meta:  # which tells the stream
         node.meta["custom"] = other.meta["custom"]
-    node.meta["computed_for"] = other.meta.get("computed_for") or (other.name, *other.meta.get("stands_for", ()))
+    node.meta[COMPUTED_FOR] = origins(other)
     return node
 
 

@@ -13,27 +13,28 @@ record, whatever was decided; one that becomes a loop is in a second one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
+from compiler.decisions import Decision
 from compiler.devices import Device
 from compiler.fx.fake_values import strides_of_result
+from compiler.fx.notes import BACKWARD, FORWARD, IS_DEPTHWISE_LOOP, STANDS_FOR, all_lines_noted
 from compiler.ir.library_calls import FUSED_CONVOLUTION
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
 from compiler.lowering.channels_last import ChannelsLast, Conversion, channels_last_strides, lies_alike
-from compiler.lowering.depthwise import MARK
 from compiler.lowering.lower import lower
 from compiler.lowering.one_pixel import is_pixel_product
 from compiler.lowering.window_product import is_window_product
 from compiler.options import Options
-from compiler.passes.folding.fold import CALLS, Folding, fold
-from compiler.passes.layout.choice import LAID_OUT, ROUNDED, LayoutChoice
-from compiler.passes.layout.passed import BACKWARD, FORWARD, Passed
+from compiler.passes.folding.fold import CALLS, FOLDED, fold
+from compiler.passes.layout.choice import MOVED, LayoutChoice
+from compiler.passes.layout.passed import Passed
 from compiler.passes.layout.patches import KNOB as PATCHES
 from compiler.passes.layout.rounding import Rounding, rounding_of
 from compiler.passes.layout.training import (
@@ -68,7 +69,7 @@ KNOB, KNOB_OF_ROUNDING = "layout", "tf32"
 
 def lower_in_layout(
     graph: GraphModule, device: Device, options: Options
-) -> tuple[LoopGraph, tuple[LayoutChoice, ...], tuple[Folding, ...]]:
+) -> tuple[LoopGraph, tuple[LayoutChoice, ...], tuple[Decision, ...]]:
     """The loops of `graph` for `device`, with the layouts that are expected to be fastest and with what convolutions
     take of what follows them, and why both are so. The library's kernels that go on from a convolution are
     channels-last: one that stays contiguous takes nothing. A backward graph's convolutions lie as those that they are
@@ -85,10 +86,10 @@ def lower_in_layout(
         last = {
             name
             for choice in choices
-            if choice.is_moved or choice.reason == "layout.eager"
-            for name in choice.convolutions
+            if choice.verdict == MOVED or choice.reason == "layout.eager"
+            for name in choice.nodes
         }
-        found = {folding.nodes[0] for folding in foldings if folding.is_folded} - last
+        found = {folding.nodes[0] for folding in foldings if folding.verdict == FOLDED} - last
         if not found:
             loops = found_loops or lower(folded, device=device)
             if passed is not None:
@@ -98,45 +99,46 @@ def lower_in_layout(
 
 
 def _laid_out(
-    graph: GraphModule, foldings: Sequence[Folding], device: Device, options: Options, passed: Passed | None
+    graph: GraphModule, foldings: Sequence[Decision], device: Device, options: Options, passed: Passed | None
 ) -> tuple[LoopGraph | None, tuple[LayoutChoice, ...]]:
     """The loops of `graph` with the layouts of its convolutions, None where all lie as in eager, and why they do."""
     choices, prices, less_exact = _candidates(graph, device, options, passed)
     batches = "batch" not in options.disabled_rules
-    folded = {folding.nodes[0]: folding for folding in foldings if folding.is_folded}
+    folded = {folding.nodes[0]: folding for folding in foldings if folding.verdict == FOLDED}
     while prices:
         windows = [node for node in prices if _takes_windows(node, device, options)]
         layouts = ChannelsLast(prices, None, None if passed is None else passed.own_outputs, windows)
         loops = lower(graph, layouts, device)
         weighed = _weigh(layouts, prices, folded, _Conversions(loops, layouts, device, batches))
-        losing = [choice for choice in weighed if not choice.is_moved]
+        losing = [choice for choice in weighed if choice.verdict != MOVED]
         if options.takes_tf32:
             weighed = [_rounded(choice, less_exact) for choice in weighed]
         else:
-            losing += [kept for choice in weighed if choice.is_moved for kept in _kept_exact(choice, less_exact)]
+            moved = (choice for choice in weighed if choice.verdict == MOVED)
+            losing += [kept for choice in moved for kept in _kept_exact(choice, less_exact)]
         choices += losing
         if not losing:
             return loops, (*weighed, *choices)
-        lost = {name for choice in losing for name in choice.convolutions}
+        lost = {name for choice in losing for name in choice.nodes}
         prices = {node: price for node, price in prices.items() if _name(node) not in lost}
     return None, tuple(choices)
 
 
 def _kept_exact(choice: LayoutChoice, less_exact: Mapping[Node, Rounding]) -> Iterator[LayoutChoice]:
     """The record of the convolutions of a region which stay as they are since the library is exact there alone."""
-    nodes = [node for node in less_exact if _name(node) in choice.convolutions]
+    nodes = [node for node in less_exact if _name(node) in choice.nodes]
     if nodes:
         numbers = {**choice.numbers, **_errors_of(nodes, less_exact)}
         names = tuple(map(_name, nodes))
-        yield replace(choice, reason="layout.precision", convolutions=names, lines=_lines(nodes), numbers=numbers)
+        yield replace(choice, reason="layout.precision", nodes=names, lines=all_lines_noted(nodes), numbers=numbers)
 
 
 def _rounded(choice: LayoutChoice, less_exact: Mapping[Node, Rounding]) -> LayoutChoice:
     """The record of a region that moves, which says so where it is less exact than eager."""
-    nodes = [node for node in less_exact if _name(node) in choice.convolutions]
-    if not choice.is_moved or not nodes:
+    nodes = [node for node in less_exact if _name(node) in choice.nodes]
+    if choice.verdict != MOVED or not nodes:
         return choice
-    return replace(choice, reason=ROUNDED, numbers={**choice.numbers, **_errors_of(nodes, less_exact)})
+    return replace(choice, reason="layout.rounded", numbers={**choice.numbers, **_errors_of(nodes, less_exact)})
 
 
 def _errors_of(nodes: Sequence[Node], less_exact: Mapping[Node, Rounding]) -> dict[str, Any]:
@@ -168,7 +170,7 @@ def _laid_out_as_forward(
     layouts = ChannelsLast(prices, inputs)
     loops = lower(graph, layouts, device)
     costs = _Conversions(loops, layouts, device, "batch" not in options.disabled_rules)
-    weighed = [replace(choice, reason=LAID_OUT) for choice in _weigh(layouts, prices, {}, costs)]
+    weighed = [replace(choice, reason="layout.channels_last") for choice in _weigh(layouts, prices, {}, costs)]
     return loops, (*weighed, *kept)
 
 
@@ -224,7 +226,7 @@ def _priced(node: Node, device: Device, options: Options, passed: Passed | None)
         return "layout.library"
     if _takes_windows(node, device, options):
         price = replace(price, channels_last=windows_us(convolution, device))
-    if MARK in node.meta and not _is_read_channels_last(node):
+    if IS_DEPTHWISE_LOOP in node.meta and not _is_read_channels_last(node):
         # A loop is as fast in either layout.
         price = Price(price.channels_last, price.channels_last)
     price = replace(price, channels_last=price.channels_last - _spared(node, device))
@@ -280,7 +282,7 @@ def _values(node: Node) -> tuple[Any, ...]:
 
 
 def _weigh(
-    layouts: ChannelsLast, prices: dict[Node, Price], folded: Mapping[str, Folding], costs: _Conversions
+    layouts: ChannelsLast, prices: dict[Node, Price], folded: Mapping[str, Decision], costs: _Conversions
 ) -> list[LayoutChoice]:
     """What each region of a lowering gains and costs. What was folded can be so channels-last only."""
     members: dict[str, list[Node]] = defaultdict(list)
@@ -289,8 +291,8 @@ def _weigh(
     found = []
     for region, nodes in members.items():
         taken = [folded[name] for name in map(_name, nodes) if name in folded]
-        kept_us = sum(prices[node].contiguous for node in nodes) + sum(folding.saved_us for folding in taken)
-        library_us = sum(prices[node].channels_last for node in nodes) + sum(folding.filter_us for folding in taken)
+        kept_us = sum(prices[node].contiguous for node in nodes) + sum(one.numbers["saved_us"] for one in taken)
+        library_us = sum(prices[node].channels_last for node in nodes) + sum(one.numbers["filter_us"] for one in taken)
         conversions_us = sum(costs.microseconds(conversion) for conversion in costs.of(region))
         moved_us = library_us + conversions_us
         numbers = {
@@ -298,11 +300,10 @@ def _weigh(
             "conversions": len(costs.of(region)), "bytes": sum(map(costs.bytes, costs.of(region))),
         }  # fmt: skip
         found.append(LayoutChoice(
-            LAID_OUT if moved_us < kept_us else "layout.slower",
-            tuple(map(_name, nodes)), _lines(nodes), numbers,
+            "layout.channels_last" if moved_us < kept_us else "layout.slower",
+            numbers, tuple(map(_name, nodes)), all_lines_noted(nodes),
             tuple(name for name, own in layouts.moved.items() if layouts.region_of(own) == region),
             tuple((conversion, costs.bytes(conversion)) for conversion in costs.of(region)),
-            kept_us, moved_us,
         ))  # fmt: skip
     return found
 
@@ -348,14 +349,10 @@ class _Conversions:
 
 
 def _record(reason: str, nodes: Sequence[Node], numbers: dict[str, Any]) -> LayoutChoice:
-    return LayoutChoice(reason, tuple(map(_name, nodes)), _lines(nodes), numbers)
+    return LayoutChoice(reason, numbers, tuple(map(_name, nodes)), all_lines_noted(nodes))
 
 
 def _name(convolution: Node) -> str:
     """The name that it has in the graph as it was captured."""
-    stands_for: tuple[str, ...] = convolution.meta.get("stands_for", (convolution.name,))
+    stands_for: tuple[str, ...] = convolution.meta.get(STANDS_FOR, (convolution.name,))
     return stands_for[0]
-
-
-def _lines(nodes: Iterable[Node]) -> tuple[int, ...]:
-    return tuple(sorted({line for node in nodes for line in node.meta.get("lines", ())}))

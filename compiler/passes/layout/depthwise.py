@@ -17,10 +17,10 @@ import torch
 from torch.fx import GraphModule, Node
 
 from compiler.devices import Device
-from compiler.lowering.depthwise import MARK
+from compiler.fx.notes import IS_DEPTHWISE_LOOP, lines_noted
 from compiler.options import Options
 from compiler.passes.folding.writing import copied
-from compiler.passes.layout.choice import LOOP, LayoutChoice
+from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.passed import has_gradients
 from compiler.schedule.windows import MOST_IN_A_LANE
 
@@ -44,9 +44,9 @@ def with_depthwise_loops(
     copy = copied(graph)
     meant = [node for node in _convolutions(copy) if node.name in found]
     for node in meant:
-        node.meta[MARK] = True
+        node.meta[IS_DEPTHWISE_LOOP] = True
     images = [node for node in meant if len(node.meta["val"].shape) == 4]
-    return copy, tuple(LayoutChoice(LOOP, (node.name,), tuple(node.meta.get("lines", ()))) for node in images)
+    return copy, tuple(LayoutChoice("layout.depthwise", nodes=(node.name,), lines=lines_noted(node)) for node in images)
 
 
 def _convolutions(graph: GraphModule) -> list[Node]:

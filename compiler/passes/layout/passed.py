@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from compiler.fx.notes import BACKWARD, FORWARD
 from compiler.passes.layout.choice import LayoutChoice
 
 aten = torch.ops.aten
-FORWARD, BACKWARD = "passes_to_backward", "passed_by_forward"
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,12 @@ import torch
 from torch.fx import GraphModule, Node
 
 from compiler.devices import Device
+from compiler.fx.notes import lines_noted
 from compiler.lowering.channels_last import channels_last_strides, lies_alike
 from compiler.lowering.one_pixel import VECTOR
 from compiler.options import Options
 from compiler.passes.folding.writing import call_like, call_of, copied
-from compiler.passes.layout.choice import PRODUCT, LayoutChoice
+from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.passed import has_gradients
 from compiler.passes.price import Convolution, copy_us, price_of
 
@@ -76,8 +77,8 @@ def _weighed(convolution: Node, device: Device) -> LayoutChoice | None:
     if _has_window(weight) and kept_us <= product_us:
         return None
     numbers = {"kept_us": kept_us, "product_us": product_us, "copy_us": copy_us}
-    names, lines = (convolution.name,), tuple(convolution.meta.get("lines", ()))
-    return LayoutChoice(PRODUCT, names, lines, numbers, kept_us=kept_us, moved_us=product_us)
+    names, lines = (convolution.name,), lines_noted(convolution)
+    return LayoutChoice("layout.patches", numbers, names, lines)
 
 
 def _is_product(convolution: Node) -> bool:

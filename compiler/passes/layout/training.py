@@ -18,7 +18,7 @@ from torch.fx import GraphModule, Node
 
 from compiler.devices import Device
 from compiler.ir.nodes import LoopGraph
-from compiler.passes.layout.choice import LayoutChoice
+from compiler.passes.layout.choice import MOVED, LayoutChoice
 from compiler.passes.layout.passed import Passed
 from compiler.passes.price import Convolution, Price, price_of_gradients
 
@@ -56,14 +56,14 @@ def _strides(results: Sequence[Node], loops: LoopGraph) -> Iterator[tuple[int, t
 
 def moved_by_forward(passed: Passed) -> set[str]:
     """The convolutions of the forward graph that are channels-last and have gradients."""
-    return {name for choice in passed.choices if choice.is_moved for name in choice.convolutions} & {*passed.gradients}
+    return {name for choice in passed.choices if choice.verdict == MOVED for name in choice.nodes} & {*passed.gradients}
 
 
 def kept_by_forward(passed: Passed) -> tuple[LayoutChoice, ...]:
     """The forward graph's records of what stays as it is, about the gradients instead."""
-    kept = [choice for choice in passed.choices if not choice.is_moved]
+    kept = [choice for choice in passed.choices if choice.verdict != MOVED]
     named = [
-        (choice, tuple(passed.gradients[name].name for name in choice.convolutions if name in passed.gradients))
+        (choice, tuple(passed.gradients[name].name for name in choice.nodes if name in passed.gradients))
         for choice in kept
     ]
-    return tuple(replace(choice, convolutions=names, buffers=(), conversions=()) for choice, names in named if names)
+    return tuple(replace(choice, nodes=names, buffers=(), conversions=()) for choice, names in named if names)

@@ -15,15 +15,14 @@ from torch.fx import Graph, GraphModule, Node
 
 from compiler.devices import Device, device_for
 from compiler.fx.fake_values import device_of, hint_of
+from compiler.fx.notes import COMPUTED_FOR, PADDING, lines_noted
 from compiler.options import Options
 from compiler.passes.folding.writing import copied
 from compiler.passes.layout.passed import has_gradients
-from compiler.passes.padding.choice import APART, CHOICE, PADDED, PaddingChoice
+from compiler.passes.padding.choice import KNOB, PaddingChoice
 from compiler.passes.padding.write import PLACES, PRODUCTS, Product, Writer, copied_for, copy_of, may_be_apart
 from compiler.passes.price import LINE, WORTH, alignment, apart_us, copy_us, counting, padded, product_us
 
-#: The name of this pass in the knob `disable`.
-KNOB = "padding"
 #: Products of fewer multiplications take little longer than a launch, and so do copies.
 LEAST_PRODUCTS = 1 << 30
 #: With fewer rows or columns the library has kernels of another kind: 1 row of 50,257 columns takes 29 us, 32 rows 116.
@@ -57,10 +56,10 @@ def _pad(candidates: Iterable[Node], writer: Writer, device: Device, options: Op
         choice = None if product is None else _weigh(product, writer, device, options)
         if product is None or choice is None:
             continue
-        if choice.is_padded or choice.is_apart:
-            node = writer.pad(product, choice.padded) if choice.is_padded else writer.take_apart(product)
+        if choice.verdict != "kept":
+            node = writer.pad(product, choice.padded) if choice.verdict == "padded" else writer.take_apart(product)
             is_changed = True
-        node.meta[CHOICE] = choice
+        node.meta[PADDING] = choice
     return is_changed
 
 
@@ -95,7 +94,7 @@ def _weigh(product: Product, writer: Writer, device: Device, options: Options) -
     if device.kind == "cpu" or not device.half_product_flops:
         return None
     if not all(isinstance(size, int) for size in product.sizes):
-        return PaddingChoice("padding.open_sizes", product.sizes, product.sizes)
+        return PaddingChoice("padding.open_sizes", sizes=product.sizes, padded=product.sizes)
     sizes, counts = product.sizes, counting(left, right)
     wide: Any = tuple(padded(size) if matters else size for size, matters in zip(sizes, counts, strict=True))
     least = min(alignment(size) for size, matters in zip(sizes, counts, strict=True) if matters)
@@ -107,10 +106,11 @@ def _weigh(product: Product, writer: Writer, device: Device, options: Options) -
     copies_us = sum(copy_us(copy.bytes, device) for copy in copies)
     apart = _by_rows_apart(product, kept_us, writer, device)
     if apart is not None and (apart.saved_us or 0.0) > max(kept_us - padded_us - copies_us, (1 - WORTH) * kept_us):
-        return replace(apart, reason=_unless_disabled(APART, options))
+        return replace(apart, reason=_unless_disabled("padding.apart", options))
     pays = padded_us + copies_us < WORTH * kept_us
-    reason = _unless_disabled(PADDED if pays else "padding.slower", options)
-    return PaddingChoice(reason, sizes, wide, kept_us, padded_us, copies, copies_us)
+    reason = _unless_disabled("padding.padded" if pays else "padding.slower", options)
+    numbers = {"kept_us": kept_us, "padded_us": padded_us, "copies_us": copies_us}
+    return PaddingChoice(reason, numbers, sizes=sizes, padded=wide, copies=copies)
 
 
 def _unless_disabled(reason: str, options: Options) -> str:
@@ -128,18 +128,19 @@ def _by_rows_apart(product: Product, kept_us: float, writer: Writer, device: Dev
     copies = () if product.bias is None else (copy_of(product.left, "left"), copy_of(product.right, "right"))
     us = apart_us((rows, wider, columns), itemsize, device)
     copies_us = sum(copy_us(copy.bytes, device) for copy in copies)
-    return PaddingChoice(APART, product.sizes, product.sizes, kept_us, us, copies, copies_us)
+    numbers = {"kept_us": kept_us, "padded_us": us, "copies_us": copies_us}
+    return PaddingChoice("padding.apart", numbers, sizes=product.sizes, padded=product.sizes, copies=copies)
 
 
 def _records(graph: Graph) -> tuple[PaddingChoice, ...]:
     """Those of a graph's nodes, by the names that these have in the report, with the user's lines."""
     found = []
     for node in graph.nodes:
-        choice: PaddingChoice | None = node.meta.get(CHOICE)
+        choice: PaddingChoice | None = node.meta.get(PADDING)
         if choice is not None and node.target in PLACES:
-            (name,) = node.meta.get("computed_for", (node.name,))
+            (name,) = node.meta.get(COMPUTED_FOR, (node.name,))
             copies = tuple(replace(copy, node=copied_for(node, copy.what) or name) for copy in choice.copies)
-            found.append(replace(choice, product=name, copies=copies, lines=tuple(node.meta.get("lines", ()))))
+            found.append(replace(choice, nodes=(name,), copies=copies, lines=lines_noted(node)))
     return tuple(found)
 
 

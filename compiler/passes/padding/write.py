@@ -20,12 +20,12 @@ import torch
 from torch.fx import Graph, Node
 
 from compiler.fx.fake_values import fake_mode_of
+from compiler.fx.notes import COMPUTED_FOR, PADDING, REWRITTEN
 from compiler.ir.library_calls import ALIGNED_ELEMENTS, BY_ROWS_APART
 from compiler.lowering.aliases import is_view
-from compiler.passes.padding.choice import CHOICE, Copied, Part
+from compiler.passes.padding.choice import Copied, Part
 from compiler.passes.padding.wider import SAME, VIEWS, Wider
 from compiler.passes.price import LINE, Sizes
-from compiler.passes.rewrite.joint import REWRITTEN
 
 aten = torch.ops.aten
 
@@ -214,9 +214,9 @@ class Writer:
         captured graph they are a product's."""
         like = self.product.node if self.product is not None else stands_for
         node = self.graph.call_function(target, args, settings)
-        node.meta = {key: value for key, value in like.meta.items() if key not in (CHOICE, REWRITTEN)}
+        node.meta = {key: value for key, value in like.meta.items() if key not in (PADDING, REWRITTEN)}
         if self.product is not None:
-            node.meta["computed_for"] = (like.name,)
+            node.meta[COMPUTED_FOR] = (like.name,)
         node.meta["val"] = _evaluated(node)
         return node
 

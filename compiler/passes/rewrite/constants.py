@@ -14,14 +14,13 @@ import torch
 from torch.fx import Node
 
 from compiler.fx.fake_values import outside_fake_mode
+from compiler.fx.notes import CONSTANT
 from compiler.passes.rewrite.calls import argument, changes_memory, is_same_size, operation, shape_of, tensor_of
 from compiler.passes.rewrite.repeated import distinct, elements_of_pointwise, is_one_number, run_pointwise, told_once
 
 #: Nothing that is larger is computed: it would take longer to know a mask than to use it.
 MOST_ELEMENTS = 1 << 24
 
-#: Where a node's value is kept, so that the layers of a model share the work.
-_KNOWN = "constant"
 
 _POINTWISE = frozenset(
     """masked_fill where eq ne lt le gt ge logical_not logical_and logical_or bitwise_and bitwise_or and or
@@ -52,9 +51,9 @@ def constant_of(node: Any, before: Node) -> torch.Tensor | None:
     order = {other: place for place, other in enumerate(node.graph.nodes)}
     needed = _all_it_depends_on(node, order, len(order))
     if needed is not None and not any(map(changes_memory, needed)):  # the same wherever it is read
-        if _KNOWN not in node.meta:
-            node.meta[_KNOWN] = _computed(node, sorted(needed, key=order.__getitem__), _run_once)
-        return node.meta[_KNOWN]  # type: ignore[no-any-return]
+        if CONSTANT not in node.meta:  # kept, so that the layers of a model share the work
+            node.meta[CONSTANT] = _computed(node, sorted(needed, key=order.__getitem__), _run_once)
+        return node.meta[CONSTANT]  # type: ignore[no-any-return]
     needed = _all_it_depends_on(node, order, order[before])
     return None if needed is None else _computed(node, sorted(needed, key=order.__getitem__), _run)
 

@@ -13,11 +13,9 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from compiler.fx.fake_values import fake_mode_of
+from compiler.fx.notes import REWRITTEN, lines_noted
 from compiler.passes.rewrite.reasons import rewrite_record
 from compiler.report import Rewrite, Subject
-
-#: Where a node keeps what it came of.
-REWRITTEN = "rewritten"
 
 
 def note_rewrite(node: Node, what: Subject, reason: str) -> None:
@@ -39,7 +37,7 @@ def call_beside(stands_for: Node, target: Any, *args: Any, **settings: Any) -> N
     node = stands_for.graph.call_function(target, args, settings)
     node.meta = {key: value for key, value in stands_for.meta.items() if key != "val"}
     values: Any = torch.fx.node.map_arg(node.args, lambda argument: argument.meta["val"])
-    with fake_mode_of([value for value in values if isinstance(value, torch.Tensor)]):
+    with fake_mode_of([*values, stands_for.meta["val"]]):
         node.meta["val"] = target(*values, **settings)
     return node
 
@@ -49,4 +47,4 @@ def rewrites_of(graph: Graph) -> Iterable[Rewrite]:
     for node in graph.nodes:
         if node.op == "call_function" and REWRITTEN in node.meta:
             what, reason = node.meta[REWRITTEN]
-            yield rewrite_record(what, reason, f"{node.name} came of it", node.meta.get("lines", ()), is_replaced=True)
+            yield rewrite_record(what, reason, f"{node.name} came of it", lines_noted(node), is_replaced=True)

@@ -12,6 +12,7 @@ import torch
 from torch.fx._lazy_graph_module import _make_graph_module
 
 from compiler.fx.lines import lines_of_text
+from compiler.fx.notes import CAPTURED_NAME
 from compiler.passes.rewrite.attention import looks_like_attention, match_attention
 from compiler.passes.rewrite.called import is_masked_call, simplify_mask
 from compiler.passes.rewrite.calls import Called, is_in_place, operation, tensor_of
@@ -101,7 +102,7 @@ def _group_heads(node: torch.fx.Node) -> Rewrite:
 
 def _captured_name(node: torch.fx.Node) -> str:
     """The name of a call in the captured graph, which what is written in its place has in its `meta`."""
-    name: str = node.meta.setdefault("captured_name", node.name)
+    name: str = node.meta.setdefault(CAPTURED_NAME, node.name)
     return name
 
 

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import GraphModule, Node
 
-from compiler.fx.fake_values import fake_mode_of
-from compiler.passes.rewrite.joint import note_rewrite
+from compiler.passes.rewrite.joint import call_beside, note_rewrite
 
 aten = torch.ops.aten
 
@@ -37,29 +36,22 @@ def save_indices_as_bytes(joint: GraphModule) -> None:
     for node in list(joint.graph.nodes):
         windows = _windows_of(node) if node.target is _BACKWARD else None
         if windows is not None:
-            short = windows.shortened(_Writer(joint.graph, node), node.args[-1])
+            short = windows.shortened(_Writer(node), node.args[-1])
             node.args = (*node.args[:-1], short)
             note_rewrite(node, "pooling places", "pooling.bytes")
 
 
 class _Writer:
-    """Adds calls in front of `before`, with values like those of every other node."""
+    """Adds calls in front of `before`, first to the forward graph and then to the backward one."""
 
-    def __init__(self, graph: Graph, before: Node) -> None:
-        self.graph, self.before = graph, before
-        self.is_backward = False
+    def __init__(self, before: Node) -> None:
+        self.before, self.is_backward = before, False
 
     def __call__(self, target: Any, *arguments: Any, **keywords: Any) -> Node:
-        with self.graph.inserting_before(self.before):
-            node = self.graph.call_function(target, arguments, keywords)
-        values = [a.meta["val"] if isinstance(a, Node) else a for a in arguments]
-        with fake_mode_of([self.before.meta["val"]]):
-            node.meta["val"] = target(*values, **keywords)
-        for name in ("stack_trace", "seq_nr", "from_node"):
-            if name in self.before.meta:
-                node.meta[name] = self.before.meta[name]
-        if self.is_backward:
-            # Not to be saved in the place of the bytes.
+        with self.before.graph.inserting_before(self.before):
+            node = call_beside(self.before, target, *arguments, **keywords)
+        node.meta.pop("partitioner_tag", None)
+        if self.is_backward:  # not to be saved in the place of the bytes
             node.meta["partitioner_tag"] = "must_be_in_backward"
         return node
 

@@ -16,7 +16,7 @@ import os
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from compiler.runtime.triton.source import content_without_names
 from compiler.schedule.products.best_tile import tile_of, tiles_within
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import Tile
+from compiler.schedule.units import Unit
 
 #: Tiles that are expected to take more than so many times what the best one takes are not tried, nor more than these.
 MOST_SLOWER, MOST_TILES = 1.7, 6
@@ -64,16 +65,22 @@ class Tuning:
 
     def microseconds(self, unit: Product | ExternNode) -> float | None:
         """What the unit takes in its fastest way, None where it does not run or nothing could be measured."""
-        found = self._of_call(unit) if isinstance(unit, ExternNode) else self.of(unit)
+        found = self._of_call(unit) if isinstance(unit, ExternNode) else self._of(unit)
         return None if found is None else found.us
 
-    def of(self, product: Product) -> Found | None:
+    def tuned(self, unit: Unit) -> Unit:
+        """A product with the tile that was measured to be the fastest, where one was."""
+        if not isinstance(unit, Product) or (found := self._of(unit)) is None:
+            return unit
+        return replace(unit, tile=found.tile)
+
+    def _of(self, product: Product) -> Found | None:
         """The fastest way to run a product with what was fused into it."""
         if product.library is not None:
             return self._of_call(product.library)
         tiles = self._tiles(product)
         storage = {name: layout.dtype for name, layout in self.buffers.items()}
-        kernels = [render_tiles(product, storage, tile) for tile in tiles]
+        kernels = [render_tiles(product, storage, tile, self.model.multiprocessors) for tile in tiles]
         key = _key("kernel", [_identity(kernel, self.buffers) for kernel in kernels], self.device)
         known = _known().get(key)
         if known is None:

@@ -36,8 +36,8 @@ from compiler.schedule.cost.touches import Touch, iterations, touches_of, traffi
 from compiler.schedule.cost.work import Work, stores_half_types, work_of
 from compiler.schedule.group import Batch, Group, parts_of
 from compiler.schedule.products.best_tile import library_us, template_us, tile_of
-from compiler.schedule.products.loops import Matrices, Product
-from compiler.schedule.products.tiles import programs_of
+from compiler.schedule.products.loops import Product
+from compiler.schedule.products.tiles import Matrices, programs_of
 from compiler.schedule.tiles.choose import choose_tile
 from compiler.schedule.tiles.plan import LoopTile
 from compiler.schedule.windows import over_windows

@@ -20,7 +20,7 @@ from compiler.schedule.cost.single_pass import passes_in_blocks
 from compiler.schedule.cost.touches import Traffic
 from compiler.schedule.group import Group
 from compiler.schedule.tiles.passes import passes_over_r, times_computed, times_computed_by_cpu
-from compiler.schedule.tiles.plan import LoopTile, Plan
+from compiler.schedule.tiles.plan import CooperativePlan, LookBackPlan, LoopedPlan, LoopTile, Plan, SplitPlan
 from compiler.schedule.tiles.registers import r_sections
 from compiler.schedule.tiles.walk import accesses_by_place
 
@@ -86,8 +86,9 @@ def shape_of(group: Group, tile: LoopTile | Plan, device: Device) -> Shape:
         return Shape(hint(tile.programs), WARP * tile.num_warps, passes=int(bool(group.space.r)))
     programs, threads = hint(tile.grid), WARP * tile.num_warps
     across = {"both": (), "x": group.space.r, "r": group.space.x}[tile.lanes]
-    blocks = -(-tile.chunk // tile.axes[0].block) if tile.takes_rows_in_turn else 1
-    has_blocks = tile.kind in ("looped", "split")
+    in_turn = tile.rows_in_turn
+    blocks = -(-in_turn.rows // tile.axes[0].block) if in_turn else 1
+    has_blocks = isinstance(tile, LoopedPlan | SplitPlan)
     sections = r_sections(tile.program) if has_blocks else []
     of_row = -(-hint(tile.axes[-1].blocks) // tile.splits) * len(sections) if has_blocks else 1
     is_scan = bool(tile.program.scans)
@@ -103,23 +104,23 @@ def shape_of(group: Group, tile: LoopTile | Plan, device: Device) -> Shape:
         passes=max(len(sections), 1),
         again=_read_again_in_blocks(tile) if len(sections) > 1 else 0,
         step_weight=weight,
-        is_split=tile.kind == "split" or tile.takes_rows_in_turn,
-        joins_rows=tile.kind == "split" and tile.parts > 0,
+        is_split=isinstance(tile, SplitPlan) or in_turn is not None,
+        joins_rows=isinstance(tile, SplitPlan) and tile.parts is not None,
         blocks=blocks,
         across=frozenset(across),
         carries=has_blocks and bool(group.single_pass),
         lone_steps=of_row if is_lone else 0,
         exchanges=_exchanges(group, tile, device),
-        in_clusters=tile.is_cluster,
+        in_clusters=isinstance(tile, CooperativePlan) and tile.team.is_cluster,
         times=times_computed(group) if computes_again else {},
     )
 
 
 def _exchanges(group: Group, tile: Plan, device: Device) -> int:
     rows = hint(group.space.numel)
-    if tile.chunks is not None:
+    if isinstance(tile, LookBackPlan):
         return tile.chunks.waits(rows, device)
-    if tile.team is None:
+    if not isinstance(tile, CooperativePlan):
         return 0
     of_row = sum(bool(section.reductions) for section in r_sections(tile.program))
     wait = tile.team.wait_of_columns(rows, device) if tile.lanes == "x" else 1

@@ -56,7 +56,8 @@ def touches_of(group: Group, layouts: Mapping[str, Layout]) -> list[Touch]:
 
 
 def _is_anywhere(access: Access, body: Body) -> bool:
-    return any(place.value in body.depends_on_loads for place in access.index.indirections)
+    places = access.index.indirections
+    return bool(places) and any(place.value in body.depends_on_loads for place in places)
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from types import MappingProxyType
 from typing import Any
 
 from compiler import report
+from compiler.decisions import message_of
 from compiler.ir.index import Index
 from compiler.ir.size import Size
 from compiler.schedule.group import Group
 from compiler.schedule.memory.peaks import is_merge
 from compiler.schedule.records.alike import not_asked
 from compiler.schedule.records.decisions import Decision, access_of, names_of
-from compiler.schedule.records.reasons import message_of
 from compiler.schedule.records.scores import Scores
 from compiler.schedule.records.would_fuse import Pair, would_fuse_if
 from compiler.schedule.rules import Context, Fuse

@@ -21,9 +21,9 @@ import torch
 from compiler.devices import Device
 from compiler.ir.ops import NAMED, POINTWISE
 from compiler.schedule.products.descriptors import may_be_described
-from compiler.schedule.products.loops import Matrices, Precision, Product
+from compiler.schedule.products.loops import Product
 from compiler.schedule.products.splits import gain, shared_tile, shared_tiles, shared_us
-from compiler.schedule.products.tiles import DESCRIBED, SHALLOW, TILES, Tensors, Tile, programs_of
+from compiler.schedule.products.tiles import DESCRIBED, SHALLOW, TILES, Matrices, Precision, Tensors, Tile, programs_of
 
 _POWER = 4
 _REGISTERS_FOR_ADDRESSES = 32
@@ -63,7 +63,10 @@ def may_be_ours(matrices: Matrices, device: Device) -> bool:
 
 
 def tile_of(product: Product, device: Device) -> Tile:
-    """The tile with which our kernel is expected to take least time, of those that registers and shared memory hold."""
+    """The tile of our kernel: the one that was measured to be the fastest, or else the one that is expected to take
+    least time, of those that registers and shared memory hold. Price and text ask here."""
+    if product.tile is not None:
+        return product.tile
     alone, tensors = _tile_alone(product, device), tensors_of(product)
     return alone if tensors != (1, 1) else shared_tile(product.matrices, alone, device)
 

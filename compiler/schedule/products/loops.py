@@ -13,7 +13,7 @@ along k once and has a sum for each of them (`with_another`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -23,6 +23,7 @@ from compiler.ir.nodes import ExternNode, Layout, LoopNode, TensorArgument
 from compiler.ir.ops import ops
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.names import fused_name
+from compiler.schedule.products.tiles import Matrices, Precision, Tile
 
 aten = torch.ops.aten
 
@@ -36,42 +37,21 @@ _ADDED = {
 #: Dtypes that tensor cores, or `tl.dot` without them, multiply.
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
-Precision = Literal["half", "tf32", "ieee"]
-
-
-@dataclass(frozen=True)
-class Matrices:
-    """The loops of a product and the dtype of its operands: left[b, m, k] times right[b, k, n]. `precision` says what
-    multiplies: tensor cores on half types or on rounded float32, or float32 arithmetic. `count` is how many right
-    operands there are, each with a sum of its own."""
-
-    rows: Dim
-    columns: Dim
-    inner: Dim
-    batch: Dim | None
-    dtype: torch.dtype
-    precision: Precision
-    count: int = 1
-
-    @property
-    def sizes(self) -> tuple[int, int, int, int]:
-        """Batch, m, n, k."""
-        dims = (self.batch or Dim("b", 1), self.rows, self.columns, self.inner)
-        return tuple(int(dim.size) for dim in dims)  # type: ignore[return-value, arg-type]
-
 
 @dataclass(frozen=True)
 class Product(Group):
     """A matrix product with what is fused into it. The member whose body has the sum is the product itself; `call` is
     the library call that it stands for, and `beside` are the others that it stands for, where it is several products of
     one left operand; `before` are the groups that its operands came from. `library` is the one call that computes all
-    of it, where the library can and that is what will run."""
+    of it, where the library can and that is what will run; `tile` the one that was measured to be the fastest, where
+    tiles are measured."""
 
     call: ExternNode
     matrices: Matrices
     beside: tuple[ExternNode, ...] = ()
     before: tuple[Group, ...] = ()
     library: ExternNode | None = None
+    tile: Tile | None = None
 
     def __hash__(self) -> int:
         return hash((self.name, self.stored, self.library))

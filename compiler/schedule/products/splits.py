@@ -19,8 +19,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from compiler.devices import Device
-from compiler.schedule.products.loops import Matrices
-from compiler.schedule.products.tiles import TILES, Tile, programs_of, tiles_of
+from compiler.schedule.products.tiles import TILES, Matrices, Tile, programs_of, tiles_of
 
 #: Microseconds until the first tiles are there, besides a launch; of a step along k until its loads have come; and of
 #: leaving sums and waiting for the last program, with the bytes per second at which sums are left and read.

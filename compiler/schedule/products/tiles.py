@@ -1,14 +1,41 @@
-"""The tiles that a kernel of a matrix product may have: how much of a result one program makes, and in which steps."""
+"""The sizes of a matrix product, and the tiles that its kernel may have: how much of a result one program makes, and in
+which steps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from compiler.schedule.products.loops import Matrices, Precision
+import torch
+
+from compiler.ir.index import Dim
+
+Precision = Literal["half", "tf32", "ieee"]
 
 #: How many tensors each operand is computed from, left and right: tiles of each are loaded, and held.
 Tensors = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """The loops of a product and the dtype of its operands: left[b, m, k] times right[b, k, n]. `precision` says what
+    multiplies: tensor cores on half types or on rounded float32, or float32 arithmetic. `count` is how many right
+    operands there are, each with a sum of its own."""
+
+    rows: Dim
+    columns: Dim
+    inner: Dim
+    batch: Dim | None
+    dtype: torch.dtype
+    precision: Precision
+    count: int = 1
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Batch, m, n, k."""
+        dims = (self.batch or Dim("b", 1), self.rows, self.columns, self.inner)
+        return tuple(int(dim.size) for dim in dims)  # type: ignore[return-value, arg-type]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """What is kept of every decision: the pair, its reason, its score, both ways, what would have changed it.
 
-reasons              the one closed list
 decisions, scores    a pair's record, and what fusing was expected to bring
 choices              both ways that were weighed
 classify             the exact reason of a refusal

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+from compiler.decisions import Refuse
 from compiler.ir.size import Integer
 from compiler.schedule.group import Group
 from compiler.schedule.records.decisions import Decision, names_of
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, shared_buffers
 from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.units import Unit

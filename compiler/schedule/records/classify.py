@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import permutations
 
+from compiler.decisions import Refuse
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode
 from compiler.ir.size import Integer, hint
 from compiler.schedule.group import Group
-from compiler.schedule.legality import accesses_of
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.units import Unit
 
 #: Orders of more loops than this are not tried.
@@ -83,5 +82,6 @@ def _is_indirect(one: Unit, two: Unit, shared: tuple[str, ...]) -> bool:
     """Whether one of the two touches all that they share at places that are known only when it runs."""
     groups = [unit for unit in (one, two) if isinstance(unit, Group)]
     return bool(shared) and any(
-        all(access.index.indirections for buffer in shared for access in accesses_of(group, buffer)) for group in groups
+        all(access.index.indirections for buffer in shared for access in group.accesses.get(buffer, ()))
+        for group in groups
     )

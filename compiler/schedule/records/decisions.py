@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from compiler.decisions import Refuse
 from compiler.ir.body import Access
 from compiler.ir.nodes import ExternNode, Layout, LoopNode
 from compiler.schedule.group import Group
 from compiler.schedule.memory.lifetimes import stored_by
 from compiler.schedule.records.classify import exact_reason
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Fuse, shared_buffers
 from compiler.schedule.units import Unit, UnitGraph
 

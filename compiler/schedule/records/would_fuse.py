@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from compiler.decisions import Refuse
 from compiler.devices import Device
 from compiler.ir.body import Body, Instruction
 from compiler.ir.index import Dim, Index
@@ -22,7 +23,6 @@ from compiler.schedule.directives import Directives
 from compiler.schedule.group import Group, Space
 from compiler.schedule.records.classify import forwards, reordered
 from compiler.schedule.records.decisions import Decision
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Limits, can_fuse
 from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.units import Unit, UnitGraph

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from compiler.decisions import Refuse, family_of
 from compiler.ir.nodes import Layout
 from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.group import Group
 from compiler.schedule.legality import scatter_between, streams_differ
 from compiler.schedule.records.choices import Choice, weighed
-from compiler.schedule.records.reasons import Refuse, family_of
 from compiler.schedule.rules.across import ReduceAcross
 from compiler.schedule.rules.alike import pair_of
 from compiler.schedule.rules.batch import side_by_side

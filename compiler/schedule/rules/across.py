@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from compiler.decisions import Refuse
 from compiler.ir.size import known
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.legality import across_comes_last, align, in_order, move, reads_match_writes
 from compiler.schedule.names import fused_name
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context, join
 
 #: Values of a row that a kernel holds beside its sums, at the least: what it loads and what it computes from that.

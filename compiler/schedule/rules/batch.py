@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from compiler.decisions import Refuse
 from compiler.ir.nodes import ExternNode
 from compiler.schedule.group import Batch, Group, parts_of
 from compiler.schedule.legality import streams_differ
 from compiler.schedule.memory.lifetimes import lifetimes, live_bytes
 from compiler.schedule.names import fused_name
 from compiler.schedule.products.loops import Product
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context, Fuse, Score, unless_forbidden
 from compiler.schedule.units import Unit
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from compiler.decisions import Refuse
 from compiler.devices import Device
 from compiler.ir.index import Dim, Index, Mod
 from compiler.ir.nodes import Layout
@@ -18,7 +19,6 @@ from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.cost.touches import traffic_of
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.memory.order import as_written
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context
 from compiler.schedule.units import UnitGraph
 from compiler.schedule.vectors import VECTOR_BYTES, moves_vectors

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from compiler.decisions import Refuse
 from compiler.ir.body import Body
 from compiler.schedule.group import Group
 from compiler.schedule.inline import compose, inline_into
 from compiler.schedule.legality import across_comes_last, align, hosts, in_order, move, reads_match_writes
 from compiler.schedule.names import fused_name
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context, join
 from compiler.schedule.unroll import is_short, written_out
 

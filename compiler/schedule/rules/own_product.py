@@ -9,9 +9,9 @@ fuses nothing: it decides how one unit runs, after all fusions.
 
 from __future__ import annotations
 
+from compiler.decisions import Refuse
 from compiler.ir.nodes import ExternNode
 from compiler.schedule.products.best_tile import tile_of
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.products import as_ours, cost_of, least_gain
 from compiler.schedule.rules.verdicts import Context, Fuse, Score
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from compiler.decisions import Refuse
 from compiler.ir.body import Body
 from compiler.ir.nodes import ExternNode
 from compiler.schedule.cost.kernel import Cost, extern_cost, sequence_us
@@ -23,7 +24,6 @@ from compiler.schedule.names import fused_name
 from compiler.schedule.products.best_tile import has_function, may_be_ours
 from compiler.schedule.products.library_epilogues import library_epilogue
 from compiler.schedule.products.loops import Product, as_product, operands_overlap
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between
 from compiler.schedule.units import Unit, produced_by, read_by
 

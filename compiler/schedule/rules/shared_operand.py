@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from compiler.decisions import Refuse
 from compiler.ir.nodes import ExternNode, TensorArgument
 from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.group import Group
 from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.loops import Product, left_operand, with_another
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.batch import MOST_EARLY
 from compiler.schedule.rules.products import (
     LEAST_GAIN_OF_DESCRIBED,

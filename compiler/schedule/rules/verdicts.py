@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
+from compiler.decisions import Refuse
 from compiler.devices import Device
 from compiler.ir.lazy import lazy
 from compiler.ir.nodes import ExternNode
@@ -17,7 +18,6 @@ from compiler.schedule.directives import NO_DIRECTIVES, Directives
 from compiler.schedule.form import form_and_names
 from compiler.schedule.group import Group, Member
 from compiler.schedule.products.loops import Product
-from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.tiles.cooperative import may_cooperate
 from compiler.schedule.units import Unit, UnitGraph
 

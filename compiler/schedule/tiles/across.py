@@ -10,11 +10,12 @@ import torch
 from compiler.devices import Device
 from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Program
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import Axis, LoopedPlan, Parts, PersistentPlan, WholeRows
 from compiler.schedule.tiles.registers import (
     ASYNCHRONOUS_COPIES,
     LOADED_AHEAD,
     REGISTERS_FOR_ADDRESSES,
+    W,
     carries,
     live_registers,
     loading_ahead,
@@ -46,7 +47,7 @@ _JOINED_BY_A_THREAD = 64
 _ROWS_OF_A_PART = 16
 
 
-def plan_across(plan: Plan, walk: Walk, holds_columns: bool, device: Device) -> Plan:
+def plan_across(plan: W, walk: Walk, holds_columns: bool, device: Device) -> W | PersistentPlan:
     """The plan whose programs take several blocks of the rows of `plan`, which keeps r in registers where there are
     sums for each r. It may hold columns, where rows are neighbours in memory."""
     sums_of_rows = any(s.level == "r" for s in plan.program.across)
@@ -73,9 +74,9 @@ def plan_across(plan: Plan, walk: Walk, holds_columns: bool, device: Device) -> 
     chunk = max(-(-blocks // max(programs, 1)), 1) * x_axis.block
     parts = -(-rows // chunk)
     team_size = next_power_of_two(isqrt(parts)) if sums_of_rows and parts > _MOST_PARTS else 0
-    plan = replace(plan, parts=parts, chunk=chunk, team_size=team_size)
+    plan = replace(plan, parts=Parts(parts, chunk, team_size))
     is_long = sums_of_rows and plan.axes[-1].block >= _LONG_ROW
-    return loading_ahead(plan, device) if is_long or (plan.kind == "looped" and carries(plan.program)) else plan
+    return loading_ahead(plan, device) if is_long or (isinstance(plan, LoopedPlan) and carries(plan.program)) else plan
 
 
 def joins_rows_last(program: Program) -> bool:
@@ -93,7 +94,7 @@ _JOINED = ("sum", "prod", "min", "max")
 _SLICE, _BLOCK_OF_SLICES, _WARPS_OF_SLICES = 2048, 16384, 16
 
 
-def _in_slices(program: Program, walk: Walk, device: Device) -> Plan | None:
+def _in_slices(program: Program, walk: Walk, device: Device) -> PersistentPlan | None:
     """Long rows in slices, where nothing needs a row's result while the row is at hand; None for others."""
     place = next(number for number, section in enumerate(program.sections) if section.level == "r")
     before, section = program.sections[:place], program.sections[place]
@@ -112,11 +113,11 @@ def _in_slices(program: Program, walk: Walk, device: Device) -> Plan | None:
     slices = -(-length // _SLICE)
     x_axis = Axis("x", program.space.x, _BLOCK_OF_SLICES // _SLICE)
     chunk = max(next_power_of_two(-(-rows * slices // device.multiprocessors)), x_axis.block)
-    plan = Plan("persistent", program, (x_axis, Axis("r", program.space.r, _SLICE)), _WARPS_OF_SLICES)
-    return loading_ahead(replace(plan, parts=-(-rows // chunk), slices=slices, chunk=chunk), device)
+    plan = PersistentPlan(program, (x_axis, Axis("r", program.space.r, _SLICE)), _WARPS_OF_SLICES)
+    return loading_ahead(replace(plan, parts=Parts(-(-rows // chunk), chunk, slices=slices)), device)
 
 
-def _spills(plan: Plan, device: Device) -> bool:
+def _spills(plan: WholeRows, device: Device) -> bool:
     """Whether the sums of rows, and what else a thread holds, are clearly more than its share of the registers."""
     threads = 32 * plan.num_warps
     held = live_registers(plan.program) + sum(s.level == "r" for s in plan.program.across)
@@ -124,7 +125,7 @@ def _spills(plan: Plan, device: Device) -> bool:
     return threads * held * elements > device.registers_per_multiprocessor
 
 
-def _in_large_programs(plan: Plan, device: Device) -> Plan:
+def _in_large_programs(plan: W, device: Device) -> W:
     """Long rows in as large programs as there are: each writes a row of sums, and somebody has to read them all. On an
     H200 the sums of 8,192 x 8,192 along both axes take 90 us by programs of 1,024 threads and two rows at once, 112 by
     programs of 512 threads and one row."""
@@ -147,7 +148,7 @@ _BLOCK_OF_ROWS, _WARPS_OF_ROWS = 4096, 8
 _LEAST_AHEAD, _LEAST_BYTES_AHEAD = 512, 4096
 
 
-def _in_blocks_of_rows(plan: Plan, device: Device) -> Plan:
+def _in_blocks_of_rows(plan: W, device: Device) -> W:
     """Short rows of 32-bit elements, and half types in rows that are shorter still, several at a time, so that programs
     wait for their sums less often, and fewer parts are joined, where the registers hold two programs of them. On an
     H200 both passes of a layer norm of 32,768 x 768 float32 take 159 us so, by four rows and 256 programs of 256
@@ -173,7 +174,7 @@ def _in_blocks_of_rows(plan: Plan, device: Device) -> Plan:
     return in_blocks if is_wide else replace(in_blocks, most_registers=most)
 
 
-def _loading_rows_ahead(plan: Plan, device: Device) -> Plan:
+def _loading_rows_ahead(plan: W, device: Device) -> W:
     """One row at a time by many threads, with the next ones on their way to shared memory: a thread then has few sums,
     and while the warps wait for each other's parts of a row, memory does not wait for them. On an H200 the gradient of
     a layer norm of 16,384 x 768, of which 10 bytes are loaded and 6 stored for each element, takes 70 us so, by 396

@@ -10,7 +10,7 @@ import torch
 from compiler.devices import Device
 from compiler.schedule.group import Group
 from compiler.schedule.tiles.loops import simplify_loops
-from compiler.schedule.tiles.plan import LoopTile, Plan
+from compiler.schedule.tiles.plan import LoopTile, Plan, SplitPlan
 from compiler.schedule.tiles.pointwise import pointwise_tile
 from compiler.schedule.tiles.reductions import plan_reduction
 from compiler.schedule.tiles.text import touching_program
@@ -24,15 +24,23 @@ def choose_tile(
     group: Group, storage: Mapping[str, torch.dtype], device: Device, shares_launch: bool = False
 ) -> tuple[Group, LoopTile | Plan]:
     """The group as it is run, over simple loops, and its tile; `storage` gives the dtype of every buffer that it
-    touches. A group that shares a launch with others has no scratch memory to share its rows by."""
+    touches. A group that shares a launch with others has no scratch memory to share its rows by. The tile is kept with
+    the group, so that its price, its text and its levels of memory are told by one and the same."""
+    known = group.tiles.get((device, shares_launch))
+    if known is None:
+        known = group.tiles[device, shares_launch] = _choose(group, storage, device, shares_launch)
+    return known
+
+
+def _choose(
+    group: Group, storage: Mapping[str, torch.dtype], device: Device, shares_launch: bool
+) -> tuple[Group, LoopTile | Plan]:
     by_lanes = run_by_lanes(group, storage, device)
     if by_lanes is not None:
         return by_lanes
     run = simplify_loops(group)
     plan = plan_reduction(run, storage, device)
-    if shares_launch and plan.kind == "split":
-        plan = replace(plan, kind="looped", splits=1, chunk=0)
-    return run, plan
+    return run, plan.alone if shares_launch and isinstance(plan, SplitPlan) else plan
 
 
 def run_by_lanes(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> tuple[Group, LoopTile] | None:

@@ -25,13 +25,12 @@ they join through shared memory in the end. Figures are of an H200, 32-bit eleme
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.size import Integer, hint, known, last_power_of_two, next_power_of_two
 from compiler.schedule.group import Space
 from compiler.schedule.program.program import Program
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import Axis, LoopedPlan, SplitPlan
 from compiler.schedule.tiles.registers import carries, finds_positions, stores_elements
 from compiler.schedule.tiles.walk import Access, accesses_of
 from compiler.schedule.vectors import VECTOR_BYTES
@@ -188,14 +187,16 @@ def shares_of(
     return max(alike, default=max(min(round(wanted), limit), 1))
 
 
-def streamed_plan(program: Program, walked: Walked, is_shared: bool, operations: int, device: Device) -> Plan:
+def streamed_plan(
+    program: Program, walked: Walked, is_shared: bool, operations: int, device: Device
+) -> LoopedPlan | SplitPlan:
     """Loops over blocks of r, for each of whose elements so many weighted operations are done. In one pass
     (`is_shared`) several programs may share a column."""
     rows, length = hint(program.space.numel), expected_length(program.space.reduction_numel)
     has_sums, computes_much = carries(program), walked.is_stored and operations >= MUCH
     is_heavy = has_sums or finds_positions(program)
     columns = streamed_columns(rows, length, walked, is_shared, is_heavy, computes_much, device)
-    plan = plan_of_columns("looped", program, columns)
+    plan = LoopedPlan(program, axes_of_columns(program, columns), columns.warps)
     if not is_shared or not isinstance(program.space.numel, int):
         return plan
     programs, blocks, most = known(plan.axes[0].blocks), hint(plan.axes[-1].blocks), most_parts(columns, has_sums)
@@ -203,14 +204,14 @@ def streamed_plan(program: Program, walked: Walked, is_shared: bool, operations:
     return shared_plan(plan, shares)
 
 
-def shared_plan(plan: Plan, shares: int) -> Plan:
+def shared_plan(plan: LoopedPlan, shares: int) -> LoopedPlan | SplitPlan:
     """Each row shared among so many programs, which take as many blocks each, but for the last one."""
     r_axis = plan.axes[-1]
     if shares < 2 or not isinstance(r_axis.numel, int):
-        return replace(plan, kind="split", splits=shares) if shares > 1 else plan
+        return plan.shared(shares) if shares > 1 else plan
     chunk = -(-known(r_axis.blocks) // shares) * r_axis.block
     shares = -(-r_axis.numel // chunk)
-    return replace(plan, kind="split", splits=shares, chunk=chunk) if shares > 1 else plan
+    return plan.shared(shares, chunk) if shares > 1 else plan
 
 
 def expected_length(size: Integer) -> int:
@@ -218,10 +219,10 @@ def expected_length(size: Integer) -> int:
     return size if isinstance(size, int) else max(hint(size), 1024)
 
 
-def plan_of_columns(kind: Literal["persistent", "looped"], program: Program, columns: Columns) -> Plan:
-    """A plan by these blocks."""
+def axes_of_columns(program: Program, columns: Columns) -> tuple[Axis, Axis]:
+    """The axes of these blocks."""
     x_axis = Axis("x", program.space.x, columns.x_block, is_scalar=columns.x_block == 1)
-    return Plan(kind, program, (x_axis, Axis("r", program.space.r, columns.r_block)), columns.warps)
+    return x_axis, Axis("r", program.space.r, columns.r_block)
 
 
 def walked_by(program: Program) -> Walked:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.program.program import Program
-from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, Plan, warps_for
+from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, PersistentPlan, warps_for
 from compiler.schedule.tiles.programs import (
     COALESCED_POINTS,
     elements_of_long_work,
@@ -47,7 +47,7 @@ _LOOKED_UP = 4
 _MANY_ELEMENTS = 4096
 
 
-def plan_held(program: Program, walk: Walk, device: Device) -> Plan:
+def plan_held(program: Program, walk: Walk, device: Device) -> PersistentPlan:
     """Where rows lie side by side by threes, such as colours, a few of them at once are whole sectors. On an H200 the
     weights and the colours of 65,536 rays of 128 samples take 72 us by 8 rows of colours at once, 83 by 32."""
     rows, size = hint(program.space.numel), known(program.space.reduction_numel)
@@ -57,7 +57,7 @@ def plan_held(program: Program, walk: Walk, device: Device) -> Plan:
     goes_along = not (walk.is_outer or walk.is_mixed)
     if in_a_warp and goes_along:
         axes = (Axis("x", program.space.x, in_a_warp, is_scalar=in_a_warp == 1), Axis("r", program.space.r, r_block))
-        return Plan("persistent", program, axes, 1)
+        return PersistentPlan(program, axes, 1)
     elements = 2048 if walk.itemsize <= 2 else 1024
     x_block = max(1, elements // r_block)
     of_work = elements_of_long_work(program, live_registers(program), walk.itemsize, device) if goes_along else 0
@@ -105,4 +105,4 @@ def plan_held(program: Program, walk: Walk, device: Device) -> Plan:
         warps //= 2
         needed = 2 * (needed - REGISTERS_FOR_ADDRESSES) + REGISTERS_FOR_ADDRESSES
     axes = (Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block))
-    return Plan("persistent", program, axes, warps)
+    return PersistentPlan(program, axes, warps)

@@ -29,7 +29,7 @@ from compiler.schedule.group import Group, Space
 from compiler.schedule.program.build import fast_program
 from compiler.schedule.program.lane_parts import lane_parts
 from compiler.schedule.program.program import Program
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import Axis, PersistentPlan
 from compiler.schedule.tiles.registers import live_registers
 from compiler.schedule.tiles.walk import Access, accesses_of
 from compiler.schedule.vectors import VECTOR_BYTES
@@ -45,7 +45,9 @@ _PROGRAMS, _FULL = 16, 80
 _WORD = 4
 
 
-def plan_in_parts(group: Group, storage: Mapping[str, torch.dtype], program: Program, device: Device) -> Plan | None:
+def plan_in_parts(
+    group: Group, storage: Mapping[str, torch.dtype], program: Program, device: Device
+) -> PersistentPlan | None:
     """The plan of `program`, all of whose rows are held, in parts of a row; None where nothing is gained: rows begin
     where vectors do, are long, or are few."""
     length = known(program.space.reduction_numel)
@@ -62,7 +64,7 @@ def plan_in_parts(group: Group, storage: Mapping[str, torch.dtype], program: Pro
         return None
     main = fast_program(group, storage, is_persistent=True, rewrite=parts.rewrite)
     main = replace(main, space=Space(program.space.x, (parts.lanes,)))
-    return Plan("persistent", main, (Axis("x", program.space.x, rows), Axis("r", (parts.lanes,), lanes)), _WARPS)
+    return PersistentPlan(main, (Axis("x", program.space.x, rows), Axis("r", (parts.lanes,), lanes)), _WARPS)
 
 
 def _begin_anywhere(program: Program) -> bool:

@@ -11,7 +11,7 @@ from compiler.schedule.tiles.columns import (
     expected_length,
 )
 from compiler.schedule.tiles.lengths import LONG_ROW, length_of
-from compiler.schedule.tiles.plan import Axis, Plan, warps_for
+from compiler.schedule.tiles.plan import Axis, LoopedPlan, warps_for
 from compiler.schedule.tiles.programs import (
     block_of_scan,
     reads_tables_for_each_row,
@@ -34,7 +34,7 @@ _ROWS_OF_LINES = 64
 FILLING = 2
 
 
-def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -> Plan:
+def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -> LoopedPlan:
     """`is_shared` says that several programs may share a row where rows alone do not fill the device. Where a tensor is
     walked along x and another one along r, a tile has whole lines of both."""
     rows, size = hint(program.space.numel), expected_length(program.space.reduction_numel)
@@ -99,7 +99,7 @@ def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -
         # (40 registers), and TorchInductor's, of four elements, 38.
         r_block, per_thread = min(r_block, _BLOCK_OF_LONG), _OF_LONG
         axes = (axes[0], replace(axes[1], block=r_block))
-    plan = Plan("looped", program, axes, warps_for(x_block * r_block, per_thread, most=16))
+    plan = LoopedPlan(program, axes, warps_for(x_block * r_block, per_thread, most=16))
     is_alone = not (has_rows or is_shared or takes_two) and rows >= FILLING * device.multiprocessors
     return leaving_room(plan, device) if is_alone and x_block == 1 and not program.scans else plan
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 
-from compiler.ir.index import Dim, FloorDiv, Index, Mod
+from compiler.ir.index import MOST_KEPT, Dim, FloorDiv, Index, Mod
 from compiler.ir.size import Integer, is_multiple
 from compiler.schedule.group import Group, Space
 
@@ -22,7 +23,14 @@ def simplify_loops(group: Group) -> Group:
     """The same group over loops that are split and merged until as many indices as possible are affine in few loops.
 
     Dimensions of size one disappear. The loops keep their order, slowest first."""
-    return _merge_all(_split_all(_drop_ones(group)))
+    run = _drop_ones(group)
+    return run if _are_simple(run.space, frozenset(indices_of(run))) else _merge_all(_split_all(run))
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _are_simple(space: Space, indices: frozenset[Index]) -> bool:
+    """Whether nothing is to be split or merged: a scheduler weighs many groups over the same loops."""
+    return _split_point(indices) is None and _pair_to_merge(indices, space) is None
 
 
 def indices_of(group: Group) -> list[Index]:
@@ -46,7 +54,7 @@ def _drop_ones(group: Group) -> Group:
 
 def _split_all(group: Group) -> Group:
     for _ in range(_MOST_SPLITS):
-        found = _split_point(group)
+        found = _split_point(indices_of(group))
         if found is None:
             return group
         dim, inner_size = found
@@ -57,9 +65,9 @@ def _split_all(group: Group) -> Group:
     return group
 
 
-def _split_point(group: Group) -> tuple[Dim, Integer] | None:
+def _split_point(indices: Iterable[Index]) -> tuple[Dim, Integer] | None:
     """A loop that some index divides by a divisor of its size, and that divisor."""
-    for index in indices_of(group):
+    for index in indices:
         for atom, _ in index.terms:
             if not isinstance(atom, FloorDiv | Mod):
                 continue
@@ -83,33 +91,34 @@ def _new_name(letter: str, taken: Iterable[str]) -> str:
 
 
 def _merge_all(group: Group) -> Group:
-    merged: Group | None = group
-    while merged is not None:
-        group = merged
-        merged = _merge_one(group)
+    while (pair := _pair_to_merge(frozenset(indices_of(group)), group.space)) is not None:
+        outer, inner = pair
+        whole = _merged(outer, inner)
+        sides = (
+            tuple(whole if d == outer else d for d in side if d != inner) for side in (group.space.x, group.space.r)
+        )
+        group = _with_space(group, Space(*sides), _within(whole, outer, inner))
     return group
 
 
-def _merge_one(group: Group) -> Group | None:
-    """The group with one pair of neighbouring loops made one, or None where no pair runs on in every index."""
-    if max(len(group.space.x), len(group.space.r)) < 2:
-        return None
-    indices = set(indices_of(group))
-    for dims in (group.space.x, group.space.r):
-        for outer, inner in pairwise(dims):
-            # A loop keeps the outer one's name, which its new size makes another Dim.
-            whole = Dim(outer.name, outer.size * inner.size)
-            position = Index.of(whole)
-            values = {outer: position // inner.size, inner: position % inner.size}
-            if all(_is_no_harder(index, index.substitute(values)) for index in indices):
-                space = Space(
-                    *(
-                        tuple(whole if d == outer else d for d in side if d != inner)
-                        for side in (group.space.x, group.space.r)
-                    )
-                )
-                return _with_space(group, space, values)
+def _pair_to_merge(indices: frozenset[Index], space: Space) -> tuple[Dim, Dim] | None:
+    """A pair of neighbouring loops that run on in every index, the outer one first."""
+    for outer, inner in (*pairwise(space.x), *pairwise(space.r)):
+        values = _within(_merged(outer, inner), outer, inner)
+        if all(_is_no_harder(index, index.substitute(values)) for index in indices):
+            return outer, inner
     return None
+
+
+def _merged(outer: Dim, inner: Dim) -> Dim:
+    """The loop of both: it keeps the outer one's name, which its new size makes another Dim."""
+    return Dim(outer.name, outer.size * inner.size)
+
+
+def _within(whole: Dim, outer: Dim, inner: Dim) -> dict[Dim, Index]:
+    """Two loops as formulas of the one that they become."""
+    position = Index.of(whole)
+    return {outer: position // inner.size, inner: position % inner.size}
 
 
 def _is_no_harder(before: Index, after: Index) -> bool:

@@ -1,14 +1,15 @@
 """The tile of a kernel: which loops it spans, how large its blocks are, how many warps run it.
 
-The kinds of plan, of which `choose` takes one for a group and a device:
+`Plan` is a closed union, of which `choose` takes one for a group and a device; `match` tells them apart:
 
-    pointwise            x: blocks along all loops together; reductions over windows too, written out (`over_windows`)
-    pointwise, 2-D       y, x: where one side walks memory along another loop than the other side (a transpose)
-    persistent           x, r: all of r in registers, every value loaded and computed once
-    looped               x, r: blocks of r, one loop for each pass
-    split                looped over a part of r; the last program of a row to finish combines the parts
-    team                 a part of r in registers; the programs of a row exchange what they reduce and go on
-    look_back            a chunk of r in registers; each program of a scan waits for what those before it come to
+    PointwisePlan        x: blocks along all loops together; reductions over windows too, written out (`over_windows`).
+                         y, x: where one side walks memory along another loop than the other side (a transpose)
+    PersistentPlan       x, r: all of r in registers, every value loaded and computed once
+    LoopedPlan           x, r: blocks of r, one loop for each pass
+    SplitPlan            looped over a part of r; the last program of a row to finish combines the parts
+    CooperativePlan      a part of r in registers; the programs of a row exchange what they reduce and go on
+    LookBackPlan         a chunk of r in registers; each program of a scan waits for what those before it come to
+    ProductPlan          two of m, n, k: the tile of an operand or of the result of a matrix product
 
 What is reduced across x as well makes a program of a persistent or looped plan take several blocks of x; the last
 program to finish joins what they gathered (see `triton/reductions/across.py`). Of a split plan, the last program of
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
-from typing import Literal
+from typing import ClassVar, Literal
 
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, ceiling_quotient, is_multiple, known, next_power_of_two, product
@@ -27,8 +28,6 @@ from compiler.schedule.group import Space
 from compiler.schedule.program.program import Program
 from compiler.schedule.tiles.cooperative import CooperativeReduction
 from compiler.schedule.tiles.look_back import Chunks
-
-Kind = Literal["pointwise", "persistent", "looped", "split", "team", "look_back", "product"]
 
 #: Bytes of one tensor that a thread moves: two 16-byte accesses in flight hide the latency of one.
 BYTES_PER_THREAD = 32
@@ -82,63 +81,52 @@ class LoopTile:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What the renderer needs: `program` over the loops of `axes`. `splits` programs share one row of `split`, `team`
-    and `look_back` plans, each taking `chunk` of r (0: a block, or a share that the kernel computes, where r differs
-    from call to call); how they do so is told by `team` and `chunks`, and those that look back are in groups of
-    `team_size`. Where something is reduced across x there are `parts` programs, each of which takes `chunk` rows, in
-    teams of `team_size` if that is not 0; `slices` times as many, if each takes only a slice of these rows. The
-    `parts` of a `split` plan are its blocks of rows. Loops over what is loaded keep the loads of `stages` blocks
-    under way, in shared memory, if that is more than one. A thread should do with `most_registers`, if that is not
-    0, so that one more program runs at the same time. What it reads is evicted first
-    if it `evicts_first`, so that the cache keeps what others left there, except what is `read_again` after it."""
+class Parts:
+    """How programs gather what is reduced across x: `count` of them, each of which takes `rows` rows, in teams of
+    `team_size` if that is not 0; `slices` times as many, if each takes only a slice of these rows."""
 
-    kind: Kind
-    program: Program = field(hash=False)
-    axes: tuple[Axis, ...]
-    num_warps: int
-    splits: int = 1
-    chunk: int = 0
-    parts: int = 0
-    slices: int = 1
+    count: int
+    rows: int
     team_size: int = 0
-    stages: int = 1
-    team: CooperativeReduction | None = None
-    chunks: Chunks | None = None
-    evicts_first: bool = False
-    most_registers: int = 0
-    read_again: frozenset[str] = frozenset()
-    #: The loops along which neighbouring lanes lie; both, where each side of the tile is whole sectors of memory.
-    lanes: Literal["x", "r", "both"] = "x"
-
-    @property
-    def is_cluster(self) -> bool:
-        """Whether the programs of a team are started together, and reach each other's shared memory."""
-        return self.team is not None and self.team.is_cluster
-
-    @property
-    def has_equal_shares(self) -> bool:
-        """Whether the programs of a team share a row evenly, each less than a block."""
-        return self.kind == "team" and 0 < self.chunk < self.axes[-1].block
-
-    @property
-    def share(self) -> str:
-        """Points of r from one program of a team to the next, as text."""
-        return str(self.chunk) if self.has_equal_shares else "RBLOCK"
+    slices: int = 1
 
     @property
     def teams(self) -> int:
-        return -(-self.parts // self.team_size) if self.team_size else 0
+        return -(-self.count // self.team_size) if self.team_size else 0
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """What all plans have: `program` over the loops of `axes`, run by programs of `num_warps` warps. A thread should do
+    with `most_registers`, if that is not 0, so that one more program runs at the same time. What it reads is evicted
+    first if it `evicts_first`, so that the cache keeps what others left there, except what is `read_again` after it."""
+
+    #: How reports call it.
+    label: ClassVar[Literal["pointwise", "persistent", "looped", "split", "team", "look_back", "product"]]
+
+    program: Program = field(hash=False)
+    axes: tuple[Axis, ...]
+    num_warps: int
+    evicts_first: bool = field(default=False, kw_only=True)
+    most_registers: int = field(default=0, kw_only=True)
+    read_again: frozenset[str] = field(default=frozenset(), kw_only=True)
+    #: The loops along which neighbouring lanes lie; both, where each side of the tile is whole sectors of memory.
+    lanes: Literal["x", "r", "both"] = field(default="x", kw_only=True)
 
     @property
-    def takes_rows_in_turn(self) -> bool:
-        """Whether a program goes through several blocks of rows, to gather what is reduced across them."""
-        return self.parts > 0 and self.kind != "split"
+    def splits(self) -> int:
+        """Programs that share one row."""
+        return 1
+
+    @property
+    def rows_in_turn(self) -> Parts | None:
+        """How a program goes through several blocks of rows, to gather what is reduced across them."""
+        return None
 
     @property
     def grid(self) -> Integer:
-        if self.takes_rows_in_turn:
-            return self.parts * self.slices
+        if self.rows_in_turn is not None:
+            return self.rows_in_turn.count * self.rows_in_turn.slices
         return product(axis.blocks for axis in self.axes if axis.name != "r") * self.splits
 
     @property
@@ -156,6 +144,113 @@ class Plan:
         padded = [known(axis.blocks) * axis.block for axis in self.axes]
         everything = prod(known(axis.blocks) * axis.block for axis in self.axes if axis.name != "r")
         return max(most, *padded, known(self.grid), everything) >= 2**31
+
+
+@dataclass(frozen=True)
+class PointwisePlan(KernelPlan):
+    label = "pointwise"
+
+
+@dataclass(frozen=True)
+class ProductPlan(KernelPlan):
+    label = "product"
+
+
+@dataclass(frozen=True)
+class WholeRows(KernelPlan):
+    """Programs that have rows to themselves, with what they gather across them. Loops over what is loaded keep the
+    loads of `stages` blocks under way, in shared memory, if that is more than one."""
+
+    parts: Parts | None = None
+    stages: int = 1
+
+    @property
+    def rows_in_turn(self) -> Parts | None:
+        return self.parts
+
+
+@dataclass(frozen=True)
+class PersistentPlan(WholeRows):
+    label = "persistent"
+
+
+@dataclass(frozen=True)
+class LoopedPlan(WholeRows):
+    label = "looped"
+
+    def shared(self, shares: int, chunk: int = 0) -> SplitPlan:
+        """The same with each row shared among so many programs."""
+        assert self.parts is None and self.stages == 1
+        return SplitPlan(
+            self.program, self.axes, self.num_warps, shares, chunk, evicts_first=self.evicts_first, lanes=self.lanes,
+            most_registers=self.most_registers, read_again=self.read_again,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SplitPlan(KernelPlan):
+    """So many programs share one row, each taking `chunk` of r; 0 is a share that the kernel computes, where r differs
+    from call to call. `parts` are its blocks of rows, where something is reduced across them."""
+
+    label = "split"
+
+    shares: int
+    chunk: int
+    parts: Parts | None = None
+
+    @property
+    def splits(self) -> int:
+        return self.shares
+
+    @property
+    def alone(self) -> LoopedPlan:
+        """The same with a program to each row."""
+        return LoopedPlan(
+            self.program, self.axes, self.num_warps, evicts_first=self.evicts_first, lanes=self.lanes,
+            most_registers=self.most_registers, read_again=self.read_again,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CooperativePlan(KernelPlan):
+    """The programs of `team` share one row."""
+
+    label = "team"
+
+    team: CooperativeReduction
+
+    @property
+    def splits(self) -> int:
+        return self.team.size
+
+    @property
+    def has_equal_shares(self) -> bool:
+        """Whether the programs share a row evenly, each less than a block."""
+        return self.team.share < self.axes[-1].block
+
+    @property
+    def share(self) -> str:
+        """Points of r from one program to the next, as text."""
+        return str(self.team.share) if self.has_equal_shares else "RBLOCK"
+
+
+@dataclass(frozen=True)
+class LookBackPlan(KernelPlan):
+    """Programs that have one of `chunks` of a row each."""
+
+    label = "look_back"
+
+    chunks: Chunks
+
+    @property
+    def splits(self) -> int:
+        return self.chunks.count
+
+
+#: Plans by which several programs have a row, each of them the part `part`.
+SharedRowPlan = SplitPlan | CooperativePlan | LookBackPlan
+
+Plan = PointwisePlan | PersistentPlan | LoopedPlan | SplitPlan | CooperativePlan | LookBackPlan | ProductPlan
 
 
 def warps_for(elements: int, per_thread: int, most: int = 32) -> int:

@@ -21,8 +21,8 @@ from compiler.schedule.tiles.across import joins_rows_last, plan_across
 from compiler.schedule.tiles.columns import (
     SHORT,
     Walked,
+    axes_of_columns,
     held_columns,
-    plan_of_columns,
     streamed_plan,
     walked_by,
 )
@@ -35,7 +35,16 @@ from compiler.schedule.tiles.held import plan_held
 from compiler.schedule.tiles.lane_parts import plan_in_parts
 from compiler.schedule.tiles.look_back import Chunks, bytes_of_scans, chunks_of, may_look_back
 from compiler.schedule.tiles.looped import FILLING, plan_looped
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import (
+    Axis,
+    CooperativePlan,
+    LookBackPlan,
+    LoopedPlan,
+    Parts,
+    PersistentPlan,
+    Plan,
+    SplitPlan,
+)
 from compiler.schedule.tiles.programs import (
     COALESCED_POINTS,
 )
@@ -157,7 +166,7 @@ class _Reduction:
         return sum(m.body.operations for m in self.group.members if not m.body.dims.isdisjoint(r_dims))
 
     @lazy
-    def held_columns(self) -> Plan | None:
+    def held_columns(self) -> PersistentPlan | None:
         """Columns that programs hold, where several passes go over them, if that gains something."""
         length = self.space.reduction_numel
         if not self.goes_across or self._plain_passes < 2 or not isinstance(length, int) or length <= SHORT:
@@ -165,7 +174,11 @@ class _Reduction:
         if self.group.has_scan or any(s.level == "r" for s in self.looped.across):
             return None
         columns = held_columns(hint(self.space.numel), length, self.walked, self.device)
-        return None if columns is None else plan_of_columns("persistent", self.persistent, columns)
+        return (
+            None
+            if columns is None
+            else PersistentPlan(self.persistent, axes_of_columns(self.persistent, columns), columns.warps)
+        )
 
 
 def plan_reduction(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> Plan:
@@ -195,21 +208,23 @@ def _plan_reduction(of: _Reduction) -> Plan:
     # Not in several passes: the last program alone knows the result of the first.
     if of.passes == 1 and not group.has_scan:
         plan = _plan_of_shares(of)
-        return loading_ahead(plan, device) if plan.kind == "looped" and carries(of.looped) else plan
+        return loading_ahead(plan, device) if isinstance(plan, LoopedPlan) and carries(of.looped) else plan
     if of.goes_across and not group.has_scan:
         return streamed_plan(of.looped, of.walked, False, of.operations, device)
     return plan_looped(of.looped, of.walk, False, device)
 
 
-def _plan_both_ways(of: _Reduction) -> Plan:
+def _plan_both_ways(of: _Reduction) -> PersistentPlan | LoopedPlan | SplitPlan:
     """Of a group that is reduced across x too. Nobody shares the rows of several passes, so those of columns are in
     narrow blocks, for enough programs."""
     whole, device = of.held_columns, of.device
     is_held = whole is not None or of.fits_registers or any(s.level == "r" for s in of.looped.across)
     if of.passes == 1 and not is_held and joins_rows_last(of.looped):
         shared = _plan_of_shares(of)
-        if shared.kind == "split":
-            return replace(shared, parts=known(shared.axes[0].blocks))
+        if isinstance(shared, SplitPlan):
+            x_axis = shared.axes[0]
+            return replace(shared, parts=Parts(known(x_axis.blocks), x_axis.block))
+    plan: PersistentPlan | LoopedPlan
     if whole is not None:
         plan = whole
     elif not is_held:
@@ -220,7 +235,7 @@ def _plan_both_ways(of: _Reduction) -> Plan:
     return plan_across(plan, of.walk, whole is not None, device)
 
 
-def _plan_of_held_rows(of: _Reduction) -> Plan:
+def _plan_of_held_rows(of: _Reduction) -> PersistentPlan:
     """Of rows that fit registers."""
     program = of.persistent
     if of.goes_along:
@@ -234,20 +249,20 @@ def _plan_of_held_rows(of: _Reduction) -> Plan:
     return plan_held(program, of.walk, of.device)
 
 
-def _plan_look_back(program: Program, chunks: Chunks) -> Plan:
+def _plan_look_back(program: Program, chunks: Chunks) -> LookBackPlan:
     """Programs that have a chunk of a row each, and scan it after what those before them come to."""
     axes = (Axis("x", program.space.x, 1, is_scalar=True), Axis("r", program.space.r, chunks.length))
-    return Plan("look_back", program, axes, chunks.warps, splits=chunks.count, team_size=chunks.of_group, chunks=chunks)
+    return LookBackPlan(program, axes, chunks.warps, chunks)
 
 
-def _plan_of_shares(of: _Reduction) -> Plan:
+def _plan_of_shares(of: _Reduction) -> LoopedPlan | SplitPlan:
     """A loop of one pass, by several programs to a row where rows alone do not fill the device."""
     if of.goes_across:
         return streamed_plan(of.looped, of.walked, True, of.operations, of.device)
     return shared_rows(plan_looped(of.looped, of.walk, True, of.device), of.device)
 
 
-def _plan_cooperative(of: _Reduction) -> Plan | None:
+def _plan_cooperative(of: _Reduction) -> CooperativePlan | None:
     """A team of programs for each row, if its parts fit into registers. What one program holds needs no team, unless
     rows are so few that multiprocessors would have none."""
     rows, length = hint(of.space.numel), known(of.space.reduction_numel)
@@ -262,10 +277,8 @@ def _plan_cooperative(of: _Reduction) -> Plan | None:
     program = _storing_rows_last(of.exchanged)
     x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)
     axes = (x_axis, Axis("r", program.space.r, team.r_block))
-    return Plan(
-        "team", program, axes, team.warps, splits=team.size, chunk=team.share, team=team,
-        most_registers=team.registers if team.is_cluster else 0,
-    )  # fmt: skip
+    most_registers = team.registers if team.is_cluster else 0
+    return CooperativePlan(program, axes, team.warps, team, most_registers=most_registers)
 
 
 def _storing_rows_last(program: Program) -> Program:

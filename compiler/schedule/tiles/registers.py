@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from compiler.devices import Device
 from compiler.schedule.program.program import Program, Section
 from compiler.schedule.program.single_pass import FIELDS
-from compiler.schedule.tiles.plan import Plan
+from compiler.schedule.tiles.plan import LoopedPlan, WholeRows
+
+W = TypeVar("W", bound=WholeRows)
 
 #: Threads of a multiprocessor share its registers; so many of them are for addresses and temporaries.
 REGISTERS_FOR_ADDRESSES = 24
@@ -47,7 +50,7 @@ def live_registers(program: Program) -> int:
     return max(crossing, default=0) + 2 * widest
 
 
-def registers_of_sums(plan: Plan) -> int:
+def registers_of_sums(plan: WholeRows) -> int:
     """Of a thread of a program that adds up rows, about: each of its elements has its own sums, what is loaded for all
     rows stays, and joining the parts of several programs takes two words of a double and as many of what is loaded.
     (For the gradient of a layer norm with three sums the assembler takes 184 for 16 elements, 108 for eight, 70 for
@@ -72,7 +75,7 @@ def registers_of_loop(program: Program, elements: int) -> int:
     return (loads + carried) * elements + _FOR_EACH_LOAD * (loads + 1)
 
 
-def leaving_room(plan: Plan, device: Device) -> Plan:
+def leaving_room(plan: LoopedPlan, device: Device) -> LoopedPlan:
     """A loop of large programs by blocks so small that a multiprocessor holds two of them, of which one loads while the
     other waits for the sum of its row. On an H200 a log-softmax of 1,024 rows of 50,304 bfloat16 with a bias and a mask
     takes 136 us by four elements a thread, 143 by eight, 176 by 16; of 512 rows of 50,257 105 and 232."""
@@ -99,7 +102,7 @@ def stores_elements(program: Program) -> bool:
     return any(s.op == "store" and s.level == "r" for s in program.statements)
 
 
-def loading_ahead(plan: Plan, device: Device) -> Plan:
+def loading_ahead(plan: W, device: Device) -> W:
     """With the next blocks of its one tensor on their way to shared memory, where that holds them: a program of many
     threads that waits for all of them, or whose loads stand next to their uses, then does not wait for memory as well.
     On an H200 a cross entropy of rows of 50,304 takes 393 us so, not 429, and the sums of 8,192 x 8,192 along both axes

@@ -8,7 +8,7 @@ from compiler.devices import SECTOR, Device
 from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.tiles.columns import shared_plan
 from compiler.schedule.tiles.lengths import LONG_ROW, length_along_rows
-from compiler.schedule.tiles.plan import Plan
+from compiler.schedule.tiles.plan import LoopedPlan, PersistentPlan, Plan, SplitPlan
 from compiler.schedule.tiles.programs import COALESCED_POINTS
 from compiler.schedule.tiles.registers import carries, finds_positions, r_sections, stores_elements
 from compiler.schedule.tiles.walk import accesses_of
@@ -30,27 +30,27 @@ def evicts_first(plan: Plan, device: Device) -> bool:
     program = plan.program
     loads = [a for a in accesses_of(program) if not a.index.dims.isdisjoint(program.space.r)]
     itemsize = min((a.itemsize for a in loads), default=1)
-    is_column = plan.kind == "persistent" and plan.axes[0].block * itemsize >= SECTOR
-    is_streamed = plan.kind in ("split", "looped") and len(r_sections(program)) == 1
+    is_column = isinstance(plan, PersistentPlan) and plan.axes[0].block * itemsize >= SECTOR
+    is_streamed = isinstance(plan, SplitPlan | LoopedPlan) and len(r_sections(program)) == 1
     return (
         (is_streamed or is_column)
-        and not plan.takes_rows_in_turn
+        and plan.rows_in_turn is None
         and not stores_elements(plan.program)
         and sum(a.bytes for a in loads) <= _CACHES_PASSED * device.l2_bytes
     )
 
 
-def shared_rows(plan: Plan, device: Device) -> Plan:
+def shared_rows(plan: LoopedPlan, device: Device) -> LoopedPlan | SplitPlan:
     """A loop of one pass over rows, by as many programs as the device is fed by."""
-    plan = _in_single_blocks(plan, device) or _split(plan, device)
-    return _in_wide_blocks(plan, device) if plan.kind == "looped" else plan
+    shared = _in_single_blocks(plan, device) or _split(plan, device)
+    return _in_wide_blocks(shared, device) if isinstance(shared, LoopedPlan) else shared
 
 
 #: Elements of a block of many long rows, warps that go over it, and programs of a multiprocessor that are many.
 _WIDE_BLOCK, _WIDE_WARPS, _MANY = 4096, 16, 4
 
 
-def _in_wide_blocks(plan: Plan, device: Device) -> Plan:
+def _in_wide_blocks(plan: LoopedPlan, device: Device) -> LoopedPlan:
     """Long rows of 32-bit elements that come to a few values, with as much of each under way as there may be. On an
     H200 the truths and the count of 8,192 rows of 8,192 take 68 us so, 76 by 128 threads and blocks of 2,048; the
     largest of such rows 71 and 73, their sums 71 and 72."""
@@ -82,7 +82,7 @@ def _in_wide_blocks(plan: Plan, device: Device) -> Plan:
 _SINGLE_BLOCK, _MOST_BLOCKS = 65536, 4096
 
 
-def _in_single_blocks(plan: Plan, device: Device) -> Plan | None:
+def _in_single_blocks(plan: LoopedPlan, device: Device) -> LoopedPlan | SplitPlan | None:
     """A sum of everything by programs that take a block each, as large as there are; None for others, and where the
     last program would have more to join than it saves. On an H200 the sum of 67,108,864 float32 takes 71 us so, 75 by
     programs that take 16 blocks each, of bfloat16 40 and 42; blocks of half the size take 77 and 44."""
@@ -109,7 +109,7 @@ _MOST_SHARES, _MOST_SHARES_OF_STORES = 1024, 2048
 _WARPS_ALONE = 8
 
 
-def _split(plan: Plan, device: Device) -> Plan:
+def _split(plan: LoopedPlan, device: Device) -> LoopedPlan | SplitPlan:
     """Share each row among several programs where rows alone do not fill the device.
 
     What is stored for each element of r in the one pass of such a plan needs no result, so each program stores its
@@ -147,14 +147,14 @@ def _split(plan: Plan, device: Device) -> Plan:
     return _all_at_once(shared_plan(plan, min(splits, max(joined, 1))), device)
 
 
-def _all_at_once(plan: Plan, device: Device) -> Plan:
+def _all_at_once(plan: LoopedPlan | SplitPlan, device: Device) -> LoopedPlan | SplitPlan:
     """With no more registers than leave room for all programs of a row at a time, if the assembler needs no memory in
     their place: else the last of them would begin when the others end, and all of them take as long as two. On an H200
     a negative binomial loss of 8,388,608 float32 takes 45.8 us by 512 programs of 512 threads with 40 registers, of
     which 396 run at a time, and 40.1 by 1,024 (predicted for 32 registers: 36)."""
     threads = 32 * plan.num_warps
     of_one = -(-known(plan.axes[0].blocks) * plan.splits // device.multiprocessors)
-    is_long = plan.kind == "split" and plan.axes[0].is_scalar and length_along_rows(plan.program) >= LONG_ROW
+    is_long = isinstance(plan, SplitPlan) and plan.axes[0].is_scalar and length_along_rows(plan.program) >= LONG_ROW
     if not is_long or of_one * threads > device.threads_per_multiprocessor:
         return plan
     return replace(plan, most_registers=device.registers_per_multiprocessor // (of_one * threads) // 8 * 8)

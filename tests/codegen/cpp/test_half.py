@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from compiler.compile import build
 from tests.compile_program import compile_program
 
 PROGRAMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
@@ -25,7 +26,7 @@ def test_rows_are_converted_as_eager_converts(dtype: torch.dtype) -> None:
     x, y = torch.randn(5, 1301).to(dtype), torch.randn(5, 1301).to(dtype)
     for function in PROGRAMS.values():
         compilation = compile_program(function, x, y, target="cpu")
-        results = compilation.build().call([x, y])
+        results = build(compilation).executable.call([x, y])
         exact = function(x.double(), y.double())
         for result, wanted in zip(results, exact if isinstance(exact, tuple) else (exact,), strict=True):
             torch.testing.assert_close(result.double(), wanted.double(), rtol=8 * torch.finfo(dtype).eps, atol=1e-3)
@@ -44,7 +45,7 @@ def test_long_rows_of_several_passes_are_converted_in_blocks(columns: int) -> No
     assert "float x_wide[256];" in kernel.source
     exact = normed(x.double(), weight.double())
     torch.testing.assert_close(
-        compilation.build().call([x, weight])[0].double(), exact, rtol=8 * torch.finfo(x.dtype).eps, atol=1e-3
+        build(compilation).executable.call([x, weight])[0].double(), exact, rtol=8 * torch.finfo(x.dtype).eps, atol=1e-3
     )
 
 
@@ -55,7 +56,7 @@ def test_a_long_row_whose_condition_changes_on_its_way_is_cut_there() -> None:
 
     x = torch.randn(70, 9000).bfloat16()
     compilation = compile_program(padded, x, target="cpu")
-    torch.testing.assert_close(compilation.build().call([x])[0], padded(x), rtol=0.02, atol=0.02)
+    torch.testing.assert_close(build(compilation).executable.call([x])[0], padded(x), rtol=0.02, atol=0.02)
 
 
 def test_every_float_is_converted_to_the_nearest() -> None:
@@ -64,7 +65,7 @@ def test_every_float_is_converted_to_the_nearest() -> None:
     compilation = compile_program(
         lambda h, f: (h * h.new_ones(1), f.half() + 0 * f.half()), every, floats, target="cpu"
     )
-    same, rounded = compilation.build().call([every, floats])
+    same, rounded = build(compilation).executable.call([every, floats])
     assert torch.equal(same.nan_to_num(0.5), every.nan_to_num(0.5))
     assert torch.equal(rounded, floats.half())
 
@@ -76,11 +77,11 @@ def test_elements_are_gathered_wherever_the_memory_begins(start: int) -> None:
     compilation = compile_program(lambda t, i: t[i] * 2.0, table, places, target="cpu")
     (kernel,) = compilation.cpp.values()
     assert "fs::gathered(" in kernel.source
-    assert torch.equal(compilation.build().call([table, places])[0], table[places] * 2.0)
+    assert torch.equal(build(compilation).executable.call([table, places])[0], table[places] * 2.0)
 
 
 def test_rows_that_a_loop_inside_chooses_are_not_converted_before_it() -> None:
     """Three numbers lie side by side, so vectors go along the loop around, where each of them has a row of its own."""
     x, y = torch.randn(3, 40).bfloat16().mT, torch.randn(40, 40, 3)
     compilation = compile_program(lambda x, y: torch.exp(x * y), x, y, target="cpu")
-    torch.testing.assert_close(compilation.build().call([x, y])[0], torch.exp(x * y))
+    torch.testing.assert_close(build(compilation).executable.call([x, y])[0], torch.exp(x * y))

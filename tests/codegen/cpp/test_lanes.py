@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from compiler.compile import build
 from compiler.runtime.cpp.instruction_sets import SETTING, runnable
 from tests.compile_program import compile_program
 
@@ -28,7 +29,7 @@ def test_sums_in_lanes_take_every_element_once(dtype: torch.dtype) -> None:
     for function, shape in PROGRAMS.values():
         x = torch.randn(shape).to(dtype)
         compilation = compile_program(function, x, target="cpu")
-        results, exact = compilation.build().call([x]), function(x.double())
+        results, exact = build(compilation).executable.call([x]), function(x.double())
         for result, wanted in zip(results, exact if isinstance(exact, tuple) else (exact,), strict=True):
             rounding = torch.finfo(dtype).eps
             torch.testing.assert_close(result.double(), wanted.double(), rtol=32 * rounding, atol=256 * rounding)
@@ -63,7 +64,7 @@ def test_results_have_the_same_bits_at_every_level(dtype: torch.dtype, monkeypat
     by_level = []
     for level in runnable():
         monkeypatch.setenv(SETTING, level)
-        by_level.append([_bits(result.clone()) for result in compilation.build().call(list(inputs))])
+        by_level.append([_bits(result.clone()) for result in build(compilation).executable.call(list(inputs))])
     for others in by_level[1:]:
         assert all(map(torch.equal, others, by_level[0]))
 
@@ -75,7 +76,7 @@ def _bits(tensor: Tensor) -> Tensor:
 def test_a_product_may_be_too_large_on_its_way() -> None:
     x = torch.ones(383)
     x[0:192:32], x[17:192:32] = 1e30, 1e-30  # of two lanes
-    (found,) = compile_program(lambda x: x.prod(), x, target="cpu").build().call([x])
+    (found,) = build(compile_program(lambda x: x.prod(), x, target="cpu")).executable.call([x])
     torch.testing.assert_close(found.double(), x.double().prod(), rtol=1e-5, atol=0.0)
 
 
@@ -85,6 +86,6 @@ def test_a_scan_that_is_read_by_sums_has_a_loop_without_them() -> None:
     (kernel,) = compilation.primary.values()
     passes = [text.partition("\n")[0].partition(": ")[2] for text in kernel.source.split("// Pass ")[1:]]
     assert [text.rstrip(".") for text in passes][:3] == ["running sum", "max", "sum"]
-    (result,) = compilation.build().call([x])
+    (result,) = build(compilation).executable.call([x])
     expected = x.double().cumsum(-1).softmax(-1).cumsum(-1)
     torch.testing.assert_close(result.double(), expected, rtol=1e-5, atol=1e-6)

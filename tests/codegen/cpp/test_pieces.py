@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.codegen.cpp.pieces import pieces_of
+from compiler.compile import build
 from compiler.ir.index import Dim, Index
 from compiler.schedule.program.program import Statement
 from tests.compile_program import compile_program
@@ -21,7 +22,7 @@ def moved(long: Tensor, x: Tensor) -> tuple[Tensor, ...]:
 def test_pieces_give_what_eager_gives() -> None:
     x, long = torch.randn(9, 40), torch.randn(70_000)
     compilation = compile_program(moved, long, x, target="cpu")
-    torch.testing.assert_close(tuple(compilation.build().call([long, x])), moved(long, x))
+    torch.testing.assert_close(tuple(build(compilation).executable.call([long, x])), moved(long, x))
     sources = [kernel.source for kernel in compilation.cpp.values()]
     # Only whether a row is padded is still asked.
     assert sum(source.count(" ? ") for source in sources) <= 2
@@ -36,7 +37,7 @@ def beside(x: Tensor, sink: Tensor, long: Tensor) -> tuple[Tensor, ...]:
 def test_rows_of_a_reduction_are_cut_as_well() -> None:
     inputs = [torch.randn(9, 40), torch.randn(9, 1), torch.randn(70_000)]
     compilation = compile_program(beside, *inputs, target="cpu")
-    torch.testing.assert_close(tuple(compilation.build().call(inputs)), beside(*inputs))
+    torch.testing.assert_close(tuple(build(compilation).executable.call(inputs)), beside(*inputs))
     sources = [kernel.source for kernel in compilation.cpp.values()]
     assert not any("_ptr[" in line and " ? " in line for source in sources for line in source.splitlines())
 

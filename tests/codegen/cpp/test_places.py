@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from compiler.compile import build
 from tests.compile_program import compile_program
 
 #: Each gives the rows 0 and 1 by a condition, in the ways that PyTorch has of making a number of one.
@@ -36,5 +37,5 @@ def test_a_condition_is_an_index(name: str, dtype: torch.dtype) -> None:
         place = condition(x).long()
         return table[place], rows.gather(0, place), table[place[0]] * 2
 
-    results = compile_program(look_up, x, table, rows).build().call([x, table, rows])
+    results = build(compile_program(look_up, x, table, rows)).executable.call([x, table, rows])
     torch.testing.assert_close(tuple(results), look_up(x, table, rows), rtol=0, atol=0)

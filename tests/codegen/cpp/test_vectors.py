@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.codegen.cpp.conditions import comparison
+from compiler.compile import build
 from compiler.ir.index import Dim, Index
 from compiler.runtime.cpp.compiler import INCLUDE, compiler, flags, is_gcc
 from compiler.schedule.program.program import Statement
@@ -62,7 +63,7 @@ def windows(image: Tensor, row: Tensor) -> tuple[Tensor, ...]:
 def test_vectors_go_along_what_windows_give() -> None:
     inputs = [torch.randn(2, 3, 20, 38), torch.randn(3, 600)]
     compilation = compile_program(windows, *inputs, target="cpu")
-    torch.testing.assert_close(tuple(compilation.build().call(inputs)), windows(*inputs))
+    torch.testing.assert_close(tuple(build(compilation).executable.call(inputs)), windows(*inputs))
     assert all("vectors along x" in kernel.source for kernel in compilation.cpp.values())
 
 
@@ -71,7 +72,7 @@ def test_a_dilated_window_is_written_out_and_its_middle_needs_no_conditions(step
     rows = torch.randn(6, 200)
     pool = torch.nn.MaxPool1d(3, step, padding=1, dilation=2)
     compilation = compile_program(pool, rows, target="cpu")
-    (found,) = compilation.build().call([rows])
+    (found,) = build(compilation).executable.call([rows])
     assert torch.equal(found, pool(rows))
     (kernel,) = compilation.cpp.values()
     assert "r0" not in kernel.source
@@ -86,7 +87,7 @@ def test_clamped_numbers_become_bytes_by_way_of_32_bits() -> None:
         return x.clamp(-128, 127).to(torch.int8), x.clamp(0.0, 255.0).to(torch.uint8)
 
     compilation = compile_program(both, x, target="cpu")
-    assert all(map(torch.equal, compilation.build().call([x]), both(x)))
+    assert all(map(torch.equal, build(compilation).executable.call([x]), both(x)))
     assert not any("int64_t(clamp" in kernel.source for kernel in compilation.cpp.values())
 
 
@@ -106,7 +107,7 @@ def test_short_loops_inside_of_a_vector_loop_store_each_point_once() -> None:
         return torch.stack((x, -x), -1) + 1.0, rows[..., :3] * 2.0, rows.reshape(3, -1) + 0.5, shuffled
 
     compilation = compile_program(beside_each_other, x, target="cpu")
-    found, wanted = compilation.build().call([x]), beside_each_other(x)
+    found, wanted = build(compilation).executable.call([x]), beside_each_other(x)
     torch.testing.assert_close(tuple(found), wanted)
 
 

@@ -92,7 +92,7 @@ def test_tiles_beyond_the_end_are_zeros_and_the_result_is_right(
     function: Any, weight: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     product = joined(function, (40, 88), weight, weight, monkeypatch=monkeypatch)
-    kernel = render_tiles(product, storage_of(product), SMALL)
+    kernel = render_tiles(product, storage_of(product), SMALL, 0)
     torch.manual_seed(0)
     inputs = {
         name: torch.randn(shape).bfloat16() for name, shape in (("x_1", (40, 88)), ("w_1", weight), ("v_1", weight))
@@ -109,7 +109,7 @@ def test_the_kernel_is_assembled_with_copies_of_whole_tiles(
 ) -> None:
     product = joined(function, (512, 512), weight, weight, monkeypatch=monkeypatch)
     storage = storage_of(product)
-    made = compile_offline(render_tiles(product, storage, LARGE), storage)
+    made = compile_offline(render_tiles(product, storage, LARGE, 0), storage)
     assert made.error is None and made.spills == 0
     assert "cp.async.bulk.tensor" in made.ptx and "wgmma" in made.ptx
 
@@ -165,7 +165,7 @@ def test_a_map_is_made_for_each_address_once_and_passed_in_its_place(
     is_late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     product = joined(turned_gate, (40, 88), (72, 88), (72, 88), monkeypatch=monkeypatch)
-    kernel = render_tiles(product, storage_of(product), SMALL)
+    kernel = render_tiles(product, storage_of(product), SMALL, 0)
     launch, driver, dispatched = pretended(kernel, monkeypatch, is_late)
     tensors = [torch.zeros(72, 88, dtype=torch.bfloat16) for _ in kernel.parameters]
     x, w, v, y = (tensor.data_ptr() for tensor in tensors)
@@ -186,7 +186,7 @@ def test_a_map_is_made_for_each_address_once_and_passed_in_its_place(
 
 def test_a_matrix_that_starts_elsewhere_goes_through_tritons_dispatch(monkeypatch: pytest.MonkeyPatch) -> None:
     product = joined(turned_gate, (40, 88), (72, 88), (72, 88), monkeypatch=monkeypatch)
-    kernel = render_tiles(product, storage_of(product), SMALL)
+    kernel = render_tiles(product, storage_of(product), SMALL, 0)
     launch, driver, dispatched = pretended(kernel, monkeypatch)
     tensors = [torch.zeros(73 * 88, dtype=torch.bfloat16) for _ in kernel.parameters]
     launch(tensors[0][1:], *tensors[1:])
@@ -195,7 +195,7 @@ def test_a_matrix_that_starts_elsewhere_goes_through_tritons_dispatch(monkeypatc
 
 def test_what_the_driver_says_of_a_map_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     product = joined(turned_gate, (40, 88), (72, 88), (72, 88), monkeypatch=monkeypatch)
-    kernel = render_tiles(product, storage_of(product), SMALL)
+    kernel = render_tiles(product, storage_of(product), SMALL, 0)
     launch, driver, _ = pretended(kernel, monkeypatch)
     driver.result = 1
     with pytest.raises(RuntimeError, match="cuTensorMapEncodeTiled failed with CUDA's error 1"):
@@ -211,7 +211,7 @@ def test_on_a_gpu_the_result_is_right_wherever_the_matrices_are(
     function: Any, weight: tuple[int, int], start: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     product = joined(function, (300, 200), weight, weight, monkeypatch=monkeypatch)
-    kernel = render_tiles(product, storage_of(product), LARGE)
+    kernel = render_tiles(product, storage_of(product), LARGE, 0)
     launcher = load_triton(kernel)
 
     def matrix(*shape: int) -> Tensor:

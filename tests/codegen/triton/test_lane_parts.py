@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bench.fusion.count import schedules_of
 from bench.fusion.program import Program, tensor
+from compiler.compile import generate
 from compiler.schedule.tiles import lane_parts as tile_lane_parts
 from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus
 
@@ -55,8 +56,7 @@ def test_rows_in_parts_come_to_what_rows_do(
 def config_of(function: Callable[..., object], *sizes: int, dtype: torch.dtype = torch.float32) -> dict[str, object]:
     """At sizes of real use: nothing is computed."""
     (compilation,) = schedules_of(Program("", function, (tensor(" ".join(map(str, sizes)), dtype),)))
-    compilation.generate(True)
-    (kernel,) = compilation.triton.values()
+    (kernel,) = generate(compilation, True).triton.values()
     return kernel.config
 
 

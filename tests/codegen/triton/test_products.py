@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from compiler.compile import build
 from compiler.schedule.products.loops import Product
 from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus, kernel_count
 
@@ -110,7 +111,7 @@ def test_one_kernel_gives_what_eager_gives(case: Case) -> None:
     assert kernel_count(compilation) == (1, 0)
     assert isinstance(compilation.groups[0], Product)
     exact = flat(case.function(*(tensor.double() if tensor.is_floating_point() else tensor for tensor in case.inputs)))
-    on_a_cpu = compilation.build().call(list(case.inputs))
+    on_a_cpu = build(compilation).executable.call(list(case.inputs))
     for results in (call_interpreted(compilation, case.inputs), on_a_cpu):
         for got, wanted in zip(results, exact, strict=True):
             half = any(tensor.dtype.itemsize == 2 for tensor in case.inputs)

@@ -65,7 +65,6 @@ def test_a_lane_stores_each_element_of_its_column(name: str) -> None:
     function, make = PROGRAMS[name]
     inputs = make()
     compilation = compile_program(function, *inputs, disable=["batch"])
-    assert compilation.schedule is not None
     assert all(kernel.config["plan"] == "pointwise" for kernel in compilation.triton.values())
     assert any("sum" in kernel or "amax" in kernel or "softmax" in kernel for kernel in compilation.triton)
     given = dict(zip(signature(function).parameters, inputs, strict=True))

@@ -10,7 +10,7 @@ from compiler.codegen.triton.tile import plan_tile
 from compiler.devices import device_for
 from compiler.schedule.group import Group
 from compiler.schedule.interleaved import side_by_side
-from compiler.schedule.tiles.plan import Plan
+from compiler.schedule.tiles.plan import CooperativePlan, LoopedPlan, PersistentPlan, Plan, PointwisePlan, SplitPlan
 
 Tensor = torch.Tensor
 H200 = device_for("sm_90")
@@ -18,7 +18,6 @@ H200 = device_for("sm_90")
 
 def plans_of(function: object, *inputs: object, disable: tuple[str, ...] = ()) -> list[Plan]:
     (compilation,) = schedules_of(Program("", function, inputs), disable=disable)  # type: ignore[arg-type]
-    assert compilation.schedule is not None
     groups = [unit for unit in compilation.schedule.units if isinstance(unit, Group)]
     return [plan_tile(group, compilation.schedule.graph.dtypes, H200) for group in groups]
 
@@ -64,7 +63,7 @@ def test_lanes_follow_small_gaps_where_nothing_large_has_none() -> None:
 
 def test_the_sum_of_three_long_rows_is_written_out() -> None:
     (plan,) = plans_of(lambda x: x.sum(0), tensor("3 1000000"))
-    assert plan.kind == "pointwise"
+    assert isinstance(plan, PointwisePlan)
 
 
 def test_tensors_that_are_stacked_and_reduced_are_read_once_each() -> None:
@@ -72,7 +71,7 @@ def test_tensors_that_are_stacked_and_reduced_are_read_once_each() -> None:
     tensors = [tensor("n 2048", torch.bfloat16) for _ in range(6)]
     for reduce in (lambda *x: torch.stack(x).mean(0), lambda *x: torch.stack(x, -1).float().std(-1)):
         (plan,) = plans_of(reduce, *tensors)
-        assert plan.kind == "pointwise"
+        assert isinstance(plan, PointwisePlan)
         statements = plan.program.statements
         assert [s.op for s in statements].count("load") == 6 and not any(s.op == "where" for s in statements)
 
@@ -93,7 +92,7 @@ def test_the_columns_of_a_team_are_chosen_by_what_it_reads() -> None:
         return (x / scale).round().to(torch.int8), scale
 
     (plan,) = plans_of(quantise, tensor("16384 m"))
-    assert plan.kind == "team"
+    assert isinstance(plan, CooperativePlan)
     assert plan.axes[0].block == 32
 
 
@@ -116,7 +115,7 @@ def test_few_long_rows_are_shared_before_they_are_gathered() -> None:
         return ((p * y).sum(axes) / (p.sum(axes) + y.sum(axes))).mean()
 
     (plan,) = plans_of(loss, tensor("16 4 512 512"), tensor("16 4 512 512"))
-    assert plan.kind == "split" and plan.parts == 4
+    assert isinstance(plan, SplitPlan) and plan.parts is not None and plan.parts.count == 4
     # No more programs than the device holds at one time.
     assert plan.splits * 4 * plan.num_warps <= H200.multiprocessors * H200.threads_per_multiprocessor // 32
 
@@ -133,7 +132,7 @@ def test_columns_that_are_stored_beside_their_sum_take_few_elements_a_thread() -
 
     def elements(function: object) -> int:
         (plan,) = plans_of(function, *[tensor("4096 4096", torch.bfloat16)] * 3)
-        assert plan.kind == "split"
+        assert isinstance(plan, SplitPlan)
         return plan.axes[0].block * plan.axes[1].block // (32 * plan.num_warps)
 
     assert (elements(gradients), elements(sums)) == (8, 16)
@@ -143,14 +142,14 @@ def test_few_parts_of_a_variance_are_joined_at_once() -> None:
     """Several values of each part are joined: with as many parts as of a sum, they would fill the registers of a
     multiprocessor, in a kernel that needs none of them until its end."""
     (plan,) = plans_of(lambda x: torch.var_mean(x, (0, 1, 2)), tensor("32 w w c"))
-    assert plan.kind == "split"
+    assert isinstance(plan, SplitPlan)
     assert plan.splits * plan.axes[0].block <= 32 * 32 * plan.num_warps
 
 
 def test_programs_that_share_columns_take_whole_lines_of_memory_and_as_many_steps_each() -> None:
     for dtype in (torch.float32, torch.bfloat16):
         (plan,) = plans_of(lambda x: x.sum(0), tensor("32768 c", dtype))
-        assert plan.kind == "split"
+        assert isinstance(plan, SplitPlan)
         assert plan.axes[0].block * dtype.itemsize == 128
         assert plan.chunk * plan.splits == 32768
 
@@ -162,15 +161,15 @@ def test_columns_of_few_elements_are_nobody_else_s() -> None:
         return x.sum(0)
 
     (plan,) = plans_of(summed, tensor("64 256"))
-    assert plan.kind != "split" and plan.axes[-1].block == 64 and plan.axes[0].block == 8
+    assert not isinstance(plan, SplitPlan) and plan.axes[-1].block == 64 and plan.axes[0].block == 8
     (plan,) = plans_of(summed, tensor("4096 256"))
-    assert plan.kind == "split"
+    assert isinstance(plan, SplitPlan)
 
 
 def test_long_columns_are_few_large_programs_where_several_passes_go_over_them() -> None:
     """Small ones would leave most of each multiprocessor idle while they wait for what they load."""
     (plan,) = plans_of(lambda x: torch.softmax(x, 0), tensor("8192 4096", torch.bfloat16))
-    assert plan.kind == "looped"
+    assert isinstance(plan, LoopedPlan)
     assert plan.num_warps == 32 and plan.grid == 128
 
 
@@ -188,7 +187,7 @@ def test_threads_take_few_elements_where_tensors_have_gaps_and_what_fits_the_wid
 
 def test_rows_that_are_looked_up_and_reduced_are_written_out() -> None:
     (plan,) = plans_of(lambda i, w: w[i].amax(1), index("n 8", "v"), tensor("v 256", torch.bfloat16))
-    assert plan.kind == "pointwise" and last_loop(plan) == 256
+    assert isinstance(plan, PointwisePlan) and last_loop(plan) == 256
 
 
 def test_rows_that_are_looked_up_and_added_to_others_are_written_out() -> None:
@@ -199,18 +198,18 @@ def test_rows_that_are_looked_up_and_added_to_others_are_written_out() -> None:
         return scaled.sum(1), torch.zeros_like(w).index_put((i,), scaled, accumulate=True)
 
     *_, plan = plans_of(gradients, index("65536 5", "40000"), tensor("40000 128"), tensor("65536 128"))
-    assert plan.program.scatters and plan.kind == "pointwise" and last_loop(plan) == 128
+    assert plan.program.scatters and isinstance(plan, PointwisePlan) and last_loop(plan) == 128
 
 
 def test_values_of_many_programs_are_few_for_each_thread_that_joins_them() -> None:
     """The last program holds all of them at once, in a kernel that needs few registers until then."""
     (plan,) = plans_of(lambda x, y: (x - y).abs().log1p().sum(1).mean(), tensor("65536 136"), tensor("65536 136"))
-    assert 0 < plan.parts <= 64 * 32 * plan.num_warps
+    assert plan.rows_in_turn is not None and plan.rows_in_turn.count <= 64 * 32 * plan.num_warps
 
 
 def test_a_long_reduction_that_reads_with_gaps_takes_few_elements_a_thread() -> None:
     (plan,) = plans_of(lambda p, m: (p.abs().sum(-1) * m).sum(), tensor("1048576 4"), tensor("1048576"))
-    assert plan.kind == "split" and elements_of_a_thread(plan) == 2
+    assert isinstance(plan, SplitPlan) and elements_of_a_thread(plan) == 2
 
 
 def test_what_is_read_along_rows_with_gaps_serves_several_rows() -> None:
@@ -256,7 +255,7 @@ def test_blocks_of_scans_are_small() -> None:
         *plans_of(lambda x: x.cumsum(1), tensor("64 512 512")),
         *plans_of(lambda x: x.cumsum(1), tensor("4096 8192")),
     ):
-        assert plan.kind == "looped" and plan.axes[0].block * plan.axes[-1].block == 1024
+        assert isinstance(plan, LoopedPlan) and plan.axes[0].block * plan.axes[-1].block == 1024
 
 
 def test_what_is_long_for_one_element_is_taken_by_more_threads() -> None:
@@ -337,7 +336,7 @@ def test_short_rows_with_elements_that_are_looked_up_are_held_by_one_warp() -> N
 
 def test_a_sum_that_stores_each_element_too_takes_few_of_them_a_thread() -> None:
     (plan,) = plans_of(lambda x: ((y := x.float() * 0.5), y.isfinite().all()), tensor("33554432", torch.float16))
-    assert plan.kind == "split" and elements_of_a_thread(plan) == 8
+    assert isinstance(plan, SplitPlan) and elements_of_a_thread(plan) == 8
 
 
 def test_rows_that_are_made_of_small_tables_are_taken_several_at_once() -> None:
@@ -346,7 +345,7 @@ def test_rows_that_are_made_of_small_tables_are_taken_several_at_once() -> None:
         return (apart * (m[None] * (apart.square().sum(-1) + 1e-2).pow(-1.5))[..., None]).sum(1)
 
     (plan,) = plans_of(forces, tensor("4096 3"), tensor("4096"))
-    assert plan.kind == "looped" and plan.axes[0].block == 8
+    assert isinstance(plan, LoopedPlan) and plan.axes[0].block == 8
 
 
 def test_short_rows_with_more_to_compute_than_memory_hides_are_held_by_one_warp() -> None:
@@ -377,10 +376,10 @@ def test_loops_in_several_passes_leave_room_for_two_programs() -> None:
 
     half = torch.bfloat16
     (plan,) = plans_of(masked, tensor("512 50257", half), tensor("50257"), tensor("50257"))
-    assert (plan.kind, plan.axes[-1].block, plan.num_warps) == ("looped", 2048, 16)
+    assert (type(plan), plan.axes[-1].block, plan.num_warps) == (LoopedPlan, 2048, 16)
     # One tensor whose rows begin anywhere.
     (plan,) = plans_of(norm, tensor("1024 40001", half))
-    assert (plan.kind, plan.axes[-1].block, plan.num_warps) == ("looped", 4096, 16)
+    assert (type(plan), plan.axes[-1].block, plan.num_warps) == (LoopedPlan, 4096, 16)
 
 
 def test_short_rows_that_leave_lanes_empty_or_begin_anywhere_are_held_by_one_warp() -> None:
@@ -428,7 +427,7 @@ def test_short_rows_that_are_added_up_are_taken_several_at_a_time() -> None:
 
     (plan,) = plans_of(gradients, tensor("32768 768"), tensor("32768 768"))
     assert plan.axes[0].block * plan.axes[1].block == 4096
-    assert 132 < plan.parts <= 264
+    assert plan.rows_in_turn is not None and 132 < plan.rows_in_turn.count <= 264
 
 
 def test_sums_of_rows_leave_room_for_programs_that_load_the_next_rows() -> None:
@@ -442,21 +441,23 @@ def test_sums_of_rows_leave_room_for_programs_that_load_the_next_rows() -> None:
 
     half = torch.bfloat16
     (plan,) = plans_of(gradients, tensor("16384 768", half), tensor("16384 768"), tensor("768"), tensor("16384 768"))
-    assert plan.stages > 1 and plan.axes[0].block == 1 and plan.num_warps == 8
-    assert 2 * 132 < plan.parts <= 3 * 132
+    assert isinstance(plan, PersistentPlan) and plan.stages > 1 and plan.axes[0].block == 1 and plan.num_warps == 8
+    assert plan.parts is not None and 2 * 132 < plan.parts.count <= 3 * 132
 
     def of_heads(given: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         given, x = given.float(), x.float()
         return (given * x.square().mean(1, keepdim=True)).to(half), (given * x).sum(0)
 
     (plan,) = plans_of(of_heads, tensor("131072 128", half), tensor("131072 128", half))
-    assert plan.axes[0].block * plan.axes[1].block == 4096 and 2 * 132 < plan.parts <= 3 * 132
+    assert plan.rows_in_turn is not None and 2 * 132 < plan.rows_in_turn.count <= 3 * 132
+    assert plan.axes[0].block * plan.axes[1].block == 4096
 
 
 def test_long_rows_that_are_added_up_both_ways_are_taken_in_slices() -> None:
     (plan,) = plans_of(lambda x: (x.sum(0), x.sum(1)), tensor("8192 8192"))
-    assert plan.slices > 1 and plan.slices * plan.axes[-1].block == 8192
-    assert plan.grid == plan.parts * plan.slices <= 132
+    parts = plan.rows_in_turn
+    assert parts is not None and parts.slices > 1 and parts.slices * plan.axes[-1].block == 8192
+    assert plan.grid == parts.count * parts.slices <= 132
 
 
 def test_short_rows_of_many_tensors_are_taken_by_few_elements_a_thread() -> None:
@@ -468,4 +469,4 @@ def test_short_rows_of_many_tensors_are_taken_by_few_elements_a_thread() -> None
         return *(one * total for one in tensors), *(one > total for one in tensors)
 
     (plan,) = plans_of(function, *(tensor("1048576 2") for _ in names))
-    assert plan.kind == "persistent" and plan.axes[0].block * 2 == 2 * 32 * plan.num_warps
+    assert isinstance(plan, PersistentPlan) and plan.axes[0].block * 2 == 2 * 32 * plan.num_warps

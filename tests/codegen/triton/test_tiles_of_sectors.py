@@ -7,6 +7,7 @@ import torch
 
 from bench.fusion.program import index, tensor
 from compiler.schedule.tiles.columns import shares_of
+from compiler.schedule.tiles.plan import LoopedPlan
 from tests.codegen.triton.test_tile_choices import H200, elements_of_a_thread, plans_of
 
 Tensor = torch.Tensor
@@ -116,7 +117,7 @@ def test_rows_that_cannot_be_shared_are_not_taken_by_few_programs_of_whole_lines
         return loss(x / 0.07, own) + loss(x.T / 0.07, own)
 
     plans = plans_of(both_ways, tensor("4096 4096"))
-    assert not any(plan.parts and plan.kind == "looped" and plan.axes[0].block == 32 for plan in plans)
+    assert not any(plan.rows_in_turn and isinstance(plan, LoopedPlan) and plan.axes[0].block == 32 for plan in plans)
 
 
 def test_what_stores_columns_is_not_shared_by_programs_of_unlike_steps_that_are_enough() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.compile import build
 from tests.compile_program import compile_program
 
 NAN, INFINITY = float("nan"), float("inf")
@@ -36,7 +37,7 @@ def test_it_is_what_eager_gives(program: Callable[[torch.Tensor], torch.Tensor])
         (1.0, 1.0),
     ]
     z = torch.tensor([complex(*pair) for pair in parts]).view(2, 4)
-    (result,) = compile_program(program, z).build().call([z])
+    (result,) = build(compile_program(program, z)).executable.call([z])
     torch.testing.assert_close(result, program(z), equal_nan=True)
     assert result.untyped_storage().data_ptr() != z.untyped_storage().data_ptr()
 
@@ -88,7 +89,7 @@ def test_a_view_with_other_signs_shares_the_memory_of_the_result_that_it_is_of()
         return w, w.conj().imag[1:]
 
     z = torch.randn(4, 3, dtype=torch.complex64)
-    whole, view = compile_program(program, z).build().call([z])
+    whole, view = build(compile_program(program, z)).executable.call([z])
     assert view.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr()
     assert view.is_neg() and torch.equal(view, program(z)[1])
 

@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation
+from compiler.compile import Lowered, Target, build, lower
 from compiler.devices import H200, cpu_device
 from compiler.ir.nodes import ExternNode
 from compiler.lowering.registry import operator_name
@@ -34,8 +34,7 @@ def read(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return F.linear(x, w, b).sin().sum(1)
 
 
-def calls(compilation: GraphCompilation) -> list[str]:
-    assert compilation.loops is not None
+def calls(compilation: Lowered) -> list[str]:
     return [operator_name(node.target) for node in compilation.loops.nodes if isinstance(node, ExternNode)]
 
 
@@ -48,7 +47,7 @@ def test_it_is_added_once(function: Callable[..., Any], shapes: tuple[tuple[int,
     inputs = [torch.randn(shape) for shape in shapes]
     compilation = compile_program(function, *inputs)
     assert calls(compilation) == ["aten.mm"]
-    (found,) = compilation.build().call(list(inputs))
+    (found,) = build(compilation).executable.call(list(inputs))
     expected = function(*inputs)
     torch.testing.assert_close(found, expected)
     assert found.stride() == expected.stride()
@@ -84,6 +83,6 @@ def test_where_the_library_adds_it(
     with FakeTensorMode():
         graph = make_fx(function)(*(torch.empty(shape, dtype=dtype) for shape in shapes))
     device = cpu_device(2) if options.get("target") == "cpu" else H200
-    compilation = GraphCompilation(torch.device("cpu"), device, Options(knobs={"disable": options.get("disable", [])}))
-    compilation.lower(graph)
+    target = Target(torch.device("cpu"), device, Options(knobs={"disable": options.get("disable", [])}))
+    compilation = lower(graph, target)
     assert calls(compilation) == ["aten.addmm"]

@@ -10,10 +10,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.options import Options
-from compiler.passes.layout.choice import LayoutChoice
-from compiler.passes.layout.describe import describe_layout
+from compiler.passes.layout.choice import LayoutChoice, describe_layout
 from compiler.passes.layout.rounding import (
     EXACT_ERROR,
     LEAST_ROUNDED_ERROR,
@@ -116,7 +115,7 @@ def records(**knobs: Any) -> dict[str, LayoutChoice]:
 
 def test_a_convolution_that_is_exact_in_eager_stays_and_others_of_its_region_move() -> None:
     found = records()
-    assert {reason: choice.convolutions for reason, choice in found.items()} == {
+    assert {reason: choice.nodes for reason, choice in found.items()} == {
         "layout.precision": ("convolution",),
         "layout.channels_last": ("convolution_1",),
     }
@@ -131,8 +130,8 @@ def test_a_convolution_that_is_exact_in_eager_stays_and_others_of_its_region_mov
 
 def test_the_knob_takes_the_faster_one() -> None:
     (choice,) = records(tf32=True).values()
-    assert choice.reason == "layout.rounded" and choice.is_moved
-    assert choice.convolutions == ("convolution", "convolution_1")
+    assert choice.reason == "layout.rounded" and choice.verdict == "channels_last"
+    assert choice.nodes == ("convolution", "convolution_1")
     assert describe_layout(choice).verdict == "channels_last"
     assert [kept.reason for kept in records(tf32=True, disable=["layout"]).values()] == ["policy.disabled"]
 
@@ -184,7 +183,7 @@ def test_only_with_the_knob_results_are_less_exact_than_eager_s(name: str, may_r
     def function(x: Tensor, a: Tensor) -> Tensor:
         return torch.relu(call(x, a, **named))
 
-    seen: list[GraphCompilation] = []
+    seen: list[Built] = []
     torch._dynamo.reset()
     torch.manual_seed(0)
     x, a = torch.randn(image, device="cuda"), torch.randn(weight, device="cuda")

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.runtime.checking.judge import is_correct
 from compiler.runtime.checking.verify import to_double
 from tests.passes.padding.test_padding import added, both_sides, consumed, in_parts, whole
@@ -37,8 +37,8 @@ def gradients(x: Tensor, table: Tensor, bias: Tensor) -> list[Tensor]:
     return list(torch.autograd.grad(loss(x, table, bias), (x, table, bias)))
 
 
-def compiled(function: Callable[..., Any], *given: Tensor) -> tuple[Any, list[GraphCompilation]]:
-    graphs: list[GraphCompilation] = []
+def compiled(function: Callable[..., Any], *given: Tensor) -> tuple[Any, list[Built]]:
+    graphs: list[Built] = []
     torch._dynamo.reset()
     with observed_compilations(graphs.append):
         return torch.compile(function, backend=fusionscope)(*given), graphs
@@ -51,7 +51,7 @@ def test_padded_products_are_as_right_as_eagers(function: Callable[..., Any], dt
     with torch.no_grad():
         result, graphs = compiled(function, *given)
         expected, exact = function(*given), function(*to_double(tuple(given)))
-    assert graphs[0].paddings[0].is_padded or graphs[0].paddings[0].is_apart
+    assert graphs[0].paddings[0].verdict == "padded" or graphs[0].paddings[0].verdict == "apart"
     assert is_correct(result, exact, expected)
     for own, eager in zip(*(x if isinstance(x, tuple) else (x,) for x in (result, expected)), strict=True):
         assert own.stride() == eager.stride()
@@ -65,7 +65,7 @@ def test_rows_that_lie_apart_are_as_right_as_eagers(function: Callable[..., Any]
     with torch.no_grad():
         result, graphs = compiled(function, *given)
         expected, exact = function(*given), function(*to_double(tuple(given)))
-    assert graphs[0].paddings[0].is_apart
+    assert graphs[0].paddings[0].verdict == "apart"
     assert is_correct(result, exact, expected) and result.stride() == expected.stride()
 
 
@@ -76,5 +76,5 @@ def test_gradients_through_padded_products_are_as_right_as_eagers() -> None:
         result.backward()
     doubled = [tensor.detach().double().requires_grad_() for tensor in given]
     exact, expected = gradients(*doubled), gradients(*given)
-    assert sum(choice.is_padded for graph in graphs for choice in graph.paddings) == 3
+    assert sum(choice.verdict == "padded" for graph in graphs for choice in graph.paddings) == 3
     assert is_correct([tensor.grad for tensor in given], exact, expected)

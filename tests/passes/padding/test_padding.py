@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.devices import H200
 from compiler.ir.library_calls import ALIGNED_ELEMENTS
 from compiler.ir.nodes import ExternNode
@@ -62,8 +62,8 @@ def padded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compiler.compile.device_for", lambda _: H200)
 
 
-def train(function: Any) -> tuple[Any, list[Tensor], list[GraphCompilation]]:
-    graphs: list[GraphCompilation] = []
+def train(function: Any) -> tuple[Any, list[Tensor], list[Built]]:
+    graphs: list[Built] = []
     torch._dynamo.reset()
     given = inputs()
     with observed_compilations(graphs.append):
@@ -72,8 +72,7 @@ def train(function: Any) -> tuple[Any, list[Tensor], list[GraphCompilation]]:
     return result, [tensor.grad for tensor in given[:2] if tensor.grad is not None], graphs
 
 
-def sizes_of_products(graph: GraphCompilation) -> set[int]:
-    assert graph.loops is not None
+def sizes_of_products(graph: Built) -> set[int]:
     calls = [node for node in graph.loops.nodes if isinstance(node, ExternNode) and node.target is aten.mm.default]
     return {int(size) for call in calls for tensor in call.tensor_arguments for size in tensor.layout.shape}  # type: ignore[arg-type]
 
@@ -85,7 +84,6 @@ def test_padded_products_of_a_training_step_give_what_eager_gives(function: Call
     assert all(size % ALIGNED_ELEMENTS == 0 for graph in graphs for size in sizes_of_products(graph))
     if function is scores:
         loops = graphs[1].loops
-        assert loops is not None
         assert not any("constant_pad" in node.name for node in loops.nodes), "computed at its width, and copied nowhere"
         assert any(layout.shape == (ROWS, 56) for layout in loops.buffers.values())
     given = inputs()
@@ -143,11 +141,11 @@ def with_itself(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
 def test_padded_products_of_a_forward_pass_give_what_eager_gives(function: Callable[..., Any]) -> None:
     torch.manual_seed(0)
     given = [torch.randn(ROWS, WIDTH).bfloat16(), torch.randn(WORDS, WIDTH).bfloat16(), torch.randn(WORDS).bfloat16()]
-    graphs: list[GraphCompilation] = []
+    graphs: list[Built] = []
     torch._dynamo.reset()
     with observed_compilations(graphs.append), torch.no_grad():
         result = torch.compile(function, backend=fusionscope)(*given)
-    assert graphs[0].paddings and all(choice.is_padded for choice in graphs[0].paddings)
+    assert graphs[0].paddings and all(choice.verdict == "padded" for choice in graphs[0].paddings)
     expected = function(*given)
     exact = function(*(tensor.double() for tensor in given))
     as_list = (list(results) if isinstance(results, tuple) else [results] for results in (result, expected, exact))
@@ -166,12 +164,12 @@ def test_what_a_caller_gets_may_be_computed_by_rows_that_lie_apart(
     monkeypatch.setattr(decide, "apart_us", lambda *_: -1e6)
     torch.manual_seed(0)
     given = [torch.randn(shape).bfloat16() for shape in ((ROWS, WIDTH), (words, WIDTH), (words,))]
-    graphs: list[GraphCompilation] = []
+    graphs: list[Built] = []
     torch._dynamo.reset()
     with observed_compilations(graphs.append), torch.no_grad():
         found = torch.compile(function, backend=fusionscope)(*given)
     (choice,) = graphs[0].paddings
-    assert choice.is_apart and choice.sizes == choice.padded
+    assert choice.verdict == "apart" and choice.sizes == choice.padded
     expected, exact = function(*given), function(*(tensor.double() for tensor in given))
     assert is_correct(found, exact, expected)
     for own, eager in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, expected)), strict=True):
@@ -190,7 +188,7 @@ def test_what_a_caller_gets_may_be_computed_by_rows_that_lie_apart(
     ],
 )
 def test_no_other_product_is_computed_by_rows_that_lie_apart(function: Callable[..., Any]) -> None:
-    assert not any(choice.is_apart for choice in weighed(function, (16384, 768, 30522)))
+    assert not any(choice.verdict == "apart" for choice in weighed(function, (16384, 768, 30522)))
 
 
 def weighed(
@@ -234,8 +232,8 @@ def test_products_are_padded_where_what_is_copied_costs_less(
     assert [choice.reason for choice in found] == ([] if reason is None else [reason])
     assert weighed(function, sizes, torch.float32) == ()
     for choice in found:
-        assert choice.kept_us is not None and choice.padded_us is not None and choice.saved_us is not None
-        assert (choice.is_padded or choice.is_apart) == (choice.saved_us > (1 - WORTH) * choice.kept_us)
+        assert choice.saved_us is not None
+        assert (choice.verdict != "kept") == (choice.saved_us > (1 - WORTH) * choice.numbers["kept_us"])
 
 
 def test_a_record_says_what_is_copied_and_the_knob_turns_it_off() -> None:
@@ -273,7 +271,7 @@ def test_the_report_has_the_product_with_its_lines_and_sizes() -> None:
 @pytest.mark.usefixtures("padded")
 def test_each_graph_of_a_training_step_has_the_records_of_its_products() -> None:
     _, _, graphs = train(scores)
-    names = [{node.name for node in graph.loops.nodes} for graph in graphs if graph.loops is not None]
-    found = [[choice.product for choice in graph.paddings] for graph in graphs]
+    names = [{node.name for node in graph.loops.nodes} for graph in graphs]
+    found = [[choice.nodes[0] for choice in graph.paddings] for graph in graphs]
     assert [len(products) for products in found] == [1, 2]
     assert all(set(products) <= known for products, known in zip(found, names, strict=True))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from compiler.backend import fusionscope
-from compiler.compile import GraphCompilation, observed_compilations
+from compiler.compile import Built, observed_compilations
 from compiler.ir.nodes import LoopNode
 from compiler.options import Options
 from compiler.pipeline import explore
@@ -67,13 +67,12 @@ def of_one_element(scale: Tensor) -> Tensor:
 def test_the_sum_of_one_number_is_that_number(function: object, is_replaced: bool) -> None:
     assert callable(function)
     scale = torch.tensor([[1.0], [-2.5], [math.inf], [math.nan]], requires_grad=True)
-    graphs: list[GraphCompilation] = []
+    graphs: list[Built] = []
     torch._dynamo.reset()
     with observed_compilations(graphs.append):
         result = torch.compile(function, backend=fusionscope)(scale)
     torch.testing.assert_close(result, function(scale), equal_nan=True, rtol=0, atol=0)
     loops = graphs[0].loops
-    assert loops is not None
     sums = [node for node in loops.nodes if isinstance(node, LoopNode) and node.r_dims]
     assert (not sums) == is_replaced
 
@@ -141,7 +140,7 @@ def test_the_gradient_of_few_numbers_of_each_row_needs_no_scatter(
     function: Callable[[Tensor], Tensor], is_asked_of_every_element: bool
 ) -> None:
     x = torch.randn(5, 7, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    graphs: list[GraphCompilation] = []
+    graphs: list[Built] = []
     torch._dynamo.reset()
     with observed_compilations(graphs.append):
         result = torch.compile(function, backend=fusionscope)(x)

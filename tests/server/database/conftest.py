@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from server.database.engine import Database
 from tests.server.database import servers
@@ -31,12 +32,11 @@ def postgres_url() -> Iterator[str]:
 async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
     """An empty database with the newest schema."""
     if request.param == "sqlite":
-        opened = Database(f"sqlite+aiosqlite:///{tmp_path / 'test.sqlite3'}")
+        opened = Database(f"sqlite:///{tmp_path / 'test.sqlite3'}")
     else:
         opened = Database(request.getfixturevalue("postgres_url"))
-        async with opened.write() as connection:
-            for statement in ("DROP SCHEMA public CASCADE", "CREATE SCHEMA public"):
-                await connection.execute(text(statement))
+        for statement in ("DROP SCHEMA public CASCADE", "CREATE SCHEMA public"):
+            await opened.write(partial(Connection.execute, statement=text(statement)))
     await opened.open()
     yield opened
     await opened.close()

@@ -128,7 +128,7 @@ async def test_an_earlier_store_is_taken_over(tmp_path: Path) -> None:
             "INSERT INTO explorations VALUES (?, 'ok', '2026-11-01 10:00:00.000000', ?)",
             ("a" * 20, zlib.compress(body)),
         )
-    database = Database(f"sqlite+aiosqlite:///{path}")
+    database = Database(f"sqlite:///{path}")
     for _ in range(2):  # the second time there is nothing to do
         await database.open()
     reports = Reports(database, 0)
@@ -141,7 +141,7 @@ async def test_an_earlier_store_is_taken_over(tmp_path: Path) -> None:
 
 async def test_a_locked_database_is_told_apart_from_a_wrong_statement(tmp_path: Path) -> None:
     path = tmp_path / "test.sqlite3"
-    database = Database(f"sqlite+aiosqlite:///{path}", busy_seconds=0.1)
+    database = Database(f"sqlite:///{path}", busy_seconds=0.1)
     await database.open()
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
@@ -155,11 +155,10 @@ async def test_a_locked_database_is_told_apart_from_a_wrong_statement(tmp_path: 
 
 
 async def _count(database: Database, table: Any) -> int:
-    async with database.read() as connection:
-        return await connection.scalar(select(func.count()).select_from(table)) or 0
+    count = select(func.count()).select_from(table)
+    return await database.read(lambda connection: connection.scalar(count)) or 0
 
 
 async def _age(database: Database, id: str, days: float) -> None:
-    async with database.write() as connection:
-        moment = time.time() - days * 86400
-        await connection.execute(update(explorations).where(explorations.c.id == id).values(finished_at=moment))
+    aged = update(explorations).where(explorations.c.id == id).values(finished_at=time.time() - days * 86400)
+    await database.write(lambda connection: connection.execute(aged))

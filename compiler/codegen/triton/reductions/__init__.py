@@ -4,5 +4,6 @@ reducing, states, kept     reductions of one value, of several values, with posi
 scans, scanning            running ones: their kinds, of a block or a loop,
 look_back                  of chunks that programs have
 across, slices             programs that join results,
-shared_rows, clusters      or share rows
+shared_rows, waiting,      or share rows
+clusters
 """

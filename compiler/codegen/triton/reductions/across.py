@@ -20,7 +20,7 @@ from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Statement
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import Axis, Parts, Plan
 
 #: Rows of the workspace that are loaded at once, and added as a tree.
 _TOGETHER = 4
@@ -29,12 +29,17 @@ _SHORT_ROW = 1024
 
 
 class Gathering:
-    """Prints the lines of one plan that has `parts`; `reduction_of` gives the printing rules of a reduction."""
+    """Prints the lines of one plan by its `parts`; `reduction_of` gives the printing rules of a reduction."""
 
     def __init__(
-        self, plan: Plan, printer: StatementPrinter, writer: Writer, reduction_of: Callable[[Statement], Reduction]
+        self,
+        plan: Plan,
+        parts: Parts,
+        printer: StatementPrinter,
+        writer: Writer,
+        reduction_of: Callable[[Statement], Reduction],
     ) -> None:
-        self.plan = plan
+        self.plan, self.parts = plan, parts
         self.printer = printer
         self.writer = writer
         self.reductions = {s.number: reduction_of(s) for s in plan.program.across}
@@ -81,9 +86,15 @@ class Gathering:
         size = self.first_byte
         for s in self.plan.program.across:
             places[s.number] = size
-            values = (self.plan.parts + self.plan.teams) * self._row if s.level == "r" else self.plan.parts
+            values = (self.parts.count + self.parts.teams) * self._row if s.level == "r" else self.parts.count
             size += -(-values * self.reductions[s.number].dtype.itemsize // 16) * 16
         return places, size
+
+    @property
+    def config(self) -> dict[str, int]:
+        """What a launch needs to know."""
+        counters = self.first_counter + 1 + self.parts.teams
+        return {"workspace_bytes": self.workspace[1], "counters": counters, "parts": self.parts.count}
 
     @property
     def _row(self) -> int:
@@ -105,15 +116,15 @@ class Gathering:
 
     def join(self, tail: Callable[[], None]) -> None:
         """The parts of all programs as one; the last program goes on with `tail`."""
-        writer, plan = self.writer, self.plan
+        writer, parts = self.writer, self.parts
         writer.line("tl.debug_barrier()")
-        if not plan.teams:
+        if not parts.teams:
             counter = f"counters_ptr + {self.first_counter}" if self.first_counter else "counters_ptr"
             name = "arrived_rows" if self.first_counter else "arrived"
-            self.last_of(counter, str(plan.parts), name, lambda: self.finish("0", plan.parts, tail))
+            self.last_of(counter, str(parts.count), name, lambda: self.finish("0", parts.count, tail))
             return
-        writer.line(f"team = part // {plan.team_size}")
-        size = f"tl.minimum({plan.team_size}, {plan.parts} - team * {plan.team_size})"
+        writer.line(f"team = part // {parts.team_size}")
+        size = f"tl.minimum({parts.team_size}, {parts.count} - team * {parts.team_size})"
         self.last_of("counters_ptr + 1 + team", size, "arrived", lambda: self._join_team(tail))
 
     def last_of(self, counter: str, many: str, name: str, then: Callable[[], None]) -> None:
@@ -126,19 +137,19 @@ class Gathering:
             then()
 
     def _join_team(self, tail: Callable[[], None]) -> None:
-        plan = self.plan
+        parts = self.parts
         self.writer.line("# The last of a team joins the parts of the team.")
-        of_rows = [s for s in plan.program.across if s.level == "r"]
-        first, last = f"team * {plan.team_size}", f"(team + 1) * {plan.team_size}"
-        is_full = plan.parts % plan.team_size == 0
-        last = last if is_full else f"tl.minimum({last}, {plan.parts})"
-        self._add_up(of_rows, first, last, is_full and plan.team_size % _TOGETHER == 0)
+        of_rows = [s for s in self.plan.program.across if s.level == "r"]
+        first, last = f"team * {parts.team_size}", f"(team + 1) * {parts.team_size}"
+        is_full = parts.count % parts.team_size == 0
+        last = last if is_full else f"tl.minimum({last}, {parts.count})"
+        self._add_up(of_rows, first, last, is_full and parts.team_size % _TOGETHER == 0)
         for s in of_rows:
-            place = self._place(s, f"({plan.parts} + team)")
+            place = self._place(s, f"({parts.count} + team)")
             self.writer.line(f"tl.store({', '.join([place, f'{s.target}_acc', *self._mask(s)])})", s.nodes)
         self.writer.line("tl.debug_barrier()")
-        then = lambda: self.finish(str(plan.parts), plan.teams, tail)  # noqa: E731
-        self.last_of("counters_ptr", str(plan.teams), "arrived_teams", then)
+        then = lambda: self.finish(str(parts.count), parts.teams, tail)  # noqa: E731
+        self.last_of("counters_ptr", str(parts.teams), "arrived_teams", then)
 
     def finish(self, first: str, count: int, tail: Callable[[], None]) -> None:
         """Join `count` rows of parts from row `first` of the workspace on, and the single values of all programs."""
@@ -192,11 +203,11 @@ class Gathering:
     def _add_up_values(self, statements: list[Statement]) -> None:
         """Single values of all programs, loaded at once."""
         if statements:
-            self.writer.line(f"{self.all_parts} = tl.arange(0, {next_power_of_two(self.plan.parts)})")
+            self.writer.line(f"{self.all_parts} = tl.arange(0, {next_power_of_two(self.parts.count)})")
         for s in statements:
             reduction, name = self.reductions[s.number], f"{s.target}_acc"
             load = (
-                f"tl.load({name}_ptr + {self.all_parts}, {self.all_parts} < {self.plan.parts}, "
+                f"tl.load({name}_ptr + {self.all_parts}, {self.all_parts} < {self.parts.count}, "
                 f'other={reduction.identity}, cache_modifier=".cg")'
             )
             self.writer.line(f"{name} = {reduction.collapse(load, 0)}", s.nodes)

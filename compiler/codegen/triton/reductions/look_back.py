@@ -18,102 +18,89 @@ Whoever waits does so for programs that have started, since places are drawn in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cached_property
 
 import torch
 
-from compiler.codegen.triton.reductions.scanning import Scans
-from compiler.codegen.triton.reductions.shared_rows import WORD
+from compiler.codegen.triton.reductions.shared_rows import COUNTERS_OF_WORDS, WORD, SharedRowPrinter
 from compiler.codegen.triton.values.ops import DTYPES
-from compiler.codegen.triton.values.statements import StatementPrinter
-from compiler.codegen.triton.writer import Writer
 from compiler.devices import WARP
 from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Statement
-from compiler.schedule.tiles.plan import Plan
-
-HELPERS: dict[str, str] = {
-    "send_wide": '''@triton.jit
-def send_wide(pointer, apart, value, launch):
-    """Leave 64 bits in two words that lie `apart`, each with the number of the launch."""
-    bits = value.to(tl.int64, bitcast=True)
-    tl.store(pointer, (bits << 32) | launch)
-    tl.store(pointer + apart, (bits >> 32 << 32) | launch)
-''',
-    "look_back": '''@triton.jit
-def look_back(pointer, is_before, launch):
-    """The 32 bits that programs before this one leave at these places, when all of them are there; 0 elsewhere."""
-    words = tl.load(pointer, is_before, other=launch, volatile=True)
-    while any_lane((words & 0xFFFFFFFF) != launch):
-        words = tl.load(pointer, is_before, other=launch, volatile=True)
-    return (words >> 32).to(tl.int32)
-''',
-    "look_back_wide": '''@triton.jit
-def look_back_wide(pointer, apart, is_before, launch):
-    """The same of 64 bits in two words that lie `apart`."""
-    low = look_back(pointer, is_before, launch).to(tl.int64) & 0xFFFFFFFF
-    return (look_back(pointer + apart, is_before, launch).to(tl.int64) << 32) | low
-''',
-}
+from compiler.schedule.tiles.plan import LookBackPlan
 
 
-class LookBack:
+class LookBackPrinter(SharedRowPrinter):
     """Prints the scans of a plan of which several programs have one row."""
 
-    def __init__(self, plan: Plan, printer: StatementPrinter, writer: Writer, scans: Scans) -> None:
-        self.plan = plan
-        self.printer, self.writer, self.scans = printer, writer, scans
+    plan: LookBackPlan
+    # Of a scan, neighbours are those that do not wait for each other.
+    has_rows_together = True
+
+    def __init__(self, plan: LookBackPlan) -> None:
+        super().__init__(plan)
         #: Scans of the chunk alone, so far.
         self.pending: list[Statement] = []
         self.has_last_lane = self.has_indices = False
 
     @property
     def _groups(self) -> int:
-        return -(-self.plan.splits // self.plan.team_size)
+        return -(-self.splits // self.plan.chunks.of_group)
 
     @property
     def _bases(self) -> int:
         """Where in the words of a row those begin of what all groups before one come to."""
-        return self.plan.splits + self._groups
+        return self.splits + self._groups
 
     @property
     def _words_of_row(self) -> int:
         """Words that a row has of each value: one for each chunk, and two for each group of chunks; the last group
         has another one besides that nobody reads."""
-        return self._bases + self._groups + 1 if self._groups > 1 else self.plan.splits
+        return self._bases + self._groups + 1 if self._groups > 1 else self.splits
 
     @property
     def _words(self) -> int:
         """Words of a value, or of one of its halves."""
-        return self._words_of_row * known(self.plan.axes[0].numel)
+        return self._words_of_row * known(self.x_axis.numel)
 
     @cached_property
     def _starts(self) -> tuple[dict[tuple[int, int], int], int]:
         """Where the words of each value of each scan start in the workspace, in bytes, and its size."""
         starts: dict[tuple[int, int], int] = {}
         size = 0
-        for statement in self.plan.program.scans:
+        for statement in self.program.scans:
             for which, dtype in enumerate(self.scans.kind_of(statement).dtypes):
                 starts[statement.number, which] = size
                 size += self._words * WORD * max(dtype.itemsize // 4, 1)
         return starts, size
 
     @property
-    def workspace_bytes(self) -> int:
-        return self._starts[1]
+    def scratch(self) -> dict[str, int]:
+        return {"workspace_bytes": self._starts[1], "counters": COUNTERS_OF_WORDS, "chunks": self.splits}
 
-    def in_order(self, statements: Iterable[Statement]) -> list[Statement]:
+    @property
+    def how(self) -> str:
+        return f", by {self.splits} programs that look back at those before them"
+
+    def draw_place(self) -> str:
+        return self.draw_with_launch()
+
+    def print_indices(self) -> None:
+        super().print_indices()
+        self.place_axis(self.r_axis, "part")
+
+    def in_order(self, statements: Sequence[Statement]) -> list[Statement]:
         """The statements with all that needs no scan before what needs one, and so on: scans that do not need each
         other wait together."""
         depth: dict[int, int] = {}
-        scans = {scan.number for scan in self.plan.program.scans}
-        found = list(statements)
+        scans = {scan.number for scan in self.program.scans}
+        found = super().in_order(statements)
         for statement in found:
             depth[statement.number] = max((depth.get(n, 0) + (n in scans) for n in statement.needs), default=0)
         return sorted(found, key=lambda statement: depth[statement.number])
 
-    def take(self, statement: Statement) -> None:
+    def print_scan(self, statement: Statement, is_looped: bool) -> None:
         """The scan of the chunk, and what it comes to, which is left for others."""
         scan, values = self.scans.kind_of(statement), self.scans.values(statement)
         names = self.scans.names(statement, scan)
@@ -128,9 +115,8 @@ class LookBack:
                 self.writer.line(f"{name}_own = tl.sum(tl.where(last_lane, {name}, 0), 0)", statement.nodes)
         for which, (name, dtype) in enumerate(zip(names, scan.dtypes, strict=True)):
             start = self._starts[0][statement.number, which]
-            base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
-            row = f" + x_block * {self._words_of_row}" if known(self.plan.axes[0].numel) > 1 else ""
-            self.writer.line(f"{name}_words = {base}.to(tl.pointer_type(tl.int64)){row}", statement.nodes)
+            row = f" + x_block * {self._words_of_row}" if known(self.x_axis.numel) > 1 else ""
+            self.point_to(f"{name}_words", start, "tl.int64", statement.nodes, row)
             self._send(statement, f"{name}_words + part", f"{name}_own", dtype)
         if scan.kind == "sum":
             self.scans.block(statement, scan, values)
@@ -142,11 +128,10 @@ class LookBack:
             self._finish()
 
     def _finish(self) -> None:
-        self.printer.helpers |= {"any_lane", "look_back", "send"}
         pending, self.pending = self.pending, []
-        size, groups = self.plan.team_size, self._groups
+        size, groups = self.plan.chunks.of_group, self._groups
         if not self.has_indices:
-            self._places()
+            self._print_places()
         first = f"group * {size} + " if groups > 1 else ""
         for statement in pending:
             self._join(statement, "before", f"{first}lanes", "lanes < mate")
@@ -167,11 +152,11 @@ class LookBack:
                 self.writer.line(f"{', '.join(before)} = {text}", statement.nodes)
             self.writer.line(f"{', '.join(names)} = {scan.join(before, names)}", statement.nodes)
 
-    def _places(self) -> None:
+    def _print_places(self) -> None:
         """Where a chunk stands, and lanes for what stands before it: as many as threads at the least, so that one of
         them reads a word, and not one of each warp."""
         self.has_indices = True
-        size, groups = self.plan.team_size, self._groups
+        size, groups = self.plan.chunks.of_group, self._groups
         lanes = max(next_power_of_two(size), WARP * self.plan.num_warps)
         self.writer.line("# What stands before the chunk, always in the same order: chunks of its group, and groups.")
         if groups > 1:
@@ -186,7 +171,6 @@ class LookBack:
         for name, dtype, identity in zip(names, scan.dtypes, scan.identities, strict=True):
             found = f"look_back({name}_words + {place}, {is_before}, launch)"
             if dtype.itemsize == WORD:
-                self.printer.helpers.add("look_back_wide")
                 found = f"look_back_wide({name}_words + {place}, {self._words}, {is_before}, launch)"
             if dtype.is_floating_point:
                 found += f".to({DTYPES[dtype]}, bitcast=True)"
@@ -205,8 +189,8 @@ class LookBack:
         text = scan.join([f"{name}_before" for name in names], [f"{name}_own" for name in names])
         self.writer.line(f"{', '.join(totals)} = {text}", statement.nodes)
         for name, total, dtype in zip(names, totals, scan.dtypes, strict=True):
-            self._send(statement, f"{name}_words + {self.plan.splits} + group", total, dtype)
-        self._join(statement, "base", f"{self.plan.splits} + groups", "groups < group")
+            self._send(statement, f"{name}_words + {self.splits} + group", total, dtype)
+        self._join(statement, "base", f"{self.splits} + groups", "groups < group")
         text = scan.join([f"{name}_base" for name in names], totals)
         self.writer.line(f"{', '.join(totals)} = {text}", statement.nodes)
         for name, total, dtype in zip(names, totals, scan.dtypes, strict=True):
@@ -214,8 +198,6 @@ class LookBack:
 
     def _send(self, statement: Statement, place: str, value: str, dtype: torch.dtype) -> None:
         if dtype.itemsize == WORD:
-            self.printer.helpers.add("send_wide")
             self.writer.line(f"send_wide({place}, {self._words}, {value}, launch)", statement.nodes)
         else:
-            self.printer.helpers.add("send")
             self.writer.line(f"send({place}, {value}, launch)", statement.nodes)

@@ -35,11 +35,8 @@ class Reductions:
         self.writer = writer
 
     def kind_of(self, statement: Statement) -> Reduction:
-        """The rules of its kind; what they call is printed above the kernel."""
-        reduction = reduction_of(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
-        if reduction.helper and not reduction.is_position:
-            self.printer.helpers.add(reduction.helper)
-        return reduction
+        """The rules of its kind."""
+        return reduction_of(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
 
     def lanes_of(self, statement: Statement, reduction: Reduction, is_whole: bool) -> list[str]:
         """The operands of a reduction with lanes outside of r filled by its identity; `is_whole` asks for the shape of
@@ -94,9 +91,8 @@ class Reductions:
         reduction = self.kind_of(statement)
         lanes, name = self.lanes_of(statement, reduction, is_whole=False), f"{statement.target}_acc"
         if reduction.is_position:
-            helper = str(reduction.helper)
-            self.printer.helpers.add(helper)
-            self.writer.line(f"{name}, {name}_at = {helper}({name}, {name}_at, {', '.join(lanes)})", statement.nodes)
+            joined = f"{reduction.helper}({name}, {name}_at, {', '.join(lanes)})"
+            self.writer.line(f"{name}, {name}_at = {joined}", statement.nodes)
         elif reduction.kind in ("sum", "prod"):
             self.writer.line(f"{name} {'+' if reduction.kind == 'sum' else '*'}= {lanes[0]}", statement.nodes)
         else:
@@ -125,7 +121,6 @@ class Reductions:
         spread, last = "[:, None]" if axis else "", torch.iinfo(dtype).max
         best = f"{statement.target}_best"
         extreme = reduction_of(reduction.kind.removeprefix("arg"), reduction.dtype)
-        self.printer.helpers |= {"first_place_of", *filter(None, [extreme.helper])}
         self.writer.line(f"{best} = {extreme.collapse(values, axis)}{spread}", statement.nodes)
         widened = f".to({DTYPES[statement.dtype]})" if dtype != statement.dtype else ""
         call = f"first_place_of({best}, {values}, {places}, {last}, {axis}){spread}{widened}"

@@ -20,11 +20,8 @@ class Scans:
         self.axis = len(plan.vectors) - 1
 
     def kind_of(self, statement: Statement) -> Scan:
-        """The rules of its kind; what they call is printed above the kernel."""
-        scan = Scan(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
-        if scan.helper:
-            self.printer.helpers.add(scan.helper)
-        return scan
+        """The rules of its kind."""
+        return Scan(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
 
     @staticmethod
     def names(statement: Statement, scan: Scan) -> list[str]:

@@ -22,16 +22,15 @@ from functools import cached_property
 
 import torch
 
-from compiler.codegen.triton.frame import KernelFrame
-from compiler.codegen.triton.reductions.clusters import HELPERS as CLUSTER_HELPERS
+from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.reductions.kept import Kept, kept_exponentials
 from compiler.codegen.triton.reductions.reducing import position_dtype
 from compiler.codegen.triton.reductions.states import States
 from compiler.codegen.triton.values.ops import DTYPES
 from compiler.codegen.triton.values.order import loads_before_waiting
-from compiler.codegen.triton.writer import Writer
 from compiler.ir.size import known, next_power_of_two, text_of
 from compiler.schedule.program.program import Section, Statement
+from compiler.schedule.tiles.plan import Axis, CooperativePlan, SharedRowPlan, SplitPlan
 
 #: Counters of two teams are so many apart: each in a sector of memory of its own.
 COUNTERS_APART = 8
@@ -42,131 +41,198 @@ WORD, COUNTERS_OF_WORDS = 8, 2
 #: Bytes of a value that a program of a cluster leaves with the others.
 FLOAT = 4
 
-HELPERS: dict[str, str] = {
-    "wait_for": '''@triton.jit
-def wait_for(counter, count):
-    """Wait until so many programs have counted themselves; what they wrote before can be read then."""
-    arrived = tl.atomic_add(counter, 0, sem="acquire")
-    while arrived < count:
-        arrived = tl.atomic_add(counter, 0, sem="acquire")
-''',
-    "send": '''@triton.jit
-def send(pointer, value, launch):
-    """Leave 32 bits in one word with the number of the launch."""
-    tl.store(pointer, (value.to(tl.int32, bitcast=True).to(tl.int64) << 32) | launch)
-''',
-    "receive": '''@triton.jit
-def receive(pointer, launch):
-    """The float32 at these places, when all of them are there."""
-    words = tl.load(pointer, volatile=True)
-    while any_lane((words & 0xFFFFFFFF) != launch):
-        words = tl.load(pointer, volatile=True)
-    return (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
-''',
-}
-
-
 #: What the lines are for that draw a place.
 IN_ORDER = "# Places are drawn in the order in which programs start, since they wait for each other."
 
 
-def draw_with_launch(writer: Writer, programs: int) -> None:
-    """The place of a program among the `programs` of a launch, and the number of the launch."""
-    writer.line(IN_ORDER)
-    writer.line('drawn = tl.atomic_add(counters_ptr.to(tl.pointer_type(tl.int64)), 1, sem="relaxed")')
-    writer.line(f"place = (drawn % {programs}).to(tl.int32)")
-    writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
+class SharedRowPrinter(KernelPrinter):
+    """Prints a plan by which several programs have a row."""
+
+    plan: SharedRowPlan
+    #: Whether programs that start together have the same part of several rows: neighbours in memory at one time.
+    has_rows_together = False
+
+    def __init__(self, plan: SharedRowPlan) -> None:
+        super().__init__(plan)
+        self.splits, self.x_axis, self.r_axis = plan.splits, plan.axes[0], plan.axes[-1]
+
+    def draw_place(self) -> str:
+        """The place of a program among all of them."""
+        return self.place
+
+    def print_indices(self) -> None:
+        """Which row a program shares with others, and which part of it is its own."""
+        place = self.draw_place() + (".to(tl.int64)" if self.is_wide else "")
+        row, part = ("%", "//") if self.has_rows_together else ("//", "%")
+        count = self.x_axis.blocks if self.has_rows_together else self.splits
+        self.writer.line(f"x_block = {place} {row} {count}")
+        self.writer.line(f"part = {place} {part} {count}")
+        self.place_axis(self.x_axis, "x_block")
+
+    def draw_with_launch(self) -> str:
+        """The place of a program, and the number of the launch."""
+        programs = known(self.plan.grid)
+        self.writer.line(IN_ORDER)
+        self.writer.line('drawn = tl.atomic_add(counters_ptr.to(tl.pointer_type(tl.int64)), 1, sem="relaxed")')
+        self.writer.line(f"place = (drawn % {programs}).to(tl.int32)")
+        self.writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
+        return "place"
+
+    def point_to(self, name: str, start: int, dtype: str, nodes: tuple[str, ...], row: str = "") -> None:
+        """A pointer to what lies from byte `start` on in the workspace."""
+        base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
+        self.writer.line(f"{name} = {base}.to(tl.pointer_type({dtype})){row}", nodes)
 
 
-class SharedRows:
-    """Prints the sections of a plan whose rows several programs share."""
+class _JoiningPrinter(SharedRowPrinter):
+    """Prints the values that programs leave of reductions, and how they are joined."""
 
-    def __init__(self, kernel: KernelFrame) -> None:
-        self.kernel = kernel
-        self.plan = kernel.plan
-        self.printer, self.writer, self.states = kernel.printer, kernel.writer, kernel.states
-        self.axis = len(kernel.vectors) - 1
+    plan: SplitPlan | CooperativePlan
+    #: Bytes of a value in the workspace, if not those of its dtype.
+    word = 0
+
+    @property
+    def axis(self) -> int:
+        return len(self.vectors) - 1
 
     @cached_property
     def workspace(self) -> tuple[dict[tuple[int, int], int], int]:
         """Where the parts of each reduction lie in the workspace (in bytes, by statement and value), and its size."""
         places: dict[tuple[int, int], int] = {}
         size = 0
-        for section in self.plan.program.sections:
+        for section in self.program.sections:
             for statement in section.reductions:
                 for which, (_, dtype, _) in enumerate(self._values(statement)):
                     places[statement.number, which] = size
-                    bytes_of_one = WORD if self.sends_words else dtype.itemsize
-                    size += -(-self.plan.splits * self._rows * bytes_of_one // 16) * 16
+                    bytes_of_one = self.word or dtype.itemsize
+                    size += -(-self.splits * self._rows * bytes_of_one // 16) * 16
         return places, size
-
-    @cached_property
-    def sends_words(self) -> bool:
-        """Whether what a team exchanges are sums of exponentials alone, one row at a time."""
-        reductions = [s for section in self.plan.program.sections for s in section.reductions]
-        is_exponential = all(s.value == "exponentials" and s.dtype == torch.float32 for s in reductions)
-        is_team = self.plan.kind == "team" and not self.plan.is_cluster
-        return is_team and self.plan.axes[0].is_scalar and is_exponential
 
     @property
     def _rows(self) -> int:
-        return known(self.plan.axes[0].numel)
+        return known(self.x_axis.numel)
 
     def _values(self, statement: Statement) -> list[tuple[str, torch.dtype, str]]:
         """What a program leaves of its part of a reduction: variables, their dtypes, and the values of no elements."""
         if States.holds(statement):
             values = zip(self.states.names(statement), self.states.identities(statement), strict=True)
             return [(name, statement.dtype, fill) for name, fill in values]
-        reduction, name = self.kernel.reductions.kind_of(statement), f"{statement.target}_acc"
+        reduction, name = self.reductions.kind_of(statement), f"{statement.target}_acc"
         found = [(name, reduction.dtype, reduction.identity)]
         if reduction.is_position:
             dtype = position_dtype(statement, self.printer.by_number)
             found.append((f"{name}_at", dtype, str(torch.iinfo(dtype).max)))
         return found
 
-    # Split: the last program goes on ----------------------------------------------------------------------------
+    def _collapse(self, statement: Statement, lanes: list[str]) -> None:
+        """All lanes of an ordinary reduction as one."""
+        reduction, name = self.reductions.kind_of(statement), f"{statement.target}_acc"
+        spread = "[:, None]" if self.axis else ""
+        if reduction.is_position:
+            call = reduction.collapse(f"({lanes[0]}, {lanes[1]})", self.axis)
+            self.writer.line(f"{name}, {name}_at = {call}", statement.nodes)
+            if spread:
+                self.writer.line(f"{name}, {name}_at = {name}{spread}, {name}_at{spread}", statement.nodes)
+        else:
+            self.writer.line(f"{name} = {reduction.collapse(lanes[0], self.axis)}{spread}", statement.nodes)
 
-    def split_sections(self) -> None:
+    def _store(self, statement: Statement) -> None:
+        """What a program leaves of its part."""
+        masks = self.printer.masks(frozenset("x"))
+        for which, (name, dtype, _) in enumerate(self._values(statement)):
+            start = self.workspace[0][statement.number, which]
+            self.point_to(f"{name}_ptr", start, DTYPES[dtype], statement.nodes)
+            arguments = [f"{name}_ptr + {self._place('part')}", name, *masks]
+            self.writer.line(f"tl.store({', '.join(arguments)})", statement.nodes)
+
+    def _place(self, part: str) -> str:
+        return part if self._rows == 1 else f"({part} * {self._rows} + x_index)"
+
+    def _join(self, section: Section, chunk: str) -> None:
+        """The results of a section's reductions, from all parts, each of `chunk` elements."""
+        splits, r_axis = self.splits, self.r_axis
+        self.writer.line(f"parts = tl.arange(0, {next_power_of_two(splits)}){'[None, :]' if self.axis else ''}")
+        for statement in section.reductions:
+            names = []
+            for name, _, fill in self._values(statement):
+                names.append(f"{statement.target}_parts{name.removeprefix(statement.target).removeprefix('_acc')}")
+                self.writer.line(f"{names[-1]} = {self._part_values(name, fill)}", statement.nodes)
+            if States.holds(statement):
+                self.states.join_parts(statement, (names[0], names[1]), chunk, text_of(r_axis.numel))
+            else:
+                self.reductions.emit_collapsed(statement, self.reductions.kind_of(statement), list(names))
+
+    def _part_values(self, name: str, fill: str) -> str:
+        """What all programs have left of one value, `fill` where there is no program."""
+        splits = self.splits
+        is_within = f"(parts < {splits})" if self._rows > 1 else f"parts < {splits}"
+        masks = " & ".join([is_within, *self.printer.masks(frozenset("x"))])
+        return f'tl.load({name}_ptr + {self._place("parts")}, {masks}, other={fill}, cache_modifier=".cg")'
+
+
+class SplitPrinter(_JoiningPrinter):
+    """Prints a split plan: the last program of a row goes on."""
+
+    plan: SplitPlan
+
+    def __init__(self, plan: SplitPlan) -> None:
+        super().__init__(plan)
+        self.has_rows_together = not self.x_axis.is_scalar
+        self.gathering = self.gathering_of(plan.parts)
+        if self.gathering is not None:
+            self.gathering.come_after(self.workspace[1], known(self.x_axis.blocks))
+
+    @property
+    def scratch(self) -> dict[str, int]:
+        counters = known(self.x_axis.blocks)
+        own = {"workspace_bytes": self.workspace[1], "counters": counters, "splits": self.splits}
+        return own | super().scratch
+
+    @property
+    def how(self) -> str:
+        return f", shared among {self.splits} programs"
+
+    def print_rows(self) -> None:
         """Each program reduces its part of r; the last one to finish combines the parts, in their order."""
-        sections, gathering = self.plan.program.sections, self.kernel.gathering
+        sections, gathering = self.program.sections, self.gathering
         place = next(number for number, section in enumerate(sections) if section.level == "r")
         before, reducing, after = sections[:place], sections[place], sections[place + 1 :]
-        self.kernel.print_sections(before)
-        self.kernel.comment_pass(reducing, 1)
+        self.print_sections(before)
+        self.comment_pass(reducing, 1)
         self._part(reducing)
         self.writer.blank()
         self.writer.line("# The last program to arrive combines the parts, always in the same order.")
         self.writer.line("tl.debug_barrier()")
         self.writer.line("arrived = tl.atomic_add(counters_ptr + x_block, 1)")
-        self.writer.line(f"if arrived == {self.plan.splits - 1}:")
+        self.writer.line(f"if arrived == {self.splits - 1}:")
         with self.writer.indented():
-            if self.plan.parts:
+            if gathering is not None:
                 gathering.start()
-            self._join(reducing)
-            self.kernel.print_sections(after)
+            self._join(reducing, str(self.plan.chunk or "chunk"))
+            self.print_sections(after)
             self.writer.line("# The counter is left as it was found: zero.")
             self.writer.line("tl.store(counters_ptr + x_block, 0)")
-            if self.plan.parts:
+            if gathering is not None:
                 gathering.store_parts()
-                gathering.join(self.kernel.print_tail)
+                gathering.join(self.print_tail)
 
     def _part(self, section: Section) -> None:
-        r_axis, chunk = self.plan.axes[-1], str(self.plan.chunk)
+        r_axis, chunk = self.r_axis, str(self.plan.chunk)
         if not self.plan.chunk:
             chunk = "chunk"
-            share = f"tl.cdiv({text_of(r_axis.numel)}, {self.plan.splits} * {r_axis.block_name})"
+            share = f"tl.cdiv({text_of(r_axis.numel)}, {self.splits} * {r_axis.block_name})"
             self.writer.line(f"chunk = {share} * {r_axis.block_name}")
         if self._parts_are_alike:
             # As many steps in each part: the assembler unrolls a loop whose steps it can count. Programs take blocks in
             # turns, so that all of them go through memory together.
             first, last = "0", chunk
-            turns = f"{self.plan.splits} * {r_axis.block_name}"
-            self.kernel.print_loop(section, 1, "0", text_of(r_axis.numel), f"part * {r_axis.block_name}", turns)
+            turns = f"{self.splits} * {r_axis.block_name}"
+            self.print_loop(section, 1, "0", text_of(r_axis.numel), f"part * {r_axis.block_name}", turns)
         else:
             first, last = "first", "last"
             self.writer.line(f"first = part * {chunk}")
             self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
-            self.kernel.print_loop(section, 1, first, last)
+            self.print_loop(section, 1, first, last)
         for statement in section.reductions:
             if States.holds(statement):
                 self.states.collapse(statement, first, last)
@@ -182,120 +248,99 @@ class SharedRows:
         after the other."""
         x_axis, r_axis = self.plan.axes
         is_small = not x_axis.is_scalar or self.plan.num_warps < LARGE_WARPS or self.plan.chunk == r_axis.block
-        return is_small and self.plan.chunk * self.plan.splits == r_axis.numel
+        return is_small and self.plan.chunk * self.splits == r_axis.numel
 
-    def _collapse(self, statement: Statement, lanes: list[str]) -> None:
-        """All lanes of an ordinary reduction as one."""
-        reduction, name = self.kernel.reductions.kind_of(statement), f"{statement.target}_acc"
-        spread = "[:, None]" if self.axis else ""
-        if reduction.is_position:
-            self.printer.helpers.add(str(reduction.helper))
-            call = reduction.collapse(f"({lanes[0]}, {lanes[1]})", self.axis)
-            self.writer.line(f"{name}, {name}_at = {call}", statement.nodes)
-            if spread:
-                self.writer.line(f"{name}, {name}_at = {name}{spread}, {name}_at{spread}", statement.nodes)
-        else:
-            self.writer.line(f"{name} = {reduction.collapse(lanes[0], self.axis)}{spread}", statement.nodes)
 
-    def _store(self, statement: Statement) -> None:
-        """What a program leaves of its part."""
-        masks = self.printer.masks(frozenset("x"))
-        for which, (name, dtype, _) in enumerate(self._values(statement)):
-            start = self.workspace[0][statement.number, which]
-            base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
-            self.writer.line(f"{name}_ptr = {base}.to(tl.pointer_type({DTYPES[dtype]}))", statement.nodes)
-            arguments = [f"{name}_ptr + {self._place('part')}", name, *masks]
-            self.writer.line(f"tl.store({', '.join(arguments)})", statement.nodes)
+class CooperativePrinter(_JoiningPrinter):
+    """Prints a cooperative plan: all programs of a row go on."""
 
-    def _place(self, part: str) -> str:
-        return part if self._rows == 1 else f"({part} * {self._rows} + x_index)"
+    plan: CooperativePlan
 
-    def _join(self, section: Section) -> None:
-        """The results of a section's reductions, from all parts."""
-        splits, r_axis = self.plan.splits, self.plan.axes[-1]
-        self.writer.line(f"parts = tl.arange(0, {next_power_of_two(splits)}){'[None, :]' if self.axis else ''}")
-        for statement in section.reductions:
-            names = []
-            for name, _, fill in self._values(statement):
-                names.append(f"{statement.target}_parts{name.removeprefix(statement.target).removeprefix('_acc')}")
-                self.writer.line(f"{names[-1]} = {self._part_values(name, fill)}", statement.nodes)
-            if States.holds(statement):
-                chunk = str(self.plan.chunk) if self.plan.chunk else "chunk"
-                self.states.join_parts(statement, (names[0], names[1]), chunk, text_of(r_axis.numel))
-            else:
-                self.kernel.reductions.emit_collapsed(statement, self.kernel.reductions.kind_of(statement), list(names))
-
-    def _part_values(self, name: str, fill: str) -> str:
-        """What all programs have left of one value, `fill` where there is no program."""
-        splits = self.plan.splits
-        if self.plan.is_cluster:
-            if splits == next_power_of_two(splits):
-                return f"left_by({name}_left, parts)"
-            return f"tl.where(parts < {splits}, left_by({name}_left, tl.minimum(parts, {splits - 1})), {fill})"
-        is_within = f"(parts < {splits})" if self._rows > 1 else f"parts < {splits}"
-        masks = " & ".join([is_within, *self.printer.masks(frozenset("x"))])
-        return f'tl.load({name}_ptr + {self._place("parts")}, {masks}, other={fill}, cache_modifier=".cg")'
-
-    # A team: all go on ------------------------------------------------------------------------------------------
+    def __init__(self, plan: CooperativePlan) -> None:
+        super().__init__(plan)
+        self.is_cluster, self.share = plan.team.is_cluster, plan.share
+        self.word = WORD if self.sends_words else 0
 
     @property
-    def counters_of_teams(self) -> int:
-        """One for the places, and one for each team."""
-        if self.sends_words:
-            return COUNTERS_OF_WORDS
-        return COUNTERS_APART * (1 + known(self.plan.axes[0].blocks))
+    def scratch(self) -> dict[str, int]:
+        if self.is_cluster:
+            return {"team": self.splits, "cluster": self.splits}
+        # One counter for the places, and one for each team.
+        counters = COUNTERS_OF_WORDS if self.sends_words else COUNTERS_APART * (1 + known(self.x_axis.blocks))
+        return {"workspace_bytes": self.workspace[1], "counters": counters, "team": self.splits, "waits": 1}
 
-    def draw_place(self) -> None:
-        if self.plan.is_cluster:
-            self.printer.helpers |= CLUSTER_HELPERS.keys()
+    @property
+    def how(self) -> str:
+        return f", held by a {'cluster' if self.is_cluster else 'team'} of {self.splits} programs"
+
+    def print_indices(self) -> None:
+        super().print_indices()
+        self.place_axis(self.r_axis, "part")
+
+    def bounded(self, axis: Axis, flat: str, lanes: str) -> str:
+        bounded = super().bounded(axis, flat, lanes)
+        if axis.name != "r" or not self.plan.has_equal_shares:
+            return bounded
+        in_share = f"{lanes} < {self.share}"
+        return in_share if self.plan.team.share * self.splits == axis.numel else f"({in_share}) & ({bounded})"
+
+    @cached_property
+    def sends_words(self) -> bool:
+        """Whether what a team exchanges are sums of exponentials alone, one row at a time."""
+        reductions = [s for section in self.program.sections for s in section.reductions]
+        is_exponential = all(s.value == "exponentials" and s.dtype == torch.float32 for s in reductions)
+        return not self.is_cluster and self.x_axis.is_scalar and is_exponential
+
+    def draw_place(self) -> str:
+        if self.is_cluster:
             self.writer.line("# The programs of a row are a cluster: they run at the same time.")
             for number, section in enumerate(self._exchanging, start=1):
                 values = sum(len(self._values(statement)) for statement in section.reductions)
-                self.writer.line(f"gate_{number} = open_gate({FLOAT} * {values} * {self.plan.splits})")
+                self.writer.line(f"gate_{number} = open_gate({FLOAT} * {values} * {self.splits})")
             self.writer.line("cluster_arrive()")
             self.writer.line("place = tl.program_id(0)")
-            return
+            return "place"
         if self.sends_words:
-            draw_with_launch(self.writer, known(self.plan.grid))
-            return
+            return self.draw_with_launch()
         self.writer.line(IN_ORDER)
         self.writer.line('place = tl.atomic_add(counters_ptr, 1, sem="relaxed")')
         self.writer.line(f"if place == {known(self.plan.grid) - 1}:")
         with self.writer.indented():
             self.writer.line("tl.store(counters_ptr, 0)")
+        return "place"
 
-    def cooperative_sections(self) -> None:
+    def print_rows(self) -> None:
         """Every statement once; after each section with reductions the team exchanges its parts."""
         exchanges = passes = 0
-        if not self.sends_words and not self.plan.is_cluster:
+        if not self.sends_words and not self.is_cluster:
             self.writer.line(f"counter = counters_ptr + {COUNTERS_APART} * (1 + x_block)")
         self.printer.unread = self.kept.unread
-        first = self.plan.program.sections.index(self._exchanging[0])
-        share = self.plan.chunk or self.plan.axes[-1].block
-        early = loads_before_waiting(self.plan.program.sections[first + 1 :], self.plan.axes[-1], share)
-        for place, section in enumerate(self.plan.program.sections):
+        first = self.program.sections.index(self._exchanging[0])
+        share = self.plan.team.share
+        early = loads_before_waiting(self.program.sections[first + 1 :], self.r_axis, share)
+        for place, section in enumerate(self.program.sections):
             if section.level == "r":
                 passes += 1
-                self.kernel.comment_pass(section, passes)
+                self.comment_pass(section, passes)
             reductions = {s.number for s in section.reductions}
             plain = tuple(s for s in section.statements if s.number not in reductions and s not in early)
-            self.kernel.print_statements(Section(section.level, (*plain, *early) if place == first else plain), 0)
+            self.print_statements(Section(section.level, (*plain, *early) if place == first else plain), 0)
             if reductions:
                 exchanges += 1
                 self._exchange(section, exchanges)
                 self._use_kept(section)
-        if self.sends_words or self.plan.is_cluster:
+        if self.sends_words or self.is_cluster:
             return
         self.writer.blank()
         self.writer.line("# The last one to leave puts the counter back to zero.")
         self.writer.line('left = tl.atomic_add(counter, 1, sem="relaxed")')
-        self.writer.line(f"if left == {(exchanges + 1) * self.plan.splits - 1}:")
+        self.writer.line(f"if left == {(exchanges + 1) * self.splits - 1}:")
         with self.writer.indented():
             self.writer.line("tl.store(counter, 0)")
 
     @cached_property
     def kept(self) -> Kept:
-        return kept_exponentials(self.plan.program)
+        return kept_exponentials(self.program)
 
     def _use_kept(self, section: Section) -> None:
         """What stands for exponentials that were kept, and quotients of them."""
@@ -318,26 +363,25 @@ class SharedRows:
             self.printer.note_axes(statement)
             if States.holds(statement):
                 keeps = statement.number in self.kept.reductions
-                self.states.at_once(statement, text_of(self.plan.axes[-1].numel), keeps)
+                self.states.at_once(statement, text_of(self.r_axis.numel), self.share, keeps)
             else:
-                reduction = self.kernel.reductions.kind_of(statement)
-                self._collapse(statement, self.kernel.reductions.lanes_of(statement, reduction, is_whole=True))
-            if not self.plan.is_cluster:
+                reduction = self.reductions.kind_of(statement)
+                self._collapse(statement, self.reductions.lanes_of(statement, reduction, is_whole=True))
+            if not self.is_cluster:
                 self._store(statement)
-        if self.plan.is_cluster:
+        if self.is_cluster:
             self._leave(section, number)
-            self._join(section)
+            self._join(section, str(self.plan.team.share))
             return
-        self.printer.helpers.add("wait_for")
         self.writer.line("tl.debug_barrier()")
         self.writer.line("tl.atomic_add(counter, 1)")
-        self.writer.line(f"wait_for(counter, {number * self.plan.splits})")
-        self._join(section)
+        self.writer.line(f"wait_for(counter, {number * self.splits})")
+        self._join(section, str(self.plan.team.share))
 
     @property
     def _exchanging(self) -> list[Section]:
         """The sections after which the programs of a team wait for each other."""
-        return [section for section in self.plan.program.sections if section.reductions]
+        return [section for section in self.program.sections if section.reductions]
 
     def _leave(self, section: Section, number: int) -> None:
         """Every program of a cluster leaves its values with all, and has theirs."""
@@ -349,16 +393,14 @@ class SharedRows:
         self.writer.line(f"wait_at(gate_{number})")
 
     def _exchange_words(self, section: Section) -> None:
-        size, is_full = self.plan.splits, self.plan.splits == next_power_of_two(self.plan.splits)
-        self.printer.helpers |= {"any_lane", "send", "receive"}
+        size, is_full = self.splits, self.splits == next_power_of_two(self.splits)
         for statement in section.reductions:
             self.printer.note_axes(statement)
             keeps = statement.number in self.kept.reductions
-            self.states.at_once(statement, text_of(self.plan.axes[-1].numel), keeps)
+            self.states.at_once(statement, text_of(self.r_axis.numel), self.share, keeps)
             for which, (name, _, _) in enumerate(self._values(statement)):
                 start = self.workspace[0][statement.number, which]
-                base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
-                self.writer.line(f"{name}_ptr = {base}.to(tl.pointer_type(tl.int64))", statement.nodes)
+                self.point_to(f"{name}_ptr", start, "tl.int64", statement.nodes)
                 self.writer.line(f"send({name}_ptr + {self._word('part')}, {name}, launch)", statement.nodes)
         self.writer.line(f"parts = tl.arange(0, {next_power_of_two(size)})")
         place = self._word("parts" if is_full else f"tl.minimum(parts, {size - 1})")
@@ -369,9 +411,17 @@ class SharedRows:
                 value = f"receive({name}_ptr + {place}, launch)"
                 text = value if is_full else f"tl.where(parts < {size}, {value}, {fill})"
                 self.writer.line(f"{names[-1]} = {text}", statement.nodes)
-            length = text_of(self.plan.axes[-1].numel)
-            self.states.join_parts(statement, (names[0], names[1]), str(self.plan.chunk), length)
+            length = text_of(self.r_axis.numel)
+            self.states.join_parts(statement, (names[0], names[1]), str(self.plan.team.share), length)
 
     def _word(self, part: str) -> str:
         """The parts of a row lie side by side."""
-        return part if self._rows == 1 else f"(x_index * {self.plan.splits} + {part})"
+        return part if self._rows == 1 else f"(x_index * {self.splits} + {part})"
+
+    def _part_values(self, name: str, fill: str) -> str:
+        if not self.is_cluster:
+            return super()._part_values(name, fill)
+        if self.splits == next_power_of_two(self.splits):
+            return f"left_by({name}_left, parts)"
+        place = f"tl.minimum(parts, {self.splits - 1})"
+        return f"tl.where(parts < {self.splits}, left_by({name}_left, {place}), {fill})"

@@ -10,47 +10,62 @@ leave less to join, to as many programs as there are slices and parts.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import torch
 
-from compiler.codegen.triton.frame import KernelFrame
+from compiler.codegen.triton.printer import KernelPrinter
+from compiler.codegen.triton.reductions.across import Gathering
 from compiler.codegen.triton.values.ops import DTYPES
 from compiler.ir.size import known, next_power_of_two
-from compiler.schedule.program.program import Section, Statement
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import Axis, Parts, Plan, PointwisePlan
 
 
-def plan_of_rows(plan: Plan) -> Plan:
+def plan_of_rows(plan: Plan, parts: Parts) -> PointwisePlan:
     """The plan by which the last program of a part goes on with the rows that it has joined: all of them at once."""
-    x_axis = replace(plan.axes[0], name="y", block=plan.chunk, is_scalar=False)
-    return replace(plan, kind="pointwise", axes=(x_axis,), parts=0, slices=1, chunk=0)
+    axes = (Axis("y", plan.axes[0].dims, parts.rows),)
+    return PointwisePlan(plan.program, axes, plan.num_warps, evicts_first=plan.evicts_first, read_again=plan.read_again)
 
 
-class RowSlices:
-    """Prints the loop and the ends of a plan with slices; `rows` prints what follows for the rows of a part."""
+class SlicesPrinter(KernelPrinter):
+    """Prints a plan with slices; `rows` prints what follows for the rows of a part."""
 
-    def __init__(self, kernel: KernelFrame, rows: KernelFrame) -> None:
-        self.kernel, self.rows = kernel, rows
-        self.plan, self.writer, self.gathering = kernel.plan, kernel.writer, kernel.gathering
-        rows.writer = kernel.writer
-        sections = self.plan.program.sections
-        self.place = next(number for number, section in enumerate(sections) if section.level == "r")
-
-    @property
-    def reductions(self) -> tuple[Statement, ...]:
-        return self.plan.program.sections[self.place].reductions
+    def __init__(self, plan: Plan, parts: Parts) -> None:
+        super().__init__(plan)
+        self.parts, self.rows = parts, KernelPrinter(plan_of_rows(plan, parts))
+        self.rows.writer = self.writer
+        sections = self.program.sections
+        self.reducing = next(number for number, section in enumerate(sections) if section.level == "r")
+        self.sliced = sections[self.reducing].reductions
 
     @property
-    def counters(self) -> int:
-        return self.plan.slices + self.plan.parts
+    def scratch(self) -> dict[str, int]:
+        counters = self.parts.slices + self.parts.count
+        own = {"workspace_bytes": self.workspace[1], "counters": counters, "slices": self.parts.slices}
+        return super().scratch | own
+
+    @property
+    def how(self) -> str:
+        return f"{super().how}, a slice of {self.blocks['RBLOCK']} at a time"
+
+    @property
+    def functions(self) -> dict[tuple[str, torch.dtype], None]:
+        return super().functions | self.rows.functions
+
+    @property
+    def blocks(self) -> dict[str, int]:
+        return super().blocks | self.rows.blocks
+
+    @property
+    def first_of_r(self) -> str:
+        return "slice * RBLOCK"
 
     @property
     def workspace(self) -> tuple[dict[int, int], int]:
         """Where the slices of each reduction lie in the workspace (in bytes), behind what is gathered, and its size."""
         places: dict[int, int] = {}
-        size = self.gathering.workspace[1]
-        for s in self.reductions:
+        size = self.gathering.workspace[1] if self.gathering else 0
+        for s in self.sliced:
             places[s.number] = size
-            size += -(-self.plan.slices * self._rows * self.kernel.reductions.kind_of(s).dtype.itemsize // 16) * 16
+            size += -(-self.parts.slices * self._rows * self.reductions.kind_of(s).dtype.itemsize // 16) * 16
         return places, size
 
     @property
@@ -58,50 +73,48 @@ class RowSlices:
         return known(self.plan.axes[0].numel)
 
     def take_rows(self) -> None:
-        """The lines for one block of rows."""
-        self.kernel.print_sections(self.plan.program.sections[: self.place + 1])
-        masks = self.kernel.printer.masks(frozenset("x"))
-        for s in self.reductions:
+        self.print_sections(self.program.sections[: self.reducing + 1])
+        masks = self.printer.masks(frozenset("x"))
+        for s in self.sliced:
             pointer = f"{s.target}_slices_ptr + (slice * {self._rows} + {self._flat(self.plan.axes[0])})"
             self.writer.line(f"tl.store({', '.join([pointer, s.target, *masks])})", s.nodes)
 
-    def point_to_slices(self) -> None:
+    def start_gathering(self, gathering: Gathering) -> None:
+        super().start_gathering(gathering)
         places, _ = self.workspace
-        for s in self.reductions:
-            dtype = DTYPES[self.kernel.reductions.kind_of(s).dtype]
+        for s in self.sliced:
+            dtype = DTYPES[self.reductions.kind_of(s).dtype]
             pointer = f"(workspace_ptr + {places[s.number]}).to(tl.pointer_type({dtype}))"
             self.writer.line(f"{s.target}_slices_ptr = {pointer}", s.nodes)
 
-    def join(self) -> None:
+    def join(self, gathering: Gathering) -> None:
         """Both ends: that of a slice, and that of a part."""
-        plan, gathering = self.plan, self.gathering
+        parts = self.parts
         self.writer.line("tl.debug_barrier()")
-        tail = lambda: self.kernel.print_statements(Section("x", plan.program.tail), 0)  # noqa: E731
-        gathering.last_of(
-            "counters_ptr + slice", str(plan.parts), "arrived", lambda: gathering.finish("0", plan.parts, tail)
-        )
-        gathering.last_of(f"counters_ptr + {plan.slices} + part", str(plan.slices), "arrived_slices", self._join_rows)
+        finish = lambda: gathering.finish("0", parts.count, self.print_tail)  # noqa: E731
+        gathering.last_of("counters_ptr + slice", str(parts.count), "arrived", finish)
+        gathering.last_of(f"counters_ptr + {parts.slices} + part", str(parts.slices), "arrived_slices", self._join_rows)
 
     def _join_rows(self) -> None:
-        plan, rows, (y_axis,) = self.plan, self.rows, self.rows.plan.axes
+        slices, rows, (y_axis,) = self.parts.slices, self.rows, self.rows.plan.axes
         self.writer.line("# The last program of a part joins the slices of its rows.")
         rows.place_axis(y_axis, "part")
-        self.writer.line(f"slices = tl.arange(0, {next_power_of_two(plan.slices)})[:, None]")
+        self.writer.line(f"slices = tl.arange(0, {next_power_of_two(slices)})[:, None]")
         masks = [f"{mask}[None, :]" for mask in rows.printer.masks(frozenset("y"))]
-        if next_power_of_two(plan.slices) != plan.slices:
-            masks.append(f"(slices < {plan.slices})")
-        for s in self.reductions:
-            reduction = self.kernel.reductions.kind_of(s)
+        if next_power_of_two(slices) != slices:
+            masks.append(f"(slices < {slices})")
+        for s in self.sliced:
+            reduction = self.reductions.kind_of(s)
             arguments = [f"{s.target}_slices_ptr + (slices * {self._rows} + {self._flat(y_axis)}[None, :])"]
             arguments += [" & ".join(masks), f"other={reduction.identity}"] if masks else []
             arguments.append('cache_modifier=".cg"')
             self.writer.line(f"{s.target}_slices = tl.load({', '.join(arguments)})", s.nodes)
             self.writer.line(f"{s.target} = {reduction.collapse(f'{s.target}_slices', 0)}", s.nodes)
             rows.printer.axes_of[s.number] = frozenset("y")
-        for s in plan.program.statements:
+        for s in self.program.statements:
             if s.op == "constant":
                 rows.printer.note_axes(s)
-        for section in plan.program.sections[self.place + 1 :]:
+        for section in self.program.sections[self.reducing + 1 :]:
             rows.print_statements(section, 0)
 
     @staticmethod

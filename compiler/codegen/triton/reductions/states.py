@@ -63,14 +63,10 @@ def join_squares(shift, total, squares, counts, length, axis: tl.constexpr):
 class States:
     """Prints these reductions for one plan; `lanes` gives a statement's operand with lanes outside of r filled."""
 
-    def __init__(
-        self, printer: StatementPrinter, writer: Writer, lanes: Callable[[Statement, str], str], share: str
-    ) -> None:
+    def __init__(self, printer: StatementPrinter, writer: Writer, lanes: Callable[[Statement, str], str]) -> None:
         self.printer = printer
         self.writer = writer
         self.lanes = lanes
-        #: Points of r from one program of a team to the next.
-        self.share = share
 
     @staticmethod
     def holds(statement: Statement) -> bool:
@@ -90,8 +86,7 @@ class States:
     def _axis(self) -> int:
         return len(self.printer.vectors) - 1
 
-    def _line(self, statement: Statement, text: str, *helpers: str) -> None:
-        self.printer.helpers.update(helpers)
+    def _line(self, statement: Statement, text: str) -> None:
         self.writer.line(text, statement.nodes)
 
     # A loop over blocks -----------------------------------------------------------------------------------------
@@ -113,13 +108,12 @@ class States:
         if _is_exponential(statement):
             values = f"{name}_largest_acc, {name}_total_acc"
             lanes = self.lanes(statement, 'float("-inf")')
-            call = f"{values} = add_exponential({values}, {lanes})"
-            self._line(statement, call, "maximum_of_two", "add_exponential")
+            self._line(statement, f"{values} = add_exponential({values}, {lanes})")
             return
         values = f"{name}_shift, {name}_sum, {name}_total_acc"
         self._line(statement, f"{name}_count += 1.0")
         call = f"{values} = add_square({values}, {self.lanes(statement, '0.0')}, {self._mask}, {name}_count)"
-        self._line(statement, call, "add_square")
+        self._line(statement, call)
 
     @property
     def _mask(self) -> str:
@@ -140,7 +134,7 @@ class States:
     def _join(self, statement: Statement, values: str) -> None:
         helper = "join_exponentials" if _is_exponential(statement) else "join_squares"
         targets = self.names(statement)
-        self._line(statement, f"{', '.join(targets)} = {helper}({values}, {self._axis})", "maximum_of_two", helper)
+        self._line(statement, f"{', '.join(targets)} = {helper}({values}, {self._axis})")
         if self._axis:
             for target in targets:
                 self._line(statement, f"{target} = {target}[:, None]")
@@ -151,16 +145,16 @@ class States:
 
     # A tile in registers -----------------------------------------------------------------------------------------
 
-    def at_once(self, statement: Statement, length: str, keeps: bool = False) -> None:
-        """The values of the tile, the part of a row of `length` elements that a program holds; it `keeps` the
-        exponentials."""
+    def at_once(self, statement: Statement, length: str, share: str, keeps: bool = False) -> None:
+        """The values of the tile, the part of a row of `length` elements that a program holds, `share` from the next
+        one's; it `keeps` the exponentials."""
         first, second = self.names(statement)
         axis, spread = self._axis, "[:, None]" if self._axis else ""
         if _is_exponential(statement):
             lanes, (least, _) = self.lanes(statement, 'float("-inf")'), self.identities(statement)
             self._line(statement, f"{statement.target}_values = {lanes}")
             highest = f"tl.reduce({statement.target}_values, {axis}, maximum_of_two){spread}"
-            self._line(statement, f"{first} = maximum_of_two({highest}, {least})", "maximum_of_two")
+            self._line(statement, f"{first} = maximum_of_two({highest}, {least})")
             total = f"libdevice.exp({statement.target}_values - {first})"
             if keeps:
                 self._line(statement, f"{statement.target}_own = {first}")
@@ -169,7 +163,7 @@ class States:
             self._line(statement, f"{second} = tl.sum({total}, {axis}){spread}")
             return
         self._line(statement, f"{statement.target}_values = {self.lanes(statement, '0.0')}")
-        count = f"tl.minimum({length} - part * {self.share}, {self.share})"
+        count = f"tl.minimum({length} - part * {share}, {share})"
         self._line(statement, f"{first} = tl.sum({statement.target}_values, {axis}){spread} / {count}")
         self._line(statement, f"{statement.target}_away = {statement.target}_values - {first}")
         squares = f"{statement.target}_away * {statement.target}_away"

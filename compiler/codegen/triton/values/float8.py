@@ -14,9 +14,6 @@ import torch
 
 from compiler.ir.float8 import FLOAT8, Float8
 
-#: The import that helpers with both ways need.
-CAPABILITY = "from triton.language.target_info import cuda_capability_geq\n"
-
 _FROM_BITS = '''@triton.jit
 def {function}(byte):
     """The number of a {name}."""
@@ -68,7 +65,7 @@ def nearest_either_way(function: str, form: Float8) -> str:
     return _EITHER_WAY.format(function=function, value="x", summary=f"x rounded to a {form.name}", own=own)
 
 
-def _text(form: Float8) -> str:
+def _texts(form: Float8) -> dict[str, str]:
     """The functions that take a byte apart and put one together."""
     dropped, has_infinity = 23 - form.mantissa_bits, form.mantissa_bits == 2
     infinity = 'tl.where(magnitude == 0x7C, float("inf"), number)'
@@ -85,24 +82,20 @@ def _text(form: Float8) -> str:
         largest_byte=0x7C if has_infinity else 0x7F,
         special=f"{infinity}\n    number = {nan}" if has_infinity else nan,
     )
-    names = f"float32_of_{form.name}", f"{form.name}_of_float32"
-    if not has_own_conversion(form):
-        return "\n\n".join(
-            way.format(function=name, **facts) for way, name in zip((_FROM_BITS, _TO_BITS), names, strict=True)
-        )
-    of, to = names
-    return "\n\n".join([
-        _FROM_BITS.format(function=f"{of}_by_bits", **facts),
-        _EITHER_WAY.format(function=of, value="byte", summary=f"The number of a {form.name}", own=_FROM_OWN),
-        _TO_BITS.format(function=f"{to}_by_bits", **facts),
-        _EITHER_WAY.format(
-            function=to, value="number", summary=f"The byte of a number that a {form.name} is", own=_TO_OWN
-        ),
-    ])  # fmt: skip
+    of, to = f"float32_of_{form.name}", f"{form.name}_of_float32"
+    by_bits = "_by_bits" if has_own_conversion(form) else ""
+    bits = {f"{name}{by_bits}": text for name, text in ((of, _FROM_BITS), (to, _TO_BITS))}
+    texts = {name: text.format(function=name, **facts) for name, text in bits.items()}
+    if not by_bits:
+        return texts
+    summary = f"The byte of a number that a {form.name} is"
+    return texts | {
+        of: _EITHER_WAY.format(function=of, value="byte", summary=f"The number of a {form.name}", own=_FROM_OWN),
+        to: _EITHER_WAY.format(function=to, value="number", summary=summary, own=_TO_OWN),
+    }
 
 
-#: The two functions of each format, by its name.
-FLOAT8_HELPERS = {form.name: _text(form) for form in FLOAT8.values()}
+HELPERS = {name: text for form in FLOAT8.values() for name, text in _texts(form).items()}
 
 
 def loaded(text: str, storage: torch.dtype) -> str:

@@ -21,17 +21,16 @@ from compiler.ir.functions import Loop, Record, with_calls
 _KEYWORDS = frozenset("tl triton libdevice in is not and or if for while lambda return def".split())
 
 
-def function_texts(functions: Iterable[tuple[str, torch.dtype]], helpers: set[str]) -> list[str]:
-    """The functions, and those that they call; names of the helpers that they call are added to `helpers`."""
-    return [_text_of(record, helpers) for record in with_calls(functions)]
+def function_texts(functions: Iterable[tuple[str, torch.dtype]]) -> list[str]:
+    """The functions, and those that they call."""
+    return [_text_of(record) for record in with_calls(functions)]
 
 
-def _text_of(record: Record, helpers: set[str]) -> str:
-    printed = TritonFunction(record, helpers)
+def _text_of(record: Record) -> str:
+    printed = TritonFunction(record)
     form = _ROUNDINGS.get(record.name) if record.dtype == torch.float32 else None
     if form is None:
         return printed.text()
-    helpers.add(form.name)
     name, printed.name = printed.name, f"{printed.name}_by_bits"
     return f"{printed.text()}\n\n{nearest_either_way(name, form)}"
 
@@ -41,11 +40,10 @@ _ROUNDINGS = {form.rounding: form for form in FLOAT8.values() if has_own_convers
 
 
 class TritonFunction(FunctionPrinter):
-    """A named function for values of one dtype, under `@triton.jit`; what it calls besides is added to `helpers`."""
+    """A named function for values of one dtype, under `@triton.jit`."""
 
-    def __init__(self, record: Record, helpers: set[str]) -> None:
+    def __init__(self, record: Record) -> None:
         self.name = function_name(record.name, record.dtype)
-        self.helpers = helpers
         super().__init__(record, _KEYWORDS | {self.name, *record.calls})
 
     def text(self) -> str:
@@ -69,13 +67,12 @@ class TritonFunction(FunctionPrinter):
 
     def expression(self, instruction: Instruction, number: int) -> str:
         operands = [self._operand(operand) for operand in instruction.operands]
-        return expression(instruction.op, operands, instruction.dtype, self.helpers)
+        return expression(instruction.op, operands, instruction.dtype)
 
     def assign(self, number: int, text: str, is_first: bool) -> None:
         self.line(f"{self.variables[number]} = {text}")
 
     def loop(self, loop: Loop) -> None:
-        self.helpers.add("any_lane")
         shape = self.variables[self.record.parameters[0]]
         for carried, initial in zip(loop.carried, loop.initial, strict=True):
             value = self._operand(initial)
@@ -108,7 +105,7 @@ class TritonFunction(FunctionPrinter):
             is_plain = whole.is_constant or operand not in block
             is_plain = is_plain or needs_no_brackets(self.record.instructions[operand], instruction, place)
             operands.append(whole if is_plain else Operand.variable(f"({whole.tensor})", whole.dtype))
-        text = expression(instruction.op, operands, instruction.dtype, self.helpers)
+        text = expression(instruction.op, operands, instruction.dtype)
         return Operand.variable(text, instruction.dtype)
 
 

@@ -16,6 +16,7 @@ from compiler.ir.float8 import FLOAT8
 from compiler.ir.ops import compute_dtype
 from compiler.schedule.interleaved import side_by_side
 from compiler.schedule.program.program import Section, Statement
+from compiler.schedule.tiles.plan import PersistentPlan, PointwisePlan
 
 _OF_POINTS = frozenset("x")
 
@@ -24,7 +25,7 @@ def interleaved_stores(section: Section, printer: StatementPrinter) -> list[tupl
     """The stores of a section, of parts of one whole, that go together, each row in the order in which it lies."""
     program, plan = printer.program, printer.plan
     axes = [axis.name for axis in printer.vectors]
-    if plan.kind not in ("pointwise", "persistent") or plan.parts or axes not in (["x"], ["x", "r"]):
+    if not isinstance(plan, PointwisePlan | PersistentPlan) or plan.rows_in_turn or axes not in (["x"], ["x", "r"]):
         return []
     of_whole: defaultdict[str, list[Statement]] = defaultdict(list)
     for s in section.statements:

@@ -114,7 +114,7 @@ def convert(value: Operand, wanted: torch.dtype) -> str:
     return f"{value.tensor}.to({DTYPES[compute_dtype(wanted)]})"
 
 
-def expression(op: str, operands: list[Operand], dtype: torch.dtype, helpers: set[str]) -> str:
+def expression(op: str, operands: list[Operand], dtype: torch.dtype) -> str:
     """The expression of an op that computes its result of `dtype` from values alone."""
     if op == "to_dtype":
         return convert(operands[0], dtype)
@@ -125,17 +125,15 @@ def expression(op: str, operands: list[Operand], dtype: torch.dtype, helpers: se
         if yes.is_constant and no.is_constant:
             return f"tl.where({condition.typed}, {yes.typed}, {no.typed})"
         return f"tl.where({condition.typed}, {yes.infix}, {no.infix})"
-    return pointwise(op, operands, helpers)
+    return pointwise(op, operands)
 
 
-def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
-    """The expression of an op of `POINTWISE`; names of the helpers that it calls are added to `helpers`."""
+def pointwise(op: str, operands: list[Operand]) -> str:
+    """The expression of an op of `POINTWISE`."""
     first = operands[0]
     dtype = first.dtype
-    if op in NAMED:
-        return f"{function_name(op, dtype)}({', '.join(operand.tensor for operand in operands)})"
-    if op in FAST_FUNCTIONS:
-        return _call(op, operands, helpers)
+    if op in NAMED or op in FAST_FUNCTIONS:
+        return _call(function_name(op, dtype) if op in NAMED else op, operands)
     if dtype == torch.bool and op in _OF_BOOL:
         op = _OF_BOOL[op]
     if op in _INFIX:
@@ -143,9 +141,9 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
     if op in COMPARISONS:
         return _comparison(COMPARISONS[op], operands)
     if op in ("floordiv", "remainder"):
-        return _call(_division_helper(op, dtype), operands, helpers)
+        return _call(_division_helper(op, dtype), operands)
     if op == "pow" and not dtype.is_floating_point:
-        return _call("power_of_integers", operands, helpers)
+        return _call("power_of_integers", operands)
     if op == "truncdiv":
         return _truncated_quotient(operands)
     if op == "fmod" and not dtype.is_floating_point:
@@ -200,9 +198,8 @@ def _comparison(sign: str, operands: list[Operand]) -> str:
     return f"{left.tensor} {sign} {right.tensor}" if right.dtype == torch.float64 else _infix(sign, operands)
 
 
-def _call(helper: str, operands: list[Operand], helpers: set[str]) -> str:
-    helpers.add(helper)
-    return f"{helper}({', '.join(operand.tensor for operand in operands)})"
+def _call(function: str, operands: list[Operand]) -> str:
+    return f"{function}({', '.join(operand.tensor for operand in operands)})"
 
 
 def _division_helper(op: str, dtype: torch.dtype) -> str:

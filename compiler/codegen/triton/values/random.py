@@ -117,17 +117,6 @@ def shared_by_eights(seed, position):
     return tl.uint_to_uniform_float(shared_word_by_eights(seed, position) >> 1)
 ''',
 }
-#: What a helper calls besides.
-CALLS: dict[str, tuple[str, ...]] = {
-    "uniform": ("draw", "drawn_word"),
-    "uniform_by_fours": ("draw", "in_a_row"),
-    "shared_word": ("draw", "drawn_word", "turned"),
-    "shared_word_by_fours": ("draw", "in_a_row", "turned"),
-    "shared_word_by_eights": ("draw", "in_a_row", "turned"),
-    "shared": ("draw", "drawn_word", "turned", "shared_word"),
-    "shared_by_fours": ("draw", "in_a_row", "turned", "shared_word_by_fours"),
-    "shared_by_eights": ("draw", "in_a_row", "turned", "shared_word_by_eights"),
-}
 
 
 def drawn_together(op: str, position: Index, axis: Axis) -> int:

@@ -13,13 +13,13 @@ from compiler.codegen.triton.values.eviction import EvictFirst
 from compiler.codegen.triton.values.float8 import loaded
 from compiler.codegen.triton.values.float8 import stored as to_byte
 from compiler.codegen.triton.values.ops import DTYPES, Operand, constant_operand, convert, expression
-from compiler.codegen.triton.values.random import CALLS, GENERATORS, SUFFIXES, drawn_together
+from compiler.codegen.triton.values.random import GENERATORS, SUFFIXES, drawn_together
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Integer, known, text_of
 from compiler.schedule.program.program import Statement
-from compiler.schedule.tiles.plan import Axis, Plan
+from compiler.schedule.tiles.plan import Axis, CooperativePlan, LoopedPlan, Plan, ProductPlan
 from compiler.schedule.vectors import VECTOR_BYTES
 
 #: Updates of floats by the larger or the smaller one, and the helpers that make them.
@@ -30,8 +30,8 @@ class StatementPrinter:
     """Prints the statements of one plan, in order.
 
     `axes_of` holds, for each statement seen by `note_axes`, the tile axes along which its value varies: the value lacks
-    the other axes (their size is 1) until an operation broadcasts it. `helpers` collects the names of the helpers that
-    the lines call, and `functions` those of named functions, in order."""
+    the other axes (their size is 1) until an operation broadcasts it. `functions` collects the named functions that
+    the lines call, in order."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -39,7 +39,6 @@ class StatementPrinter:
         self.vectors = plan.vectors
         self.axis_of_dim = {dim: axis for axis in plan.axes for dim in axis.dims}
         self.by_number = {s.number: s for s in self.program.statements}
-        self.helpers: set[str] = set()
         self.functions: dict[tuple[str, torch.dtype], None] = {}
         self.axes_of: dict[int, frozenset[str]] = {}
         #: What stands in the place of some statements' own text, and those that nobody reads.
@@ -136,7 +135,7 @@ class StatementPrinter:
             self.functions[statement.op, statement.dtype] = None
         if statement.op == "truediv" and self._is_mean_of_a_count(statement):
             return f"tl.div_rn({operands[0].tensor}, {operands[1].tensor})"
-        return expression(statement.op, operands, statement.dtype, self.helpers)
+        return expression(statement.op, operands, statement.dtype)
 
     def _is_mean_of_a_count(self, quotient: Statement) -> bool:
         """Whether a whole sum of float32 is divided by how many elements it has, where that is computed too, as that of
@@ -149,7 +148,7 @@ class StatementPrinter:
     def _drawn_together(self) -> dict[int, int]:
         """The random statements of which one draw serves several lanes in a row, and how many."""
         axis = next((axis for axis in reversed(self.vectors) if axis.block > 1), None)
-        if axis is None or self.plan.kind == "product":
+        if axis is None or isinstance(self.plan, ProductPlan):
             return {}
         indices = {s.number: (s.op, s.index) for s in self.program.statements if s.index is not None}
         many = {number: drawn_together(op, index, axis) for number, (op, index) in indices.items()}
@@ -165,8 +164,6 @@ class StatementPrinter:
             last = next(axis for axis in reversed(self.vectors) if axis.block > 1)
             firsts: dict[Dim | Indirect, str] = {dim: f"{dim.name}{suffix}" for dim in last.dims}
             names = lambda atom: firsts.get(atom) or self._name(atom)  # noqa: E731
-        if not generator.startswith("tl."):
-            self.helpers.update((generator, *CALLS.get(generator, ())))
         offset = statement.index.render(names)
         offset = f"tl.full([], {offset}, tl.int32)" if not statement.index.terms else offset
         return f"{generator}({seed.tensor}, {offset})"
@@ -206,7 +203,7 @@ class StatementPrinter:
     def _walk_of(self, index: Index, axis: Axis) -> tuple[str, Index] | None:
         """An index that goes through all loops of an axis one after another, as a multiple of its flat index and the
         rest: Triton sees that lanes read neighbours then, also where a row ends between them."""
-        if len(axis.dims) < 2 or axis.is_scalar or self.plan.kind == "product":
+        if len(axis.dims) < 2 or axis.is_scalar or isinstance(self.plan, ProductPlan):
             return None
         step = index.coefficient(axis.dims[-1])
         inner: Integer = 1
@@ -238,7 +235,6 @@ class StatementPrinter:
         text = self.loaded(statement, self.axes_of[statement.number], pass_number)
         computed = compute_dtype(stored)
         if stored in FLOAT8:
-            self.helpers.add(FLOAT8[stored].name)
             return loaded(text, stored)
         return text if computed == stored else f"{text}.to({DTYPES[computed]})"
 
@@ -265,7 +261,7 @@ class StatementPrinter:
         axes = self.axes_of[statement.number]
         stored = compute_dtype(self.program.storage[statement.buffer])
         masks = [self.operand(number).typed for number in statement.operands[1:]] + self.store_masks(statement, axes)
-        if self.plan.kind == "team" and statement.level == "x":
+        if isinstance(self.plan, CooperativePlan) and statement.level == "x":
             # Every program of the team has the value; one stores it.
             masks = [*(f"({mask})" if " " in mask else mask for mask in masks), "(part == 0)"]
         text = self._as_stored(value, stored, self.program.storage[statement.buffer])
@@ -282,7 +278,6 @@ class StatementPrinter:
         """A value as a store takes it: in the dtype that bodies compute in; to half types it converts by itself."""
         if storage not in FLOAT8:
             return convert(value, computed)
-        self.helpers.add(FLOAT8[storage].name)
         return to_byte(value.tensor if value.dtype == computed else convert(value, computed), storage)
 
     def _scatter(self, statement: Statement) -> str:
@@ -300,17 +295,14 @@ class StatementPrinter:
         if statement.value == "mul":
             return self._product_in_place(statement, stored, masks)
         if statement.value in _EXTREMES_IN_PLACE and stored.is_floating_point:
-            helper = _EXTREMES_IN_PLACE[statement.value]
-            self.helpers.add(helper)
             mask = " & ".join([*masks, f"tl.full({self.shape(axes)}, True, tl.int1)"])
-            return f"{helper}({arguments[0]}, {value}, {mask})"
+            return f"{_EXTREMES_IN_PLACE[statement.value]}({arguments[0]}, {value}, {mask})"
         # What was written before the kernel is there already, and nothing waits for these updates inside of it.
         return f'tl.atomic_{statement.value}({", ".join(arguments)}, sem="relaxed")'
 
     def _product_in_place(self, statement: Statement, stored: torch.dtype, masks: list[str]) -> str:
         """An update by a product, for which GPUs have no atomic operation."""
         assert statement.buffer is not None
-        self.helpers |= {"any_lane", "multiply_in_turns"}
         axes = self.axes_of[statement.number]
         value = self.operand(statement.operands[0])
         factor = f"tl.full([], {value.typed}, {DTYPES[stored]})" if value.is_constant else convert(value, stored)
@@ -321,7 +313,7 @@ class StatementPrinter:
 
     def _last_loads(self) -> dict[tuple[str, Index | None], int]:
         """The last pass that loads a place, where a looped program loads it in more than one."""
-        if self.plan.kind != "looped":
+        if not isinstance(self.plan, LoopedPlan):
             return {}
         passes: dict[tuple[str, Index | None], list[int]] = {}
         loops = [section for section in self.program.sections if section.level == "r"]

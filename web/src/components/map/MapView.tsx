@@ -43,11 +43,11 @@ function paintToldOf(svg: SVGSVGElement, refs: ReadonlySet<string>, drawn: Pictu
   }
 }
 
-/** The picture opens at what the link names, whole where that is readable, or where most bytes are at stake. */
+/** The picture opens whole where that is readable. Else it opens at what the link names, or where most bytes are at stake in the graph that the selector names. */
 function place(drawn: Drawn, refusals: readonly Refusal[]): void {
   const whole = { x: -drawn.picture.width / 2, y: 0, width: drawn.picture.width, height: drawn.picture.height };
   const named = selectedBox();
-  const [most] = refusals;
+  const most = refusals.find((one) => one.graph === shownGraph.peek()?.name) ?? refusals[0];
   const costliest = most ? boxOfPair({ graph: most.graph, a: most.a, b: most.b }) : null;
   if (camera.scaleOf(whole) >= camera.READABLE) camera.fit(whole, true);
   else if (named ?? costliest) camera.show((named ?? costliest)!, true);

@@ -1,8 +1,8 @@
-"""Why two nodes were fused or not, and what was decided of library calls and of CUDA graphs: the one closed list.
+"""One decision, with its reason: why nodes were fused or not, and what was decided of library calls and of CUDA graphs.
 
-`can_fuse` answers with `Fuse` or with `Refuse(reason, numbers)`; there is no bare no. Each reason is an id, whose first
-part is its family, and a template that makes the message of one decision out of its numbers. What it means is told once
-and for learners, on its page; see `compiler/pages.py`.
+`REASONS` is the one closed list. Each reason is an id, whose first part is its family, and a template that makes the
+message of one decision out of its numbers. What it means is told once and for learners, on its page; see
+`compiler/pages.py`. There is no bare no: `can_fuse` answers with `Fuse` or with `Refuse(reason, numbers)`.
 """
 
 from __future__ import annotations
@@ -165,23 +165,51 @@ REASONS: dict[str, str] = {
     "replay.failed": "CUDA could not record the launches: {what}",
 }
 
-#: The reasons with which launches are replayed.
-REPLAYED = frozenset({"replay.replayed", "replay.gaps", "replay.idle_between", "replay.asked_for"})
+#: What was done, in the report's word, by the reason for which it was. For any other reason all was left as it is.
+VERDICTS = {
+    "layout.channels_last": "channels_last",
+    "layout.rounded": "channels_last",
+    "layout.patches": "product",
+    "layout.depthwise": "loop",
+    "folding.filter": "folded",
+    "padding.padded": "padded",
+    "padding.apart": "apart",
+    **dict.fromkeys(("replay.replayed", "replay.gaps", "replay.idle_between", "replay.asked_for"), "replayed"),
+}
 
 #: The numbers of a refusal of two groups of loops that are names of buffers or nodes.
 _NAMES = ("shared", "writer", "reader")
 
 
 @dataclass(frozen=True)
-class Refuse:
-    """A refusal to fuse: the id of its reason, and the numbers that it rests on."""
+class Decision:
+    """What was decided of some nodes: the id of the reason, and the numbers that it rests on, which its sentence names;
+    times are in microseconds. `lines` are the nodes' lines in the user's source."""
 
     reason: str
     numbers: dict[str, Any] = field(default_factory=dict, hash=False)
+    nodes: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.reason not in REASONS:
             raise KeyError(f"{self.reason!r} is not in the closed list of reasons")
+
+    @property
+    def verdict(self) -> Any:
+        return VERDICTS.get(self.reason, "one_by_one" if family_of(self.reason) == "replay" else "kept")
+
+    @property
+    def message(self) -> str:
+        return message_of(self.reason, self.numbers)
+
+    def told(self) -> dict[str, Any]:
+        """What a report says of any decision."""
+        return {"verdict": self.verdict, "reason": self.reason, "message": self.message, "lines": list(self.lines)}
+
+
+class Refuse(Decision):
+    """A refusal to fuse two units."""
 
     def renamed(self, names: Mapping[str, str]) -> Refuse:
         """The refusal of a pair that differs from its own in the names of buffers and nodes alone."""
