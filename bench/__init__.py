@@ -10,6 +10,7 @@ service/                           the service itself: answers, a crowd, kills
 page/                              the page in a browser: sizes over the wire, times, long tasks
 sandbox_gpu                        whether jobs in the sandbox can use a GPU, and what they need for it
 alignment                          whether TorchInductor's kernels are aligned with ours, and their lines with nodes
+one_thread                         small programs and single operators by one CPU thread, beside eager mode
 agreement                          kernels' times beside torch's profiler; two explorations beside each other
 accelerators, ablation             what each accelerator of the compiler is worth, and each rule
 reproducers                        each kernel of some snippets as a file of its own, run alone

@@ -174,3 +174,8 @@ def test_rows_of_open_sizes_are_kept_by_a_cpu_and_priced_so() -> None:
     fixed, layouts = only_group(softmaxes, torch.empty(2048, 512))
     cpu = cpu_device(2)
     assert group_cost(group, layouts_of(compilation), cpu).operations == group_cost(fixed, layouts, cpu).operations
+
+
+def test_what_the_vector_loop_of_a_cpu_does_not_change_costs_nothing_inside_of_it() -> None:
+    norm = torch.nn.GroupNorm(8, 16).requires_grad_(False)
+    assert kernel_count(compile_program(norm, torch.empty(4, 16, 64, 64), target="cpu")) == (1, 0)

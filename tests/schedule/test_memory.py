@@ -151,7 +151,8 @@ def test_what_the_caller_has_is_never_written_over() -> None:
 
 
 def test_a_kernel_that_works_in_place_gives_the_right_values() -> None:
-    inputs = [torch.rand(64, 64, dtype=torch.float64), torch.rand(64, 64, dtype=torch.float64)]
+    shape = (17, 17)  # no multiple of a vector: the last points would be taken twice
+    inputs = [torch.rand(shape, dtype=torch.float64), torch.rand(shape, dtype=torch.float64)]
     for function in (gate, shrinking, diamond):
         compilation = unfused(function, *inputs)
         copies = [tensor.clone() for tensor in inputs]

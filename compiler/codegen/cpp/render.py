@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from math import prod
 
 import torch
@@ -20,7 +20,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.functions import with_calls
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
-from compiler.ir.size import hint, is_multiple, known, text_of
+from compiler.ir.size import SizeAtom, hint, is_multiple, known, text_of
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.program.build import program_of
 from compiler.schedule.program.narrow import in_32_bits
@@ -32,6 +32,8 @@ from compiler.schedule.windows import over_windows
 
 #: Elements of a window that are written out: compiling more takes longer than they are worth.
 MOST_WRITTEN_OUT = 9
+#: Points that a short vector loop takes at once, as many floats as the widest vectors have; and from where it is long.
+LANES, LONG = 16, 512
 #: Elements of memory between two neighbours of a window that still lie in one line of the cache, mostly.
 FARTHEST_IN_WINDOW = 8
 
@@ -110,17 +112,23 @@ def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]
             first.writer.append(printer.writer)
         first.writer.line()
     owner = {buffer: printer for printer in printers for buffer in printer.parameters} | writes
-    declared = [owner[buffer].parameter(buffer) for buffer in parameters]
+    sizes = tuple(dict.fromkeys(size for plan in plans for size in plan.program.sizes))
+    declared = [*(owner[buffer].parameter(buffer) for buffer in parameters), *map(_size_parameter, sizes)]
     first.writer.signature(f'extern "C" void {identifier(name)}', declared)
     with first.writer.indented():
         for place, printer in enumerate(printers, start=1):
-            arguments = ", ".join(owner[buffer].pointers[buffer] for buffer in printer.parameters)
-            first.writer.line(f"{identifier(name)}_{place}({arguments});")
+            arguments = [owner[buffer].pointers[buffer] for buffer in printer.parameters]
+            arguments += [size.name for size in printer.program.sizes]
+            first.writer.line(f"{identifier(name)}_{place}({', '.join(arguments)});")
     first.writer.line("}")
     is_parallel = any(plan.parallel != "no" for plan in plans)
     config: dict[str, int | str | tuple[int, ...]] = {"shape": "batch", "parallel": "x" if is_parallel else "no"}
     config |= {"checks": 1} if any(plan.program.has_check for plan in plans) else {}
-    return RenderedKernel(name, "cpp", first.writer.text, parameters, first.writer.origins, config)
+    return RenderedKernel(name, "cpp", first.writer.text, parameters, first.writer.origins, config, sizes=sizes)
+
+
+def _size_parameter(size: SizeAtom) -> str:
+    return f"const int64_t {size.name}"
 
 
 class _KernelPrinter(AcrossPrinter):
@@ -152,7 +160,7 @@ class _KernelPrinter(AcrossPrinter):
         for line in self._description():
             writer.comment(line)
         parameters = [self.parameter(name) for name in self.parameters]
-        parameters += [f"const int64_t {atom.name}" for atom in program.sizes]
+        parameters += map(_size_parameter, program.sizes)
         writer.signature(head, parameters)
         with writer.indented():
             if self.of_conditions:
@@ -211,9 +219,33 @@ class _KernelPrinter(AcrossPrinter):
             else:
                 most = plan.block or plan.inner.size
                 loops.enter_context(self.preparing(self.program.statements, plan.inner, bool(plan.block), most))
-                self.writer.line("#pragma omp simd")
-                loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
+                statements, size = self.program.statements, plan.inner.size
+                if isinstance(size, int):
+                    loops.enter_context(self._vectors(plan.inner, 0, size, statements))
+                else:
+                    self.writer.line("#pragma omp simd")
+                    loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
                 self._points(loops)
+
+    @contextmanager
+    def _vectors(self, dim: Dim, start: int, end: int, statements: Sequence[Statement]) -> Iterator[None]:
+        """The vector loop over some points, or those of the present block. What is left beside whole vectors takes as
+        long as many of these where it goes one by one; so the last points of a short loop are a whole vector, too,
+        which computes some of them twice. That must not read what it has written, nor leave gaps between its elements,
+        of which GCC takes the last ones one by one."""
+        is_even = all(s.index is None or s.index.stride(dim) in (0, 1) for s in statements)
+        is_short = LANES < end - start < LONG and (end - start) % LANES != 0
+        with ExitStack() as loops:
+            head = between(dim, start, end, bool(self.plan.block))
+            if is_short and is_even and not self.plan.block and not self.written_over:
+                block, first = f"{dim.name}_block", f"{dim.name}_first"
+                blocks = f"for (int64_t {block} = {start}; {block} < {end}; {block} += {LANES})"
+                loops.enter_context(self.writer.block(blocks))
+                self.writer.line(f"const int64_t {first} = fs::minimum<int64_t>({block}, {end - LANES});")
+                head = f"for (int64_t {dim.name} = {first}; {dim.name} < {first} + {LANES}; ++{dim.name})"
+            self.writer.line("#pragma omp simd")
+            loops.enter_context(self.writer.block(head))
+            yield
 
     def _points(self, loops: ExitStack) -> None:
         """What happens at each point of the vector loop."""
@@ -223,12 +255,13 @@ class _KernelPrinter(AcrossPrinter):
 
     def _pieces(self, inner: Dim) -> None:
         for piece in self.plan.pieces:
-            is_one_point = piece.end - piece.start == 1
-            if not is_one_point:
-                self.writer.line("#pragma omp simd")
-            is_in_block = bool(self.plan.block)
-            head = "" if is_one_point and not is_in_block else between(inner, piece.start, piece.end, is_in_block)
-            with self.writer.block(head), self.knowing(piece.statements):
+            is_one_point = piece.end - piece.start == 1 and not self.plan.block
+            points = (
+                self.writer.block("")
+                if is_one_point
+                else self._vectors(inner, piece.start, piece.end, piece.statements)
+            )
+            with points, self.knowing(piece.statements):
                 for statement in piece.statements:
                     self.statement(statement)
 

@@ -54,17 +54,20 @@ _DOUBLE = 3
 
 
 @once_a_form
-def unit_slots(body: Body, is_fast: bool = False, lane: Dim | None = None) -> tuple[tuple[IssueUnit, bool, float], ...]:
+def unit_slots(
+    body: Body, is_fast: bool = False, lane: Dim | None = None, is_gpu: bool = True
+) -> tuple[tuple[IssueUnit, bool, float], ...]:
     """Issue slots of one iteration of the body: the unit, whether they come after its reduction, so once for each
     independent point, and how many. The divisions of addresses are among them. `is_fast` says that functions have
     fast-math approximations. Of a place that is computed and does not change along `lane`, a thread has one for all the
-    elements that it takes of that loop. What is computed twice in the same way, as by bodies that were put together, is
-    one instruction of the kernel's."""
+    elements that it takes of that loop; on a CPU there is one of whatever does not change, before the vector loop. What
+    is computed twice in the same way, as by bodies that were put together, is one instruction of the kernel's."""
     found: defaultdict[tuple[IssueUnit, bool], float] = defaultdict(float)
     after: set[int] = set()
     counted: set[int] = set()
-    shared = _same_along(body, lane) if lane is not None else frozenset()
-    run = max(min(hint(lane.size), ELEMENTS_OF_A_THREAD), 1) if lane is not None else 1
+    shared = _same_along(body, lane, is_gpu) if lane is not None else frozenset()
+    points = max(hint(lane.size), 1) if lane is not None else 1
+    run = min(points, ELEMENTS_OF_A_THREAD) if is_gpu else points
     for number, instruction in enumerate(body.instructions):
         if instruction.op == "reduce" or not after.isdisjoint(operands_of(instruction)):
             after.add(number)
@@ -79,14 +82,18 @@ def unit_slots(body: Body, is_fast: bool = False, lane: Dim | None = None) -> tu
 
 
 @once_a_form
-def _same_along(body: Body, lane: Dim) -> frozenset[int]:
+def _same_along(body: Body, lane: Dim, is_gpu: bool) -> frozenset[int]:
     """The instructions whose results are one for the neighbours along `lane` that a thread takes: they follow from the
-    other loops, or from quotients of this one by more."""
+    other loops, or from quotients of this one by more. On a CPU from the other loops alone, but loads do, too."""
     found: set[int] = set()
     for number, i in enumerate(body.instructions):
-        changes = i.op in _CHANGING or (i.index is not None and changes_along(i.index, lane))
-        is_loaded = i.op == "load" and i.index is not None and bool(i.index.terms)
-        if not changes and not is_loaded and operands_of(i) <= found:
+        if i.index is None:
+            changes = i.op in _CHANGING
+        elif is_gpu:
+            changes = i.op in _CHANGING or changes_along(i.index, lane) or (i.op == "load" and bool(i.index.terms))
+        else:
+            changes = i.op in _CHANGING or lane in i.index.dims
+        if not changes and operands_of(i) <= found:
             found.add(number)
     return frozenset(found)
 

@@ -128,18 +128,18 @@ def work_of(
     traffic: Traffic,
     layouts: Mapping[str, Layout],
     shape: Shape,
-    has_fast_math: bool = False,
+    is_gpu: bool = False,
 ) -> Work:
-    """What the kernel of `group`, which runs by this shape, asks for. Where it `has_fast_math`, functions take fewer
-    slots if all results are of half types."""
+    """What the kernel of `group`, which runs by this shape, asks for. On a GPU functions take fewer slots if all
+    results are of half types."""
     slots: defaultdict[IssueUnit, int] = defaultdict(int)
     rows = hint(group.space.numel)
-    is_fast = has_fast_math and stores_half_types(group, layouts)
+    is_fast = is_gpu and stores_half_types(group, layouts)
     operations = 0
     for member, once in zip(group.members, iterations(group), strict=True):
         points = once * shape.times.get(member.name, 1)
         operations += member.body.operations * points
-        for unit, is_after, count in unit_slots(member.body, is_fast, traffic.lane):
+        for unit, is_after, count in unit_slots(member.body, is_fast, traffic.lane, is_gpu):
             slots[unit] += round(count * (rows if is_after else points))
         if shape.carries and member.name in group.single_pass:
             slots["simple"] += SINGLE_PASS * once

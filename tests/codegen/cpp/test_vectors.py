@@ -67,6 +67,18 @@ def test_vectors_go_along_what_windows_give() -> None:
     assert all("vectors along x" in kernel.source for kernel in compilation.cpp.values())
 
 
+def test_the_last_points_of_a_short_loop_are_a_vector_again_unless_there_are_gaps_between() -> None:
+    rows = torch.randn(9, 33)
+    programs: dict[Callable[[Tensor], Tensor], bool] = {
+        lambda x: torch.sin(x[:, 2:] * 2) * 3: True,
+        lambda x: x[:, ::2] * 3: False,
+    }
+    for function, takes_twice in programs.items():
+        compilation = compile_program(function, rows, target="cpu")
+        assert any("_first" in kernel.source for kernel in compilation.cpp.values()) is takes_twice
+        torch.testing.assert_close(compilation.build().call([rows])[0], function(rows))
+
+
 @pytest.mark.parametrize("step", [1, 2])
 def test_a_dilated_window_is_written_out_and_its_middle_needs_no_conditions(step: int) -> None:
     rows = torch.randn(6, 200)

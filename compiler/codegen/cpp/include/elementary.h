@@ -171,7 +171,8 @@ inline float tanh(float x) {
 // both are minimax polynomials for the relative error of erf). Over all floats it is off by at most 2.20 units in the
 // last place, by 0.63 where |x| < 0.1.
 inline float erf(float x) {
-    const float t = fabs(x) > 3.95f ? 3.95f : fabs(x);
+    const uint32_t size = bits_of_float(x) & 0x7FFFFFFF, most = 0x407CCCCD;  // 3.95, from where erf is 1
+    const float t = float_of_bits(size < most ? size : most);
     float root = polynomial(t, 1.00082195f, -0.145010089f, -6.15077488e-2f, -1.13052233e-2f, 1.28943822e-2f,
                             -2.46219114e-3f, 1.49116206e-4f);
     root *= root;
@@ -179,7 +180,7 @@ inline float erf(float x) {
     const float far = multiply_add(-root, root, 1.0f);
     const float near = polynomial(x * x, 0.128379166f, -0.376126258f, 0.112835852f, -2.68538132e-2f, 5.18832972e-3f,
                                   -8.01020978e-4f, 7.85391069e-5f);
-    return t > 1.0f ? __builtin_copysignf(far, x) : multiply_add(near, x, x);
+    return fabs(x) > 1.0f ? __builtin_copysignf(far, x) : multiply_add(near, x, x);
 }
 
 inline double exp(double x) { return ::exp(x); }
