@@ -99,13 +99,13 @@ CAPTURED = Report(
     ],
 )
 SENTENCES = [
-    "attention (lines 3, 4) was kept as it is written: The scores are read twice. f reads softmax. Do not.",
+    "attention (lines 3, 4) was kept as written: The scores are read twice. f reads softmax. Do not.",
     "control flow that depends on data at line 4, met 3 times: Detected data-dependent branching.",
     "Use torch.where.",
     "It ended graph_0 and went on in graph_1.",
     "f at line 7: `n` was -3, and the existing code needs `n == 6`; graph_1 was made, which leaves open `n`.",
     "line 2: `n0` other than 6",
-    "and 2 more, which the report has as JSON",
+    "and 2 more, which the JSON report has",
     "`n` is left open: any, -3 when traced",
     "saved for it by graph_0: 128 bytes in addmm (float32[8, 4])",
     "computed again and not saved: tanh",
