@@ -20,6 +20,7 @@ NEEDS_GIT = pytest.mark.skipif(shutil.which("git") is None, reason="compares rev
 
 #: What `tools/replay/regenerate.py` needs of a tree to compile the goldens.
 NEEDED = ("compiler", "docs/reasons", "docs/rewrites.md", "tests/__init__.py", "tests/compile_program.py",
+          "tests/codegen/triton/spec.py",
           "tests/goldens/test_goldens.py", "tests/schedule/test_kernels_and_bytes.py")  # fmt: skip
 
 #: A change of the scheduler: from now on it fuses nothing.
