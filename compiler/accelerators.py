@@ -23,7 +23,7 @@ _OF_CAPTURE = {
     "kinds_checked_once": "torch's cache of fake tensors checks each kind of result once",
     "settings_at_hand": "torch's settings are read from their table",
     "names_as_asked": "names of functions are found where a log wants them",
-    "graphs_as_asked": "graphs of training steps are written as text where a log wants them",
+    "graphs_as_asked": "graphs are written as text where a log or `torch.export` wants them",
     "wrapped_as_asked": "tensors of many devices are not imported to learn that there are none",
     "inductor_left_out": "TorchInductor is neither imported nor described for a log of its own",
     "no_states": "states of random generators are shared where nobody sets them",

@@ -44,14 +44,15 @@ def garbage_kept() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if not _is_frozen_by_others():
+            if not is_frozen_by_others():
                 _kept += gc.get_count()[0]
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
 
 
-def _is_frozen_by_others() -> bool:
+def is_frozen_by_others() -> bool:
+    """Found out once. A process that has frozen what it has, and forks, finds it out for all that it forks."""
     global _is_frozen
     _is_frozen = _is_frozen or gc.get_freeze_count() > FROZEN_BY_PYTHON
     return _is_frozen

@@ -13,7 +13,8 @@
 
 Each stage fills its part of the report, which is then handed to `on_stage`. A stage that fails is a result too: the
 report keeps what the stages before it found. The verdict is there after `measure`; what comes later makes it firmer.
-What the stages do to one graph is `compile.py`, without reports, as `torch.compile(f, backend="fusionscope")` has it.
+What they do to one graph is `compile.py`: Target -> Lowered -> Planned -> Generated -> Built, without reports, as
+`torch.compile(f, backend="fusionscope")` has it.
 To read on, one file of each folder:
 
     stages/compiling.py     what the first four stages do to each graph, and stages/exploration.py how a stage is run

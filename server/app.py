@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -45,8 +46,13 @@ def create_app(settings: Settings | None = None, worker: LocalWorker | None = No
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with running(settings, worker) as web:
-            app.state.web = web
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                app.state.web = await stack.enter_async_context(running(settings, worker))
+            except DatabaseUnavailable as failure:
+                # What catches this here logs all of its stack.
+                log.error("database_unavailable", problem=str(failure), hint="Web does not start without its database.")
+                raise
             yield
 
     app = DescribedAPI(

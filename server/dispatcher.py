@@ -23,8 +23,9 @@ import structlog
 
 from compiler.options import StageName
 from server.database.engine import DatabaseUnavailable
-from server.database.jobs import Job, JobTable, Wanted
-from server.database.jobs import Limits as QueueLimits
+from server.database.jobs import Job, JobTable
+from server.database.new_jobs import Limits as QueueLimits
+from server.database.new_jobs import Wanted
 from server.database.reports import Finished, Reports, Stored
 from server.events import stage_data
 from server.executors.protocol import Executor, Handle, NoSlot, Spec

@@ -17,7 +17,8 @@ from compiler.report import Observed, Report
 from compiler.why import MOST_PAIRS, Answer, UnknownNode, why
 from server.clients import Client
 from server.database.engine import DatabaseUnavailable
-from server.database.jobs import Job, JobTable, Limits, QueueFull, Wanted
+from server.database.jobs import Job, JobTable
+from server.database.new_jobs import Limits, QueueFull, Wanted
 from server.database.reports import Child, OtherVersion, Reports, Stored
 from server.derived import derived
 from server.dispatcher import Dispatcher

@@ -86,9 +86,7 @@ def _field(holder: Any, name: str) -> Any:
     if isinstance(holder, dict):
         return holder.get(name)
     if isinstance(holder, list | tuple):
-        raise PathProblem(
-            f"{name!r} is a field, and this is a list: name an item, [0], or write `| each {name}`."
-        )
+        raise PathProblem(f"{name!r} is a field, and this is a list: name an item, [0], or write `| each {name}`.")
     raise PathProblem(f"{name!r} is a field, and {_shown(holder)} has no fields.")
 
 

@@ -210,8 +210,8 @@ class WebSettings(LimitSettings):
     log_requests: bool = Field(default=False, description="Whether each request is logged, not only failures.")
     database: SecretStr | None = Field(
         default=None,
-        description="SQLAlchemy's URL of a database that several webs may share, such as "
-        "`postgresql+asyncpg://user:password@host/name`. By default a file of SQLite in `data`.",
+        description="URL of a database that several webs may share, such as `postgresql://user:password@host/name`. By "
+        "default a file of SQLite in `data`.",
     )
     database_busy_seconds: float = Field(
         default=5.0, gt=0, description="How long a request waits for a database that is locked or gone."
@@ -266,6 +266,14 @@ class WebSettings(LimitSettings):
         return self
 
     @model_validator(mode="after")
+    def _database_is_of_a_known_kind(self) -> Self:
+        # Its name alone is repeated: the rest holds a password.
+        kind = "sqlite" if self.database is None else self.database.get_secret_value().partition(":")[0]
+        if kind.partition("+")[0] not in ("sqlite", "postgresql"):
+            raise ValueError(f"database is a URL that begins with postgresql:// or sqlite:///, not with {kind[:20]!r}")
+        return self
+
+    @model_validator(mode="after")
     def _executor_can_be_had(self) -> Self:
         if self.executor == "ray" and self.workers:
             raise ValueError("the workers of a Ray cluster are found automatically: set either executor=ray or workers")
@@ -278,8 +286,8 @@ class WebSettings(LimitSettings):
         return self
 
     def needs_own_worker(self) -> bool:
-        """Whether no worker is named that could run anything."""
-        return self.executor == "local" and not self.workers
+        """Whether no worker is named that could run anything, and there may be something to run."""
+        return self.executor == "local" and not self.workers and not self.read_only
 
     def warnings(self) -> list[str]:
         """What whoever runs the service should know about these settings, a sentence each."""

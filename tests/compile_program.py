@@ -19,6 +19,7 @@ from compiler.runtime.executable import build_executable
 from compiler.runtime.interpreter.interpreter import interpret
 from compiler.runtime.triton.offline import OfflineResult, compile_offline
 from compiler.schedule.cost.moved import moved_by
+from tests.codegen.triton.spec import violations
 
 
 class _Captured(Exception):
@@ -88,4 +89,5 @@ def call_interpreted(compilation: Generated, inputs: Sequence[Any]) -> list[Any]
 
 
 def _interpret(kernel: RenderedKernel, *tensors: torch.Tensor) -> None:
+    assert violations(kernel) == []
     interpret(kernel, list(tensors))

@@ -193,12 +193,6 @@ class Body:
         return frozenset(dim for access in (*self.reads, *self.writes) for dim in access.index.dims)
 
     @lazy
-    def is_open(self) -> bool:
-        """Whether a place that it reads or writes at depends on a size that differs from call to call."""
-        sizes = (size for i in self.instructions if i.index is not None for size in i.index.sizes)
-        return any(not isinstance(size, int) for size in sizes)
-
-    @lazy
     def is_scatter(self) -> bool:
         """Whether it stores at places that several points may share."""
         return any(i.op == "store" and i.value is not None for i in self.instructions)

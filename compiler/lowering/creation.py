@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,14 +22,6 @@ def _result_dtype(build: Builder) -> torch.dtype:
     return dtype
 
 
-def _of_one_number(number: Callable[[torch.dtype], bool | int | float], *targets: Any) -> None:
-    """Tensors all of whose elements are the number of their dtype."""
-
-    @lowers(*targets)
-    def lowering(build: Builder, *_: Any, **__: Any) -> TensorValue:
-        return constant(number(_result_dtype(build)), build.eager.shape, _result_dtype(build))
-
-
 def unwritten_number(dtype: torch.dtype) -> bool | int | float:
     """What memory holds that nobody has written yet, which may be anything; under `torch.use_deterministic_algorithms`
     it is NaN, or the largest integer, so that whoever reads it sees that it did."""
@@ -40,12 +31,10 @@ def unwritten_number(dtype: torch.dtype) -> bool | int | float:
     return float("nan") if dtype.is_floating_point else dtype == torch.bool or torch.iinfo(dtype).max
 
 
-_of_one_number(lambda _: 0, aten.zeros.default, aten.new_zeros, aten.zeros_like, aten.zero)
-_of_one_number(lambda _: 1, aten.ones.default, aten.new_ones, aten.ones_like)
-_of_one_number(
-    unwritten_number, aten.empty.memory_format, aten.new_empty, aten.empty_like, aten.empty_permuted,
-    aten.empty_strided.default, aten.new_empty_strided,
-)  # fmt: skip
+@lowers(aten.empty.memory_format, aten.empty_permuted, aten.empty_strided.default, aten.new_empty_strided)
+def empty(build: Builder, *_: Any, **__: Any) -> TensorValue:
+    dtype = _result_dtype(build)
+    return constant(unwritten_number(dtype), build.eager.shape, dtype)
 
 
 @lowers(aten.full.default, aten.full_like, aten.fill.Scalar)

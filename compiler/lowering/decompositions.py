@@ -17,7 +17,16 @@ import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._ops import OpOverload, OpOverloadPacket
 
-from compiler.lowering import distances, distributions, embeddings, quantised
+from compiler.lowering import (  # noqa: F401  (which have decompositions of their own)
+    distances,
+    distributions,
+    embeddings,
+    index_put,
+    pooling,
+    quantised,
+    searching,
+)
+from compiler.lowering.registry import DECOMPOSITIONS
 
 aten = torch.ops.aten
 
@@ -55,7 +64,7 @@ KEPT = """
     _scaled_dot_product_flash_attention_for_cpu_backward
     embedding embedding_dense_backward
     cat stack repeat select_scatter slice_scatter index_select take_along_dim gather flip
-    tril triu eye fill sum var std arange linspace logspace floor_divide index_fill im2col col2im
+    tril triu eye fill sum var arange linspace logspace floor_divide im2col col2im
 """.split()
 
 
@@ -137,9 +146,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
     table.update(get_decompositions(split))
     table[aten.native_group_norm.default] = _native_group_norm
     table[aten.silu_backward.default] = _silu_backward
-    table[aten.embedding_renorm.default] = embeddings.embedding_renorm
-    table |= distances.DECOMPOSITIONS | distributions.DECOMPOSITIONS | quantised.OF_ATEN
-    of_reals = (*distributions.DECOMPOSITIONS, aten.nan_to_num.default)
+    table |= DECOMPOSITIONS
+    of_reals = (*DECOMPOSITIONS, aten.nan_to_num.default)
     table.update({target: _unless(_is_complex, table[target]) for target in of_reals})
     table.update({target: _unless(lambda dtype: not dtype.is_floating_point, table[target])
                   for target in ROUNDED_IN_STEPS})  # fmt: skip

@@ -3,16 +3,18 @@ other operators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from compiler.lowering.registry import decomposes
+
 aten = torch.ops.aten
 
 
+@decomposes(aten._cdist_forward)
 def distances(x: Tensor, y: Tensor, p: float, compute_mode: int | None) -> Tensor:
     """The p-norm of x[..., i, :] - y[..., j, :] for every i and j."""
     difference = x.unsqueeze(-2) - y.unsqueeze(-3)
@@ -21,6 +23,7 @@ def distances(x: Tensor, y: Tensor, p: float, compute_mode: int | None) -> Tenso
     return difference.abs().amax(-1) if x.shape[-1] else difference.sum(-1)
 
 
+@decomposes(aten._cdist_backward)
 def gradient_of_rows(gradient: Tensor, x: Tensor, y: Tensor, p: float, norms: Tensor) -> Tensor:
     """The gradient of x: every row sums over all rows of y. Autograd sums over the batches that x was broadcast to."""
     difference = x.unsqueeze(-2) - y.unsqueeze(-3)
@@ -43,6 +46,7 @@ def _slope(difference: Tensor, gradient: Tensor, distance: Tensor, p: float) -> 
     return torch.where(distance == 0, 0, power * gradient / distance ** (p - 1))
 
 
+@decomposes(aten._trilinear)
 def product_of_three(
     a: Tensor, b: Tensor, c: Tensor, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int],
     sumdim: Sequence[int], unroll_dim: int = 1,
@@ -55,10 +59,3 @@ def product_of_three(
         factors.append(factor)
     product = factors[0] * factors[1] * factors[2]
     return product.sum(list(sumdim)) if sumdim else product
-
-
-DECOMPOSITIONS: dict[Any, Callable[..., Tensor]] = {
-    aten._cdist_forward.default: distances,
-    aten._cdist_backward.default: gradient_of_rows,
-    aten._trilinear.default: product_of_three,
-}

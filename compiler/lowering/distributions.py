@@ -6,31 +6,36 @@ argument of a logarithm, and is rounded once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import log1p
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from compiler.lowering.registry import decomposes
+
 aten = torch.ops.aten
 DRAWN = torch.float32
 
 
+@decomposes(aten.uniform)
 def uniform(x: Tensor, low: float = 0.0, high: float = 1.0, **_: Any) -> Tensor:
     return (torch.rand_like(x, dtype=DRAWN) * (high - low) + low).to(x.dtype)
 
 
+@decomposes(aten.bernoulli.p)
 def bernoulli(x: Tensor, p: float = 0.5, **_: Any) -> Tensor:
     return (torch.rand_like(x, dtype=DRAWN) < p).to(x.dtype)
 
 
+@decomposes(aten.geometric)
 def geometric(x: Tensor, p: float, **_: Any) -> Tensor:
     """How many trials there are up to the first success: the logarithm of a uniform number, rounded up."""
     failures = torch.log1p(-torch.rand_like(x, dtype=DRAWN)) / log1p(-p)
     return (torch.floor(failures) + 1).to(x.dtype)
 
 
+@decomposes(aten.normal.Tensor_float, aten.normal.float_Tensor, aten.normal.Tensor_Tensor)
 def normal(mean: Tensor | float, std: Tensor | float = 1.0, **_: Any) -> Tensor:
     tensors = [number for number in (mean, std) if isinstance(number, Tensor)]
     shape = torch.broadcast_shapes(*(number.shape for number in tensors))
@@ -38,6 +43,7 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, **_: Any) -> Tensor:
     return (drawn * std + mean).to(tensors[0].dtype)
 
 
+@decomposes(aten.normal.float_float)
 def normal_of_size(
     mean: float, std: float, size: Any, *, dtype: torch.dtype | None = None, device: Any = None, **_: Any
 ) -> Tensor:
@@ -45,10 +51,12 @@ def normal_of_size(
     return drawn.to(dtype or torch.get_default_dtype())
 
 
+@decomposes(aten.normal_functional)
 def normal_like(x: Tensor, mean: float = 0.0, std: float = 1.0, **_: Any) -> Tensor:
     return (torch.randn_like(x, dtype=DRAWN) * std + mean).to(x.dtype)
 
 
+@decomposes(aten.rrelu_with_noise_functional)
 def rrelu_with_noise(
     x: Tensor, noise: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -58,16 +66,3 @@ def rrelu_with_noise(
     drawn = torch.rand_like(x, dtype=DRAWN) * (upper - lower) + lower
     slopes = torch.where(x > 0, 1.0, drawn).to(x.dtype)
     return x * slopes, slopes
-
-
-DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
-    aten.uniform.default: uniform,
-    aten.bernoulli.p: bernoulli,
-    aten.geometric.default: geometric,
-    aten.normal.Tensor_float: normal,
-    aten.normal.float_Tensor: normal,
-    aten.normal.Tensor_Tensor: normal,
-    aten.normal.float_float: normal_of_size,
-    aten.normal_functional.default: normal_like,
-    aten.rrelu_with_noise_functional.default: rrelu_with_noise,
-}

@@ -12,7 +12,7 @@ from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import index_in, wrapped_index
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import Update
-from compiler.lowering.registry import lowers
+from compiler.lowering.registry import decomposes, lowers
 from compiler.lowering.scatter import scatter_into
 from compiler.lowering.values import Position, TensorValue, constant
 
@@ -66,6 +66,7 @@ def frequencies(build: Builder, indices: TensorValue, num_weights: Integer) -> T
     )
 
 
+@decomposes(aten.embedding_renorm)
 def embedding_renorm(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Rows that are read and whose norm is larger than `max_norm` shrink to it."""
     is_read = torch.zeros_like(weight[:, :1], dtype=torch.bool).index_fill(0, indices.reshape(-1), True)

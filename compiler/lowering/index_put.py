@@ -12,20 +12,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from compiler.ir.index import Index
 from compiler.ir.ops import ops
-from compiler.ir.positions import flatten, unflatten
-from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, index_in
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.masks import ranks, truth, with_indices_of_masks
-from compiler.lowering.registry import lowers
-from compiler.lowering.scatter import of_slices, reader, scatter_into
+from compiler.lowering.registry import decomposes, lowers
+from compiler.lowering.scatter import scatter_into
 from compiler.lowering.values import Position, TensorValue, broadcast
-from compiler.lowering.views import wrap
 
 aten = torch.ops.aten
 
@@ -84,27 +82,17 @@ def put_where(
     return build.pointwise(x.shape, x.dtype, element if values.numel != 0 else x.load)
 
 
-@lowers(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor)
-def index_fill(build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any) -> TensorValue:
+@decomposes(aten.index_fill)
+def index_fill(x: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Tensor:
     """Whole slices, at the places of an index of one dimension or none, get one value."""
-    at, new = wrap(dim, x.rank) if x.rank else 0, reader(value, x)
-    update = of_slices(x, dim, index, lambda position: new((Index.number(0),) * x.rank))
-    count = index.numel if index.rank else 1
-    sources: tuple[Integer, ...] = (*x.shape[:at], count, *x.shape[at + 1 :]) if x.rank else (() if count else (0,))
-    return scatter_into(build, x, sources, "set", update)
+    new = value.to(x.dtype, copy=True) if isinstance(value, Tensor) else x.new_full((), value)
+    if not x.dim():
+        return new if index.numel() else x.clone()
+    indices = [None] * (dim % x.dim()) + [index]
+    return aten.index_put.default(x, indices, new)  # type: ignore[no-any-return]
 
 
-@lowers(aten.put.default)
-def put(
-    build: Builder, x: TensorValue, index: TensorValue, source: TensorValue, accumulate: bool = False
-) -> TensorValue:
+@decomposes(aten.put)
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Places count through the tensor in row-major order, and so do the sources."""
-    sizes, given = x.shape, source
-    if index.shape != source.shape:
-        given = source.view(index.shape, lambda position: unflatten(flatten(position, index.shape), source.shape))
-
-    def update(position: Position) -> Update:
-        place, is_inside = index_in(index.load(position), x.numel)
-        return unflatten(place, sizes), given.load(position), is_inside
-
-    return scatter_into(build, x, index.shape, "add" if accumulate else "set", update)
+    return x.reshape(-1).index_put((index.reshape(-1),), source.reshape(-1), accumulate).view(x.shape)

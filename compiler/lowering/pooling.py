@@ -14,17 +14,16 @@ from operator import mul
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
-from compiler.ir.positions import flatten, unflatten
-from compiler.ir.size import Integer, is_below, product
+from compiler.ir.positions import flatten
+from compiler.ir.size import Integer, is_below
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, below, inside_of
-from compiler.lowering.loop_builder import Update
-from compiler.lowering.registry import lowers
-from compiler.lowering.scatter import index_in, scatter_into
-from compiler.lowering.values import Position, TensorValue, constant, fixed
+from compiler.lowering.registry import decomposes, lowers
+from compiler.lowering.values import Position, TensorValue, fixed
 
 aten = torch.ops.aten
 
@@ -342,18 +341,13 @@ def _fractional(rank: int) -> None:
     ) -> tuple[TensorValue, TensorValue]:
         return _largest(build, x, FractionalWindows(x, kernel_size, output_size, random_samples, rank))
 
-    @lowers(getattr(aten, f"fractional_max_pool{rank}d_backward"))
+    @decomposes(getattr(aten, f"fractional_max_pool{rank}d_backward"))
     def largest_backward(
-        build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, output_size: Any, indices: TensorValue
-    ) -> TensorValue:
+        gradient: Tensor, x: Tensor, kernel_size: Any, output_size: Any, indices: Tensor
+    ) -> Tensor:  # fmt: skip
         """Windows overlap where a random number says, so the places of the largest elements are written to."""
-        image = x.shape[-rank:]
-
-        def update(position: Position) -> Update:
-            place, is_inside = index_in(indices.load(position), product(image))
-            return (*position[:-rank], *unflatten(place, image)), gradient.load(position), is_inside
-
-        return scatter_into(build, constant(0, x.shape, x.dtype), gradient.shape, "add", update)
+        image = x.new_zeros(x.shape).flatten(-rank)
+        return image.scatter_add(-1, indices.flatten(-rank), gradient.flatten(-rank)).view(x.shape)
 
 
 for _rank in (2, 3):

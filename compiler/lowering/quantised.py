@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from compiler.lowering.registry import decomposes
+
 aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -36,12 +38,14 @@ def _computed(x: Tensor) -> Tensor:
     return x.float() if x.dtype in HALVES else x
 
 
+@decomposes(aten.fake_quantize_per_tensor_affine_cachemask)
 def fake_quantize(x: Tensor, scale: float, zero_point: int, low: int, high: int) -> tuple[Tensor, Tensor]:
     (rounded,) = unpack("f", pack("f", scale))
     (inverse,) = unpack("f", pack("f", 1.0 / rounded))
     return _there_and_back(x, rounded, inverse, zero_point, low, high, torch.float32)
 
 
+@decomposes(aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams)
 def fake_quantize_by_tensors(
     x: Tensor, scale: Tensor, zero_point: Tensor, is_on: Tensor, low: int, high: int
 ) -> tuple[Tensor, Tensor]:
@@ -51,6 +55,7 @@ def fake_quantize_by_tensors(
     return torch.where(switch, result, x), ~switch | mask
 
 
+@decomposes(aten.fake_quantize_per_channel_affine_cachemask)
 def fake_quantize_by_channel(
     x: Tensor, scale: Tensor, zero_point: Tensor, axis: int, low: int, high: int
 ) -> tuple[Tensor, Tensor]:
@@ -58,12 +63,6 @@ def fake_quantize_by_channel(
     single, whole = _beside(x, scale.float(), axis), _beside(x, zero_point.to(dtype), axis)
     return _there_and_back(x, single, 1.0 / single, whole, low, high, dtype)
 
-
-OF_ATEN: dict[Any, Callable[..., Any]] = {
-    aten.fake_quantize_per_tensor_affine_cachemask.default: fake_quantize,
-    aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: fake_quantize_by_tensors,
-    aten.fake_quantize_per_channel_affine_cachemask.default: fake_quantize_by_channel,
-}
 
 # --- the operators of torch.ao, as functions of ATen's
 

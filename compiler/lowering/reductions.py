@@ -178,53 +178,33 @@ def _truth(build: Builder, kind: str, x: TensorValue, dims: Any, keepdim: bool) 
     )  # fmt: skip
 
 
-def _truths(kind: str) -> None:
-    @lowers(getattr(aten, kind))
-    def lowering(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
-        return _truth(build, kind, x, dim, keepdim)
-
-
-for _kind in ("any", "all"):
-    _truths(_kind)
+@lowers(aten.any)
+def any_(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
+    return _truth(build, "any", x, dim, keepdim)
 
 
 # --- variance, in two passes: a mean, then the mean square of the distances to it
 
 
-def _variance(
-    build: Builder, x: TensorValue, dims: Any, correction: float | None, keepdim: bool, *, is_deviation: bool
-) -> tuple[TensorValue, TensorValue]:
-    """The variance and the mean, which stays in float32 for half-precision operands until the variance has used it."""
-    compute = compute_dtype(x.dtype)
-    kept = Plan(x, dims, True)
-    plan = Plan(x, dims, keepdim)
-    average = _mean(build, x, kept, compute, label="mean")
+@lowers(aten.var.correction, aten.var_mean.correction)
+def variance(
+    build: Builder, x: TensorValue, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
+) -> TensorValue | tuple[TensorValue, TensorValue]:
+    """The mean stays in float32 for half-precision operands until the variance has used it."""
+    compute, plan = compute_dtype(x.dtype), Plan(x, dim, keepdim)
+    average = _mean(build, x, Plan(x, dim, True), compute, label="mean")
     divisor = max(plan.count - (1 if correction is None else correction), 0)
 
     def squared_distance(value: Any, position: Position) -> Any:
         return ops.square(value - average.load(plan.full(position)))
 
-    def finish(total: Any) -> Any:
-        quotient = total / divisor
-        return ops.sqrt(quotient) if is_deviation else quotient
-
-    variance = reduce_values(
-        build, x, plan, "sum", x.dtype, accumulate=compute, identity=0, before=squared_distance, after=finish
-    )
+    result = reduce_values(
+        build, x, plan, "sum", x.dtype, accumulate=compute, identity=0, before=squared_distance,
+        after=lambda total: total / divisor,
+    )  # fmt: skip
+    if not isinstance(build.eager, list | tuple):
+        return result
     mean_value = average.view(plan.shape, plan.full)
     if compute != x.dtype:
         mean_value = build.pointwise(plan.shape, x.dtype, mean_value.load, label="mean_rounded")
-    return variance, mean_value
-
-
-def _spread(name: str) -> None:
-    @lowers(getattr(aten, name).correction, getattr(aten, f"{name}_mean").correction)
-    def lowering(
-        build: Builder, x: TensorValue, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
-    ) -> Any:
-        both = _variance(build, x, dim, correction, keepdim, is_deviation=name == "std")
-        return both if isinstance(build.eager, list | tuple) else both[0]
-
-
-for _name in ("var", "std"):
-    _spread(_name)
+    return result, mean_value

@@ -18,6 +18,8 @@ Lowering = Callable[..., Any]
 Function = TypeVar("Function", bound=Lowering)
 
 LOWERINGS: dict[OpOverload[..., Any], Lowering] = {}
+#: What operators are in terms of others.
+DECOMPOSITIONS: dict[OpOverload[..., Any], Lowering] = {}
 #: By `operator_name`: operators that torch defines only once something has asked for them.
 LATE_LOWERINGS: dict[str, Lowering] = {}
 
@@ -39,6 +41,17 @@ def lowers_late(name: str) -> Callable[[Function], Function]:
 
     def register(function: Function) -> Function:
         LATE_LOWERINGS[name] = function
+        return function
+
+    return register
+
+
+def decomposes(*targets: OpOverload[..., Any] | OpOverloadPacket[..., Any]) -> Callable[[Function], Function]:
+    """Register the decorated function of tensors for what an operator is in terms of others, which AOTAutograd then
+    takes it apart into. Those of complex numbers stay whole."""
+
+    def register(function: Function) -> Function:
+        DECOMPOSITIONS.update({overload: function for target in targets for overload in overloads(target)})
         return function
 
     return register

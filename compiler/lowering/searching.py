@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from compiler.ir.index import Index
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.promotion import common_dtype, element_of
-from compiler.lowering.registry import lowers
-from compiler.lowering.scans import scan_along
+from compiler.lowering.registry import decomposes, lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, constant
 
 aten = torch.ops.aten
@@ -77,18 +77,18 @@ def first_place_where(holds: Callable[[Index], Any], length: Integer) -> Any:
     return low
 
 
-@lowers(aten.repeat_interleave.Tensor)
-def repeat_interleave(build: Builder, repeats: TensorValue, *, output_size: Integer | None = None) -> TensorValue:
+@decomposes(aten.repeat_interleave.Tensor)
+def repeat_interleave(repeats: Tensor, *, output_size: int | None = None) -> Tensor:
     """Each place as often as `repeats` says: place p of the result is of the first one that ends behind p."""
     if output_size is None:
-        raise CannotLower("its result has as many elements as the repeats add up to; `output_size` would say how many")
-    if not repeats.numel:
-        return build.pointwise((output_size,), repeats.dtype, lambda position: ops.constant(0, repeats.dtype))
-    ends = scan_along(build, "sum", repeats, 0, torch.int64, torch.int64, label="ends")
+        return NotImplemented  # type: ignore[no-any-return]
+    if not repeats.numel():
+        return repeats.new_zeros(output_size)
+    places = torch.arange(output_size, device=repeats.device)
+    found = torch.searchsorted(repeats.cumsum(0), places, right=True)
+    return found.clamp(max=repeats.numel() - 1).to(repeats.dtype)
 
-    def element(position: Position) -> Any:
-        place = ops.index_value(position[0])
-        found = first_place_where(lambda at: ends.load((at,)) > place, repeats.shape[0])
-        return ops.minimum(found, repeats.shape[0] - 1)
 
-    return build.pointwise((output_size,), repeats.dtype, element)
+@lowers(aten.repeat_interleave.Tensor)
+def repeats_of_any_number(build: Builder, repeats: TensorValue, **_: Any) -> TensorValue:
+    raise CannotLower("its result has as many elements as the repeats add up to; `output_size` would say how many")

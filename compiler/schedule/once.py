@@ -41,7 +41,7 @@ def once(make: Callable[[], Body | None], what: Hashable, bodies: Sequence[Body]
 
 
 #: What a body tells of itself without a name in it.
-_WITHOUT_NAMES = ("dims", "depends_on_loads", "is_open", "is_scatter", "operations", "most_expensive", "is_random")
+_WITHOUT_NAMES = ("dims", "depends_on_loads", "is_scatter", "operations", "most_expensive", "is_random")
 
 
 def _renamed(body: Body, names: Mapping[str, str]) -> Body:

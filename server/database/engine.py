@@ -30,6 +30,8 @@ _MIGRATION_LOCK = 0x66757369
 """PostgreSQL's advisory lock that one web holds while it migrates: any number that nobody else here uses."""
 
 
+LEAST_FREE_BYTES = 8 * 2**20
+"""What the disk of a file of SQLite's must have left: a large report, and what is written beside it."""
 _READERS = 4
 """Threads that read from SQLite."""
 T = TypeVar("T")
@@ -66,7 +68,7 @@ def _told(failure: Exception) -> str:
 
 
 class Database:
-    """One database, by SQLAlchemy's URL; the driver that it names for SQLite makes no difference."""
+    """One database, by SQLAlchemy's URL. We choose the driver, whichever it names."""
 
     def __init__(self, url: str, busy_seconds: float = 5.0) -> None:
         self.is_sqlite = url.startswith("sqlite")
@@ -98,7 +100,11 @@ class Database:
                 await asyncio.to_thread(_flush, self._wal)
 
     async def check(self) -> None:
-        """Raises `DatabaseUnavailable` where nothing can be written now."""
+        """Raises `DatabaseUnavailable` where nothing can be written now, or hardly anything any more."""
+        if self._wal is not None:
+            left = await asyncio.to_thread(_free_bytes, self._wal.parent)
+            if left < LEAST_FREE_BYTES:
+                raise DatabaseUnavailable(f"its disk has {left // 2**20} MiB left")
         await self.write(lambda connection: connection.execute(_WRITES_NOTHING))
 
 
@@ -127,7 +133,7 @@ class _SQLite:
 class _PostgreSQL:
     def __init__(self, url: str, busy_seconds: float) -> None:
         self._engine = create_async_engine(
-            url,
+            make_url(url).set(drivername="postgresql+asyncpg"),
             pool_pre_ping=True,
             hide_parameters=True,  # they are snippets, and errors are logged
             pool_timeout=busy_seconds,
@@ -159,6 +165,11 @@ def _read(engine: Engine, work: Callable[[Connection], T]) -> T:
 def _write(engine: Engine, work: Callable[[Connection], T]) -> T:
     with engine.begin() as connection:
         return work(connection)
+
+
+def _free_bytes(folder: Path) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
 
 
 def _upgrade(connection: Connection) -> Path | None:

@@ -76,7 +76,7 @@ class Ready(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": {"status": "ready", "device": "NVIDIA H200"}})
 
     status: str = Field(description='"ready".')
-    device: str = Field(description="Name of a device that is ready.")
+    device: str = Field(description='Name of a device that is ready; "" of a read-only service without a worker.')
 
 
 async def web_state(request: Request) -> WebState:
@@ -125,19 +125,21 @@ async def health(web: Web) -> Health:
 
 
 @router.get("/readyz", responses=problem_answers(503))
-async def ready(web: Web) -> Ready:
-    """200 while new explorations can be accepted and finished: a worker is ready, and the database can be written."""
+async def ready(request: Request, web: Web) -> Ready:
+    """200 while new explorations can be accepted and finished: a worker is ready, and the database can be written. A
+    read-only service accepts none, and needs no worker."""
     found = next((device for device in web.executor.devices() if device.ready), None)
-    problems = [] if found is not None else [f"no worker is ready: {web.worker_problem()}"]
+    needs_worker = found is None and not request.app.state.read_only
+    problems = [f"no worker is ready: {web.worker_problem()}"] if needs_worker else []
     database = await web.database_problem()
     if database is not None:
         problems.append(f"the database cannot be written: {database}")
     problems += web.tasks.problems()
-    if found is None or problems:
+    if problems:
         raise Problem(
             503, f"New explorations cannot be finished now: {'; '.join(problems)}.", headers={"Retry-After": "2"}
         )
-    return Ready(status="ready", device=found.profile.device_name)
+    return Ready(status="ready", device="" if found is None else found.profile.device_name)
 
 
 @router.get("/metrics", response_class=Response, include_in_schema=False)

@@ -7,10 +7,11 @@ import logging
 import re
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
-from torch import Tensor, fx
+from torch import Tensor, fx, nn
 from torch._dynamo import output_graph, symbolic_convert
 from torch._functorch._aot_autograd import graph_compile
 
@@ -96,6 +97,28 @@ def test_graphs_of_a_training_step_are_written_for_the_log_that_tells_them() -> 
         assert graph_compile._log_joint_graph is not by_torch
     with TraceListener(lambda _: None).listening(), while_captured._graphs_as_asked():
         assert graph_compile._log_joint_graph is by_torch
+
+
+def test_a_graph_is_not_written_for_each_function_that_a_break_lies_in() -> None:
+    class Inner(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + 1 if x.sum() > 0 else x
+
+    def ours(graph: fx.GraphModule, _: Any) -> Any:
+        return graph.forward
+
+    shorten_captures_for(ours)
+    torch._dynamo.reset()
+    by_torch, written = fx.Graph.python_code, []
+
+    def counted(graph: fx.Graph, *args: Any, **settings: Any) -> Any:
+        written.append(settings.get("verbose", False))
+        return by_torch(graph, *args, **settings)
+
+    with mock.patch.object(fx.Graph, "python_code", counted):
+        x = torch.ones(3)
+        assert torch.equal(torch.compile(nn.Sequential(Inner(), Inner()), backend=ours)(x), x + 2)
+    assert written and not any(written)
 
 
 def test_garbage_is_searched_again_after_a_capture_that_failed() -> None:

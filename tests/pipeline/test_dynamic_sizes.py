@@ -17,6 +17,7 @@ from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopNode
 from compiler.runtime.executable import build_executable
 from compiler.runtime.interpreter.interpreter import interpret as run_triton
+from compiler.schedule.group import parts_of
 from tests.compile_program import capture_graph, compile_graph, compile_program
 
 #: The first is what the kernels are made for; the others are larger and smaller, odd, and no multiples of a block.
@@ -113,6 +114,8 @@ PROGRAMS = [
     Program("gradient of what became larger",
             lambda g, x: torch.ops.aten.upsample_nearest2d_backward(g, g.shape[2:], x.shape),
             lambda n: (rnd(2, 3, 2 * n + 1, n - 1), rnd(2, 3, n, n + 2))),
+    Program("operands of two kernels in one launch", lambda a, b: a.softmax(-1) @ b.sigmoid(),
+            lambda n: (rnd(n, 150 * n), rnd(150 * n, n + 2))),
     Program("repeat", lambda x: x.repeat(2, 3), lambda n: (rnd(n, n + 2),)),
 ]  # fmt: skip
 every_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
@@ -151,6 +154,13 @@ def test_loops_and_triton_kernels_serve_every_size(program: Program) -> None:
         torch.testing.assert_close(loops, expected, atol=1e-4, rtol=1e-4)
         (emulation,) = through_triton.call(list(inputs))
         torch.testing.assert_close(emulation, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_short_kernels_of_open_sizes_share_a_launch() -> None:
+    (program,) = (program for program in PROGRAMS if "one launch" in program.name)
+    compilation = compile_program(program.function, *program.inputs(SIZES[0]), dynamic=True)
+    (group,) = compilation.groups
+    assert len(parts_of(group)) == 2
 
 
 def _flat(graph: torch.fx.GraphModule, inputs: tuple[Any, ...]) -> list[Any]:

@@ -228,7 +228,7 @@ class Scaled(nn.Module):
 def test_floats_of_modules_are_fixed_until_they_change() -> None:
     module, traced = Scaled(), counters["aot_autograd"]
     traced.clear()
-    made: list[GraphCompilation] = []
+    made: list[Built] = []
     compiled = torch.compile(module, backend="fusionscope", dynamic=True)
     with observed_compilations(made.append):
         for size, scale, compilations in zip((*SIZES, 6), (0.5, 0.5, 1.25, -3.0, 7.5), (1, 1, 2, 2, 2), strict=True):

@@ -71,7 +71,7 @@ def test_that_there_is_none_is_known_too() -> None:
 
 def test_a_body_with_other_names_tells_of_itself_what_a_new_one_would() -> None:
     first = body("a", "b", node="n")
-    asked = ("form", "dims", "depends_on_loads", "is_open", "is_scatter", "operations", "most_expensive", "is_random")
+    asked = ("form", "dims", "depends_on_loads", "is_scatter", "operations", "most_expensive", "is_random")
     for name in asked:  # so that it knows
         getattr(first, name)
     assert once(lambda: first, "told", (first,), ()) is first

@@ -83,6 +83,12 @@ async def read_only(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[S
         yield running
 
 
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_explores_nothing_is_ready_without_a_worker(read_only: Service) -> None:
+    answer = await read_only.client.get("/readyz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "device": ""})
+
+
 DEEP = 100_000
 
 BODIES: dict[str, bytes] = {

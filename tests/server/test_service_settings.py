@@ -106,6 +106,12 @@ def test_doctor_shows_every_setting_and_where_it_came_from(monkeypatch: pytest.M
     assert "FUSIONSCOPE_PORT" in out.getvalue()
 
 
+def test_a_database_of_another_kind_is_refused_without_its_password() -> None:
+    with pytest.raises(WrongSettings, match="begins with postgresql:// or sqlite:///, not with 'mysql'") as refused:
+        Settings.load(database="mysql://me:hunter2@host/name")
+    assert "hunter2" not in str(refused.value)
+
+
 def test_a_secret_is_never_shown() -> None:
     class WithSecret(Settings):
         password: SecretStr | None = Field(default=None, description="x")
@@ -128,6 +134,7 @@ def test_a_cluster_finds_its_workers_itself(monkeypatch: pytest.MonkeyPatch) -> 
     assert not Settings(workers=("/run/worker.sock",)).needs_own_worker()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     assert not Settings(executor="ray").needs_own_worker()
+    assert not Settings(read_only=True).needs_own_worker()
     with pytest.raises(WrongSettings, match="executor=ray or workers"):
         Settings.load(executor="ray", workers=("/run/worker.sock",))
 

@@ -6,6 +6,7 @@ Imports within functions and for types alone count too: what is hidden so is a c
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -87,3 +88,13 @@ def test_no_import_leads_upwards() -> None:
 
 def test_no_files_import_each_other_in_turn() -> None:
     TopologicalSorter(imports()).prepare()  # raises CycleError, which names the circle
+
+
+def test_what_is_noted_at_graphs_is_named_in_one_file() -> None:
+    """A key of FX's `meta` that is written out is one of torch's own; `compiler/fx/notes.py` has the compiler's."""
+    of_torch = (
+        "val example_value stack_trace custom seq_nr partitioner_tag original_aten nn_module_stack fwd_nn_module_stack"
+    )
+    key = re.compile(r"\.meta(?:\.get\(|\.setdefault\(|\.pop\(|\[)\"(\w+)\"")
+    found = {name for path in (ROOT / "compiler").rglob("*.py") for name in key.findall(path.read_text("utf-8"))}
+    assert "val" in found and found <= {*of_torch.split()}

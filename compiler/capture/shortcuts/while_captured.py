@@ -3,7 +3,7 @@
     open sizes                 the formula of equal operands made once (`formulas_once.py`)
     results to be remembered   made again to be checked: once for each kind (`kinds_checked_once.py`)
     names of functions         of each line, from the tokens of its file, for a log: only where that is on
-    graphs of a training step  written as text, for logs: only where one is on
+    graphs                     written as text, for logs of training steps and for `torch.export`: only for those
     settings                   each found at once (`settings_at_hand.py`)
     maps over many devices     not imported to learn that a function is none, where none is asked for
     search for garbage         held back, as behind it (`compiler/garbage.py`)
@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import functools
 import logging
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest import mock
 
+from torch import fx
 from torch._logging._internal import trace_log
 
 from compiler.accelerators import is_on
@@ -67,9 +69,19 @@ def _names_as_asked() -> ExitStack:
 
 
 def _graphs_as_asked() -> ExitStack:
+    """Dynamo writes the graph before a break that depends on data, for `torch.export`, and again for each function that
+    the break lies in."""
+    from torch._dynamo import symbolic_convert
     from torch._functorch._aot_autograd import graph_compile
 
+    by_torch = fx.GraphModule.print_readable
+
+    def print_readable(graph: fx.GraphModule, *args: Any, **settings: Any) -> str:
+        is_for_export = sys._getframe(1).f_globals is vars(symbolic_convert)
+        return "" if is_for_export else by_torch(graph, *args, **settings)
+
     stack = ExitStack()
+    stack.enter_context(mock.patch.object(fx.GraphModule, "print_readable", print_readable))
     logs = graph_compile.aot_joint_log, graph_compile.aot_graphs_log
     if not trace_log.handlers and not any(log.isEnabledFor(logging.INFO) for log in logs):
         stack.enter_context(mock.patch.object(graph_compile, "_log_joint_graph", lambda *_: None))

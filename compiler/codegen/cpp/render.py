@@ -20,7 +20,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.functions import with_calls
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
-from compiler.ir.size import hint, is_multiple, known, text_of
+from compiler.ir.size import SizeAtom, hint, is_multiple, known, text_of
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.program.build import program_of
 from compiler.schedule.program.narrow import in_32_bits
@@ -112,17 +112,23 @@ def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]
             first.writer.append(printer.writer)
         first.writer.line()
     owner = {buffer: printer for printer in printers for buffer in printer.parameters} | writes
-    declared = [owner[buffer].parameter(buffer) for buffer in parameters]
+    sizes = tuple(dict.fromkeys(size for plan in plans for size in plan.program.sizes))
+    declared = [*(owner[buffer].parameter(buffer) for buffer in parameters), *map(_size_parameter, sizes)]
     first.writer.signature(f'extern "C" void {identifier(name)}', declared)
     with first.writer.indented():
         for place, printer in enumerate(printers, start=1):
-            arguments = ", ".join(owner[buffer].pointers[buffer] for buffer in printer.parameters)
-            first.writer.line(f"{identifier(name)}_{place}({arguments});")
+            arguments = [owner[buffer].pointers[buffer] for buffer in printer.parameters]
+            arguments += [size.name for size in printer.program.sizes]
+            first.writer.line(f"{identifier(name)}_{place}({', '.join(arguments)});")
     first.writer.line("}")
     is_parallel = any(plan.parallel != "no" for plan in plans)
     config: dict[str, int | str | tuple[int, ...]] = {"shape": "batch", "parallel": "x" if is_parallel else "no"}
     config |= {"checks": 1} if any(plan.program.has_check for plan in plans) else {}
-    return RenderedKernel(name, "cpp", first.writer.text, parameters, first.writer.origins, config)
+    return RenderedKernel(name, "cpp", first.writer.text, parameters, first.writer.origins, config, sizes=sizes)
+
+
+def _size_parameter(size: SizeAtom) -> str:
+    return f"const int64_t {size.name}"
 
 
 class _KernelPrinter(AcrossPrinter):
@@ -154,7 +160,7 @@ class _KernelPrinter(AcrossPrinter):
         for line in self._description():
             writer.comment(line)
         parameters = [self.parameter(name) for name in self.parameters]
-        parameters += [f"const int64_t {atom.name}" for atom in program.sizes]
+        parameters += map(_size_parameter, program.sizes)
         writer.signature(head, parameters)
         with writer.indented():
             if self.of_conditions:

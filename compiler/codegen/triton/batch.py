@@ -11,20 +11,22 @@ They run with the same number of warps, that of the largest.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.printer import KernelPrinter
-from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
-from compiler.ir.size import known
+from compiler.codegen.triton.writer import Writer, function_head
+from compiler.ir.size import Integer, hint, spelt_out
 from compiler.schedule.tiles.plan import Plan
 
 
 def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
-    """One kernel of several plans, none of which needs scratch memory or depends on sizes of a call."""
+    """One kernel of several plans, none of which needs scratch memory."""
     printers = [KernelPrinter(_numbered(plan, place), "program") for place, plan in enumerate(plans, start=1)]
     for printer in printers:
         printer.print_body()
@@ -35,28 +37,28 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     text = module_head("".join(printer.writer.text() for printer in printers), functions)
     lines: list[tuple[int, tuple[str, ...]]] = []
     for printer in printers:
-        text += printer.definition(["program"])
+        text += printer.definition(["program", *(size.name for size in printer.program.sizes)])
         lines += printer.writer.numbered(text.count("\n"))
         text += printer.writer.text() + "\n"
     blocks = {
         _block(block, place): size for place, p in enumerate(printers, start=1) for block, size in p.blocks.items()
     }
-    arguments = [f"{identifier(buffer)}_ptr" for buffer in parameters] + [f"{block}: tl.constexpr" for block in blocks]
-    define = wrapped_call(f"def {identifier(name)}({', '.join(arguments)}):")
-    text += f"\n@triton.jit\n{define}\n"
-    text += wrapped_docstring(f"{len(plans)} kernels in one launch, each with its share of the programs.")
-    grids = [known(plan.grid) for plan in plans]
-    text += _shares(printers, grids)
+    sizes = tuple(dict.fromkeys(size for plan in plans for size in plan.program.sizes))
+    arguments = [f"{identifier(buffer)}_ptr" for buffer in parameters]
+    arguments += [*(f"{size.name}: tl.int64" for size in sizes), *(f"{block}: tl.constexpr" for block in blocks)]
+    text += function_head(name, arguments, f"{len(plans)} kernels in one launch, each with its share of the programs.")
+    text += _shares(printers)
+    grid = reduce(operator.add, (plan.grid for plan in plans))
     config: dict[str, int | str | tuple[int, ...]] = {
         **blocks,
         "num_warps": max(plan.num_warps for plan in plans),
         "num_stages": 1,
-        "grid": (sum(grids),),
+        "grid": (hint(grid),),
         "plan": "batch",
     }
     if any(plan.program.has_check for plan in plans):
         config["checks"] = 1
-    return RenderedKernel(identifier(name), "triton", text, parameters, tuple(lines), config, grid=sum(grids))
+    return RenderedKernel(identifier(name), "triton", text, parameters, tuple(lines), config, sizes=sizes, grid=grid)
 
 
 def _numbered(plan: Plan, place: int) -> Plan:
@@ -68,18 +70,24 @@ def _block(name: str, place: int) -> str:
     return f"{name.removesuffix('BLOCK')}{place}BLOCK"
 
 
-def _shares(printers: Sequence[KernelPrinter], grids: Sequence[int]) -> str:
+def _shares(printers: Sequence[KernelPrinter]) -> str:
     """Which programs run which function."""
     writer = Writer(indent=1)
     writer.line("program = tl.program_id(0)")
-    first = 0
-    for place, (printer, grid) in enumerate(zip(printers, grids, strict=True), start=1):
+    first: Integer = 0
+    for place, printer in enumerate(printers, start=1):
         arguments = [f"{identifier(buffer)}_ptr" for buffer in printer.parameters]
-        arguments += ["program" if not first else f"program - {first}"]
+        arguments += ["program" if place == 1 else f"program - {_text(first, printers)}"]
+        arguments += [size.name for size in printer.program.sizes]
         arguments += [_block(block, place) for block in printer.blocks]
-        first += grid
+        first += printer.plan.grid
         is_last = place == len(printers)
-        writer.line("else:" if is_last else f"{'if' if place == 1 else 'elif'} program < {first}:")
-        with writer.indented():
+        test = f"{'if' if place == 1 else 'elif'} program < {_text(first, printers)}"
+        with writer.block("else" if is_last else test):
             writer.line(f"{identifier(printer.program.name)}({', '.join(arguments)})")
     return writer.text()
+
+
+def _text(count: Integer, printers: Sequence[KernelPrinter]) -> str:
+    given = [size for printer in printers for size in printer.program.sizes]
+    return str(count) if isinstance(count, int) else spelt_out(count, given)

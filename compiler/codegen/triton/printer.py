@@ -15,13 +15,13 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.reductions.across import Gathering
 from compiler.codegen.triton.reductions.reducing import Reductions
-from compiler.codegen.triton.reductions.scanning import Scans
+from compiler.codegen.triton.reductions.scans import Scans
 from compiler.codegen.triton.reductions.states import States
 from compiler.codegen.triton.values.interleaved import interleaved_stores, store_of_row
 from compiler.codegen.triton.values.order import loads_first
 from compiler.codegen.triton.values.random import SUFFIXES
 from compiler.codegen.triton.values.statements import StatementPrinter
-from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
+from compiler.codegen.triton.writer import Writer, function_head
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, text_of
 from compiler.schedule.program.program import Program, Section, Statement
@@ -123,8 +123,7 @@ class KernelPrinter:
         """The function down to its docstring; it takes the buffers, `more`, and the block sizes."""
         arguments = [self.printer.pointer(name) for name in self.parameters]
         arguments += [*more, *(f"{name}: tl.constexpr" for name in self.blocks)]
-        define = wrapped_call(f"def {identifier(self.program.name)}({', '.join(arguments)}):")
-        return f"\n{_decorator(self.program)}\n{define}\n{self._docstring()}"
+        return function_head(self.program.name, arguments, *self._paragraphs(), decorator=_decorator(self.program))
 
     @property
     def how(self) -> str:
@@ -137,7 +136,7 @@ class KernelPrinter:
             case _:
                 return ""
 
-    def _docstring(self) -> str:
+    def _paragraphs(self) -> tuple[str, str]:
         space = self.program.space
         names = list(dict.fromkeys(node for s in self.program.statements for node in s.nodes))
         kinds = {s.op: None for s in self.program.statements if s.op in ("reduce", "scan")}
@@ -145,7 +144,7 @@ class KernelPrinter:
         how = self.how + (f", and gathers across x in {self.gathering.parts.count} parts" if self.gathering else "")
         loops = f"For {_loops(space.x)}" if space.x else "For one point"
         loops += f", {does} {_loops(space.r)}{how}" if space.r else ""
-        return wrapped_docstring(f"{loops}.", f"Computes {', '.join(names)}.")
+        return f"{loops}.", f"Computes {', '.join(names)}."
 
     # Index variables -----------------------------------------------------------------------------------------
 
@@ -300,8 +299,7 @@ class KernelPrinter:
         r_axis = self.plan.axes[-1]
         self.scans.start(section.scans)
         counter = "r_offset" if start else "r_start"
-        self.writer.line(f"for {counter} in {self._range(first, last, step or r_axis.block_name)}:")
-        with self.writer.indented():
+        with self.writer.block(f"for {counter} in {self._range(first, last, step or r_axis.block_name)}"):
             if start:
                 self.writer.line(f"r_start = {start} + {counter}")
             self.place_axis(r_axis, "r_start")
@@ -322,8 +320,7 @@ class KernelPrinter:
         x_axis = self.plan.axes[0]
         self.start_gathering(gathering)
         step = "" if x_axis.is_scalar else x_axis.block_name
-        self.writer.line(f"for x_start in {self._range('x_first', 'x_last', step)}:")
-        with self.writer.indented():
+        with self.writer.block(f"for x_start in {self._range('x_first', 'x_last', step)}"):
             self.place_axis(x_axis, "x_start")
             self.take_rows()
         self.writer.blank()

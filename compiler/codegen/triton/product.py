@@ -29,7 +29,7 @@ from compiler.codegen.rendered import RenderedKernel, TileDescriptor
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.values.ops import DTYPES
 from compiler.codegen.triton.values.statements import StatementPrinter
-from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
+from compiler.codegen.triton.writer import Writer, function_head
 from compiler.devices import Device
 from compiler.ir.index import Dim, Indirect
 from compiler.ir.size import known
@@ -157,7 +157,6 @@ class _ProductPrinter:
         arguments = [_descriptor(n) if n in self.descriptors else self.after.pointer(n) for n in parameters]
         arguments += ["workspace_ptr", "counters_ptr"] if self.tile.splits > 1 else []
         arguments += [f"{name}: tl.constexpr" for name in blocks]
-        define = wrapped_call(f"def {identifier(self.program.name)}({', '.join(arguments)}):")
         names = list(dict.fromkeys(node for s in self.program.statements for node in s.nodes))
         sizes = ", ".join(f"{dim.name} < {dim.size}" for dim in self.program.space.x)
         how = {
@@ -166,8 +165,7 @@ class _ProductPrinter:
             "ieee": "in float32",
         }[self.matrices.precision]
         loops = f"For {sizes}, by tiles: products summed over k < {self.matrices.inner.size} {how}."
-        docstring = wrapped_docstring(loops, f"Computes {', '.join(names)}.")
-        return f"\n@triton.jit\n{define}\n{docstring}"
+        return function_head(self.program.name, arguments, loops, f"Computes {', '.join(names)}.")
 
     # Which tile ----------------------------------------------------------------------------------------------
 
@@ -232,8 +230,7 @@ class _ProductPrinter:
             turns = "range(first, last, KBLOCK)"
         elif self._stays_a_loop():
             turns = f"tl.{turns.removesuffix(')')}, loop_unroll_factor=1)"
-        line(f"for k_start in {turns}:")
-        with self.writer.indented():
+        with self.writer.block(f"for k_start in {turns}"):
             if not self.tile.by_descriptors:
                 line("k = k_start + tl.arange(0, KBLOCK)")
             if not self.inner.is_exact and not self.tile.by_descriptors:
@@ -321,15 +318,10 @@ class _ProductPrinter:
             places[total.target] = f"sums_ptr + {start} * {splits * size}"
             line(f"tl.store({places[total.target]} + part * {size} + at, {total.target})", total.nodes)
         line("tl.debug_barrier()")
-        line("arrived = tl.atomic_add(counters_ptr + shared_tile, 1)")
-        line(f"if arrived == {splits - 1}:")
-        with self.writer.indented():
-            line("# The counter is left as it was found: zero.")
-            line("tl.store(counters_ptr + shared_tile, 0)")
+        with self.writer.last_of("counters_ptr + shared_tile", str(splits - 1)):
             for total in self.sums:
                 line(f"{total.target} = tl.zeros([MBLOCK, NBLOCK], tl.float32)", total.nodes)
-            line(f"for other in tl.static_range({splits}):")
-            with self.writer.indented():
+            with self.writer.block(f"for other in tl.static_range({splits})"):
                 for total in self.sums:
                     load = f'tl.load({places[total.target]} + other * {size} + at, cache_modifier=".cg")'
                     line(f"{total.target} += {load}", total.nodes)

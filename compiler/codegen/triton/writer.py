@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+
+from compiler.codegen.naming import identifier
 
 _WIDTH = 110
 
@@ -31,10 +33,24 @@ class Writer:
             self._lines.append("")
 
     @contextmanager
-    def indented(self) -> Iterator[None]:
+    def block(self, head: str) -> Iterator[None]:
+        """Lines that stand under `head`, such as an `if`."""
+        self.line(f"{head}:")
         self._indent += 1
         yield
         self._indent -= 1
+
+    def store(self, address: str, value: str, masks: Sequence[str] = (), nodes: tuple[str, ...] = ()) -> None:
+        self.line(f"tl.store({', '.join([address, value, *([' & '.join(masks)] if masks else [])])})", nodes)
+
+    @contextmanager
+    def last_of(self, counter: str, last: str, name: str = "arrived") -> Iterator[None]:
+        """What the program does that finds `last` others counted before itself."""
+        self.line(f"{name} = tl.atomic_add({counter}, 1)")
+        with self.block(f"if {name} == {last}"):
+            self.line("# The counter is left as it was found: zero.")
+            self.store(counter, "0")
+            yield
 
     def text(self) -> str:
         return "\n".join(self._lines) + "\n"
@@ -42,6 +58,12 @@ class Writer:
     def numbered(self, lines_before: int) -> tuple[tuple[int, tuple[str, ...]], ...]:
         """Line numbers, counted from 1, with their nodes, where `lines_before` stand above."""
         return tuple((lines_before + number, nodes) for number, nodes in self._nodes)
+
+
+def function_head(name: str, arguments: Iterable[str], *paragraphs: str, decorator: str = "@triton.jit") -> str:
+    """A function of Triton down to its docstring."""
+    define = wrapped_call(f"def {identifier(name)}({', '.join(arguments)}):")
+    return f"\n{decorator}\n{define}\n{wrapped_docstring(*paragraphs)}"
 
 
 def wrapped_docstring(*paragraphs: str) -> str:

@@ -98,6 +98,8 @@ def _pattern_of_rule(mask: Node, queries: Any, keys: Any) -> Pattern:
     assert value is not None
     if rule == (Same(True) if value.dtype == torch.bool else Same(0.0)):
         return "ones"
+    if isinstance(rule, UpTo) and value.dtype != torch.bool:
+        return "varies"
     if rule == UpTo(-1, -2) and is_same_shape(tuple(value.shape[-2:]), (queries, keys)):
         return "past"
     return "varies" if rule is None else "other"

@@ -15,12 +15,11 @@ from torch.fx import Node
 
 from compiler.fx.fake_values import outside_fake_mode
 from compiler.fx.notes import CONSTANT
-from compiler.passes.rewrite.calls import argument, changes_memory, is_same_size, operation, shape_of, tensor_of
+from compiler.passes.rewrite.calls import argument, changes_memory, operation, tensor_of
 from compiler.passes.rewrite.repeated import distinct, elements_of_pointwise, is_one_number, run_pointwise, told_once
 
 #: Nothing that is larger is computed: it would take longer to know a mask than to use it.
 MOST_ELEMENTS = 1 << 24
-
 
 _POINTWISE = frozenset(
     """masked_fill where eq ne lt le gt ge logical_not logical_and logical_or bitwise_and bitwise_or and or
@@ -190,37 +189,3 @@ def _run(node: Node, values: dict[Node, Any]) -> Any:
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
     assert callable(node.target)
     return node.target(*args, **kwargs)
-
-
-def keeps_lower_triangle(node: Any) -> bool | None:
-    """For sizes that differ from call to call: whether a square boolean matrix is true on and below the diagonal
-    (True), above it (False), or not known to be either (None). It follows tril and triu of ones."""
-    name = operation(node)
-    if name in ("tril", "triu"):
-        return _triangle(node)
-    if name in ("bool", "to", "unsqueeze"):
-        return keeps_lower_triangle(node.args[0])
-    if name == "logical_not":
-        value = tensor_of(node)
-        is_boolean = value is not None and value.dtype == torch.bool
-        return _opposite(keeps_lower_triangle(node.args[0])) if is_boolean else None
-    if name in ("eq", "ne") and len(node.args) == 2 and node.args[1] in (0, 1):
-        found = keeps_lower_triangle(node.args[0])
-        return found if (name == "eq") == (node.args[1] == 1) else _opposite(found)
-    return None
-
-
-def _triangle(node: Node) -> bool | None:
-    ones = node.args[0]
-    diagonal = node.args[1] if len(node.args) > 1 else node.kwargs.get("diagonal", 0)
-    is_ones = operation(ones) in ("ones", "ones_like", "new_ones") and len(ones.users) == 1  # type: ignore[union-attr]
-    shape = shape_of(node)
-    if not is_ones or len(shape) < 2 or not is_same_size(shape[-1], shape[-2]) or len(node.users) != 1:
-        return None
-    if operation(node) == "tril":
-        return True if diagonal == 0 else None
-    return False if diagonal == 1 else None
-
-
-def _opposite(found: bool | None) -> bool | None:
-    return None if found is None else not found

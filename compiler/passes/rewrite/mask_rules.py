@@ -3,6 +3,7 @@
     arange(n)                          the coordinate along the last dimension
     arange(n)[:, None] + 0 >= 0        the same everywhere: true
     columns <= rows                    true up to a diagonal
+    tril(ones(n, n))                   one up to a diagonal, and zero beyond it
 
 Dimensions are counted from the end, as broadcasting does, so that -1 is that of the keys in every mask. A rule is a
 proof for all sizes: what is not understood has none.
@@ -39,7 +40,8 @@ class Coordinate:
 
 @dataclass(frozen=True)
 class UpTo:
-    """True where the coordinate along `left` is at most the one along `right`, and `offset`."""
+    """True, or one, where the coordinate along `left` is at most the one along `right`, and `offset`; elsewhere false,
+    or zero."""
 
     left: int
     right: int
@@ -47,6 +49,14 @@ class UpTo:
 
 
 Rule = Same | Coordinate | UpTo
+
+
+def opposite(rule: Rule | None) -> Rule | None:
+    """The rule of the values that are false, or zero, where those of `rule` are not."""
+    if isinstance(rule, UpTo):
+        return UpTo(rule.right, rule.left, -rule.offset - 1)
+    return Same(not rule.number) if isinstance(rule, Same) else None
+
 
 _COMPARISONS = {"ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt, "eq": operator.eq,
                 "ne": operator.ne}  # fmt: skip
@@ -100,6 +110,8 @@ class _Rules:
         assert after is not None
         if isinstance(rule, Same):
             return _as_dtype(rule, node)
+        if isinstance(rule, UpTo):
+            return None if after.is_complex() else rule
         return rule if before is not None and before.dtype == after.dtype else None
 
     def shift(self, node: Node) -> Rule | None:
@@ -120,6 +132,8 @@ class _Rules:
             return _of_coordinate_and_number(name, first.offset, second.number)
         if isinstance(first, Coordinate) and isinstance(second, Coordinate):
             return _of_coordinates(name, first, second)
+        if isinstance(first, UpTo) and isinstance(second, Same) and name in ("eq", "ne") and second.number in (0, 1):
+            return first if (name == "eq") == (second.number == 1) else opposite(first)
         return None
 
     def both(self, node: Node) -> Rule | None:
@@ -136,8 +150,13 @@ class _Rules:
 
     def negate(self, node: Node) -> Rule | None:
         rule, value = self.of(node.args[0]), tensor_of(node)
-        is_boolean = value is not None and value.dtype == torch.bool
-        return Same(not rule.number) if is_boolean and isinstance(rule, Same) else None
+        return opposite(rule) if value is not None and value.dtype == torch.bool else None
+
+    def triangle(self, node: Node) -> Rule | None:
+        diagonal = argument(node, 1, "diagonal", 0)
+        if self.of(node.args[0]) != Same(1) or not isinstance(diagonal, int):
+            return None
+        return UpTo(-1, -2, diagonal) if operation(node) == "tril" else UpTo(-2, -1, -diagonal)
 
     def expand(self, node: Node) -> Rule | None:
         return self.of(node.args[0])  # what repeats is no coordinate: a size of one has been the same everywhere
@@ -202,7 +221,7 @@ _FINDERS: dict[str, Callable[[_Rules, Node], Rule | None]] = {
     **dict.fromkeys(("to", "bool", "float", "long", "int", "contiguous", "clone"), _Rules.cast),
     "add": _Rules.shift, "sub": _Rules.shift,
     "and": _Rules.both, "logical_and": _Rules.both, "bitwise_and": _Rules.both,
-    "logical_not": _Rules.negate,
+    "logical_not": _Rules.negate, "tril": _Rules.triangle, "triu": _Rules.triangle,
     "expand": _Rules.expand, "repeat": _Rules.repeat, "unsqueeze": _Rules.unsqueeze, "getitem": _Rules.getitem,
     "view": _Rules.of_same, "reshape": _Rules.of_same, "flatten": _Rules.of_same, "interpolate": _Rules.interpolate,
     "diff": _Rules.diff, "cumsum": _Rules.cumsum, **dict.fromkeys(_COMPARISONS, _Rules.compare),

@@ -17,8 +17,8 @@ from torch.fx import Node
 from compiler.fx.fake_values import outside_fake_mode
 from compiler.passes.rewrite.attention import Attention, BooleanMask
 from compiler.passes.rewrite.calls import is_same_shape, shape_of, tensor_of
-from compiler.passes.rewrite.constants import constant_of, keeps_lower_triangle
-from compiler.passes.rewrite.mask_rules import Same, UpTo, rule_of
+from compiler.passes.rewrite.constants import constant_of
+from compiler.passes.rewrite.mask_rules import Same, UpTo, opposite, rule_of
 from compiler.passes.rewrite.patterns import attended_by, is_lower_triangle, leaves_no_row_empty, leaves_nothing_out
 from compiler.passes.rewrite.reasons import NotLegalError
 from compiler.passes.rewrite.repeated import distinct
@@ -121,11 +121,11 @@ def _is_mask(known: torch.Tensor, factor: float, found: Attention) -> bool:
 
 def _are_lower_triangle(masks: list[BooleanMask], found: Attention) -> bool:
     """Whether exactly the scores on and below the diagonal of the scores count, whatever the call."""
-    if len(masks) == 1 and masks[0].keeps == keeps_lower_triangle(masks[0].node) is not None:
-        return len(shape_of(masks[0].node)) == 2
     sizes = (found.query.sizes()[-2], found.key.sizes()[-2])
-    if len(masks) == 1 and masks[0].keeps and rule_of(masks[0].node) == UpTo(-1, -2):
-        return is_same_shape(shape_of(masks[0].node)[-2:], sizes)
+    if len(masks) == 1 and not _is_added(masks[0]):
+        rule = rule_of(masks[0].node)
+        if (rule if masks[0].keeps else opposite(rule)) == UpTo(-1, -2):
+            return is_same_shape(shape_of(masks[0].node)[-2:], sizes)
     joined = _known_attended(masks, found)
     return joined is not None and is_lower_triangle(joined, *sizes)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from compiler.decisions import Refuse
 from compiler.ir.nodes import ExternNode
+from compiler.ir.size import hint
 from compiler.schedule.group import Batch, Group, parts_of
 from compiler.schedule.legality import streams_differ
 from compiler.schedule.memory.lifetimes import lifetimes, live_bytes
@@ -50,7 +51,7 @@ def batch_launches(
         if isinstance(unit, ExternNode) or not may_be_a_part(unit, context):
             continue
         number = graph.number_of(unit)
-        stored = sum(graph.layouts[buffer].bytes for buffer in unit.stored)
+        stored = sum(hint(graph.layouts[buffer].bytes) for buffer in unit.stored)
         for place in range(len(recent) - 1, max(len(recent) - 1 - NEAREST, -1), -1):
             other = recent[place]
             if graph.must_precede(other, number) or graph.must_precede(number, other):
@@ -94,16 +95,12 @@ def too_long(group: Group, context: Context) -> Refuse | None:
 
 
 def can_be_a_part(group: Group) -> bool:
-    """Whether it can share a launch. What works in place, or with scratch memory of its own, keeps its launch; so do
-    loops whose sizes, or whose places in memory, differ from call to call."""
-    sizes = [dim.size for dim in (*group.space.x, *group.space.r)]
-    if not all(isinstance(size, int) and size > 0 for size in sizes) or group.updated or group.across:
+    """Whether it can share a launch. What works in place, or with scratch memory of its own, keeps its launch."""
+    if any(dim.size == 0 for dim in (*group.space.x, *group.space.r)) or group.updated or group.across:
         return False
     if isinstance(group, Product) or group.is_cooperative or any(member.body.is_scatter for member in group.members):
         return False
-    if any(member.body.is_open for member in group.members):
-        return False
-    return not group.space.r or group.space.reduction_numel <= LONGEST_ROW
+    return not group.space.r or hint(group.space.reduction_numel) <= LONGEST_ROW
 
 
 def side_by_side(a: int, b: int, context: Context, is_forced: bool = False) -> Fuse | Refuse:

@@ -17,6 +17,7 @@ from compiler.schedule.group import Group, Space
 from tests.codegen.triton import groups
 from tests.codegen.triton.cases import all_cases
 from tests.codegen.triton.groups import Case
+from tests.codegen.triton.spec import violations
 from tests.compile_program import call_interpreted, compile_program
 
 CASES = all_cases()
@@ -44,6 +45,7 @@ def check(case: Case, result: dict[str, torch.Tensor]) -> None:
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_kernel_gives_what_eager_gives(case: Case) -> None:
     kernel = render_triton(case.group, case.storage, H200)
+    assert violations(kernel) == []
     outputs = {
         name: torch.zeros(torch.Size(shape).numel() + _GUARD, dtype=case.storage[name])
         for name, shape in case.outputs.items()

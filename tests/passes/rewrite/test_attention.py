@@ -113,18 +113,44 @@ def test_a_softmax_that_is_no_attention_is_no_near_miss(function: Callable[..., 
     assert [found.records for found in rewritings_of(function, (torch.randn(2, 4, 4),))] == [[]]
 
 
-def test_sizes_that_differ_from_call_to_call() -> None:
-    def causal(q, k, v):
-        mask = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).tril()
-        return (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, float("-inf")).softmax(-1) @ v
+def _kept(q, k, v):
+    mask = torch.tril(torch.ones(q.shape[-2], q.shape[-2]))
+    return (q @ k.mT / 8**0.5).masked_fill(mask == 0, float("-inf")).softmax(-1) @ v
 
-    compiled = torch.compile(causal, backend=fusionscope, dynamic=True)
+
+def _left_out(q, k, v):
+    mask = torch.triu(torch.ones(q.shape[-2], q.shape[-2]), diagonal=1).bool()
+    return (q @ k.mT / 8**0.5).masked_fill(mask, float("-inf")).softmax(-1) @ v
+
+
+def _called(q, k, v):
+    mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def _without_diagonal(q, k, v):
+    mask = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).tril(-1)
+    return (q @ k.mT / 8**0.5).masked_fill(~mask, float("-inf")).softmax(-1) @ v
+
+
+def _weighted(q, k, v):
+    mask = torch.ones(q.shape[-2], k.shape[-2]).tril()  # which is added, as it is no boolean one
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("function", "is_causal"),
+    [(_kept, True), (_left_out, True), (_called, True), (_without_diagonal, False), (_weighted, False)],
+)
+def test_a_triangle_of_open_sizes_is_known_for_what_it_is(function: Callable[..., Any], is_causal: bool) -> None:
+    compiled = torch.compile(function, backend=fusionscope, dynamic=True)
     seen: list[Any] = []
     with observed_compilations(seen.append):
         for length in (5, 7, 12):
             tensors = [torch.randn(2, 3, length, 8) for _ in range(3)]
-            torch.testing.assert_close(compiled(*tensors), causal(*tensors))
-    assert len(seen) == 1
+            torch.testing.assert_close(compiled(*tensors), function(*tensors), equal_nan=True)
+    (compilation,) = seen
+    assert ([type(unit) for unit in compilation.schedule.units] == [ExternNode]) == is_causal
 
 
 def test_a_causal_mask_is_not_made_in_memory() -> None:

@@ -23,6 +23,7 @@ def joint_of(gradient_strides: tuple[int, ...], result_strides: tuple[int, ...])
             strides = gradient_strides if node.name == "gradient" else result_strides
             node.meta["val"] = torch.empty_strided(SHAPE, strides)
     call = graph.call_function(BACKWARD, (*nodes, 5, 5, 0.0, False))
+    call.meta["val"] = tuple(node.meta["val"] for node in nodes[1:4])
     graph.output(call)
     return GraphModule(torch.nn.Module(), graph)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from compiler.options import Options
 from compiler.report import Report
 from server.database.compressed import body_of
-from server.database.jobs import Enqueued, Job, JobTable, Limits, Wanted
+from server.database.jobs import Enqueued, Job, JobTable
+from server.database.new_jobs import Limits, Wanted
 from server.database.reports import Finished
 from server.wire.messages import WorkerIdentity
 from server.wire.parts import split

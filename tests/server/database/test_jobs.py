@@ -10,7 +10,8 @@ import pytest
 
 from compiler.options import Options
 from server.database.engine import Database
-from server.database.jobs import JobTable, Limits, QueueFull, in_turn
+from server.database.jobs import JobTable, in_turn
+from server.database.new_jobs import Limits, QueueFull
 from server.database.reports import Reports, Stored
 from tests.server.database.made import BUILD, CPU, GPU, ROOM, enqueue, finished, lease, report_of, wanted
 

@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from compiler.report import REPORT_VERSION, Report
+from server.database import engine
 from server.database.compressed import SHARED_BYTES, Body, as_gzip, body_of, body_of_text
 from server.database.engine import Database, DatabaseUnavailable
 from server.database.jobs import JobTable
@@ -136,6 +137,16 @@ async def test_an_earlier_store_is_taken_over(tmp_path: Path) -> None:
     assert stored is not None and stored.body == body and stored.report_version == 2
     assert [child.id for child in await reports.children("b" * 20)] == ["a" * 20]
     assert stored.report().output == report.output
+    await database.close()
+
+
+async def test_a_disk_that_is_nearly_full_is_told_before_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'test.sqlite3'}")
+    await database.open()
+    await database.check()
+    monkeypatch.setattr(engine, "LEAST_FREE_BYTES", 2**62)
+    with pytest.raises(DatabaseUnavailable, match=r"its disk has \d+ MiB left"):
+        await database.check()
     await database.close()
 
 

@@ -112,7 +112,7 @@ class Gathering:
             base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
             self.writer.line(f"{name}_ptr = {base}.to(tl.pointer_type({_type(reduction)}))", s.nodes)
             place = self._place(s, self.part)
-            self.writer.line(f"tl.store({', '.join([place, name, *self._mask(s)])})", s.nodes)
+            self.writer.store(place, name, self._mask(s), s.nodes)
 
     def join(self, tail: Callable[[], None]) -> None:
         """The parts of all programs as one; the last program goes on with `tail`."""
@@ -121,20 +121,13 @@ class Gathering:
         if not parts.teams:
             counter = f"counters_ptr + {self.first_counter}" if self.first_counter else "counters_ptr"
             name = "arrived_rows" if self.first_counter else "arrived"
-            self.last_of(counter, str(parts.count), name, lambda: self.finish("0", parts.count, tail))
+            with writer.last_of(counter, f"{parts.count} - 1", name):
+                self.finish("0", parts.count, tail)
             return
         writer.line(f"team = part // {parts.team_size}")
         size = f"tl.minimum({parts.team_size}, {parts.count} - team * {parts.team_size})"
-        self.last_of("counters_ptr + 1 + team", size, "arrived", lambda: self._join_team(tail))
-
-    def last_of(self, counter: str, many: str, name: str, then: Callable[[], None]) -> None:
-        writer = self.writer
-        writer.line(f"{name} = tl.atomic_add({counter}, 1)")
-        writer.line(f"if {name} == {many} - 1:")
-        with writer.indented():
-            writer.line("# The counter is left as it was found: zero.")
-            writer.line(f"tl.store({counter}, 0)")
-            then()
+        with writer.last_of("counters_ptr + 1 + team", f"{size} - 1"):
+            self._join_team(tail)
 
     def _join_team(self, tail: Callable[[], None]) -> None:
         parts = self.parts
@@ -146,10 +139,10 @@ class Gathering:
         self._add_up(of_rows, first, last, is_full and parts.team_size % _TOGETHER == 0)
         for s in of_rows:
             place = self._place(s, f"({parts.count} + team)")
-            self.writer.line(f"tl.store({', '.join([place, f'{s.target}_acc', *self._mask(s)])})", s.nodes)
+            self.writer.store(place, f"{s.target}_acc", self._mask(s), s.nodes)
         self.writer.line("tl.debug_barrier()")
-        then = lambda: self.finish(str(parts.count), parts.teams, tail)  # noqa: E731
-        self.last_of("counters_ptr", str(parts.teams), "arrived_teams", then)
+        with self.writer.last_of("counters_ptr", f"{parts.teams} - 1", "arrived_teams"):
+            self.finish(str(parts.count), parts.teams, tail)
 
     def finish(self, first: str, count: int, tail: Callable[[], None]) -> None:
         """Join `count` rows of parts from row `first` of the workspace on, and the single values of all programs."""
@@ -171,8 +164,7 @@ class Gathering:
             reduction = self.reductions[s.number]
             shape, held = self.printer.shape("r"), "tl.float64" if s in widened else _type(reduction)
             self.writer.line(f"{s.target}_acc = tl.full({shape}, {reduction.identity}, {held})", s.nodes)
-        self.writer.line(f"for other in range({first}, {last}, {_TOGETHER}):")
-        with self.writer.indented():
+        with self.writer.block(f"for other in range({first}, {last}, {_TOGETHER})"):
             for s in statements:
                 self._add_rows(s, last, is_even)
         for s in widened:

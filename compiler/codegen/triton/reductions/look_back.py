@@ -86,10 +86,6 @@ class LookBackPrinter(SharedRowPrinter):
     def draw_place(self) -> str:
         return self.draw_with_launch()
 
-    def print_indices(self) -> None:
-        super().print_indices()
-        self.place_axis(self.r_axis, "part")
-
     def in_order(self, statements: Sequence[Statement]) -> list[Statement]:
         """The statements with all that needs no scan before what needs one, and so on: scans that do not need each
         other wait together."""
@@ -136,8 +132,7 @@ class LookBackPrinter(SharedRowPrinter):
         for statement in pending:
             self._join(statement, "before", f"{first}lanes", "lanes < mate")
         if groups > 1:
-            self.writer.line(f"if mate == {size - 1}:")
-            with self.writer.indented():
+            with self.writer.block(f"if mate == {size - 1}"):
                 self.writer.line(f"groups = tl.arange(0, {max(next_power_of_two(groups), WARP * self.plan.num_warps)})")
                 for statement in pending:
                     self._leave_group(statement)

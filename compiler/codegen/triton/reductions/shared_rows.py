@@ -68,6 +68,8 @@ class SharedRowPrinter(KernelPrinter):
         self.writer.line(f"x_block = {place} {row} {count}")
         self.writer.line(f"part = {place} {part} {count}")
         self.place_axis(self.x_axis, "x_block")
+        if not isinstance(self.plan, SplitPlan):
+            self.place_axis(self.r_axis, "part")
 
     def draw_with_launch(self) -> str:
         """The place of a program, and the number of the launch."""
@@ -142,8 +144,7 @@ class _JoiningPrinter(SharedRowPrinter):
         for which, (name, dtype, _) in enumerate(self._values(statement)):
             start = self.workspace[0][statement.number, which]
             self.point_to(f"{name}_ptr", start, DTYPES[dtype], statement.nodes)
-            arguments = [f"{name}_ptr + {self._place('part')}", name, *masks]
-            self.writer.line(f"tl.store({', '.join(arguments)})", statement.nodes)
+            self.writer.store(f"{name}_ptr + {self._place('part')}", name, masks, statement.nodes)
 
     def _place(self, part: str) -> str:
         return part if self._rows == 1 else f"({part} * {self._rows} + x_index)"
@@ -204,8 +205,7 @@ class SplitPrinter(_JoiningPrinter):
         self.writer.line("# The last program to arrive combines the parts, always in the same order.")
         self.writer.line("tl.debug_barrier()")
         self.writer.line("arrived = tl.atomic_add(counters_ptr + x_block, 1)")
-        self.writer.line(f"if arrived == {self.splits - 1}:")
-        with self.writer.indented():
+        with self.writer.block(f"if arrived == {self.splits - 1}"):
             if gathering is not None:
                 gathering.start()
             self._join(reducing, str(self.plan.chunk or "chunk"))
@@ -273,10 +273,6 @@ class CooperativePrinter(_JoiningPrinter):
     def how(self) -> str:
         return f", held by a {'cluster' if self.is_cluster else 'team'} of {self.splits} programs"
 
-    def print_indices(self) -> None:
-        super().print_indices()
-        self.place_axis(self.r_axis, "part")
-
     def bounded(self, axis: Axis, flat: str, lanes: str) -> str:
         bounded = super().bounded(axis, flat, lanes)
         if axis.name != "r" or not self.plan.has_equal_shares:
@@ -304,8 +300,7 @@ class CooperativePrinter(_JoiningPrinter):
             return self.draw_with_launch()
         self.writer.line(IN_ORDER)
         self.writer.line('place = tl.atomic_add(counters_ptr, 1, sem="relaxed")')
-        self.writer.line(f"if place == {known(self.plan.grid) - 1}:")
-        with self.writer.indented():
+        with self.writer.block(f"if place == {known(self.plan.grid) - 1}"):
             self.writer.line("tl.store(counters_ptr, 0)")
         return "place"
 
@@ -334,8 +329,7 @@ class CooperativePrinter(_JoiningPrinter):
         self.writer.blank()
         self.writer.line("# The last one to leave puts the counter back to zero.")
         self.writer.line('left = tl.atomic_add(counter, 1, sem="relaxed")')
-        self.writer.line(f"if left == {(exchanges + 1) * self.splits - 1}:")
-        with self.writer.indented():
+        with self.writer.block(f"if left == {(exchanges + 1) * self.splits - 1}"):
             self.writer.line("tl.store(counter, 0)")
 
     @cached_property
@@ -356,9 +350,6 @@ class CooperativePrinter(_JoiningPrinter):
             self.printer.instead[number] = f"{s.target}_kept * ({s.target}_factor / {divisor})"
 
     def _exchange(self, section: Section, number: int) -> None:
-        if self.sends_words:
-            self._exchange_words(section)
-            return
         for statement in section.reductions:
             self.printer.note_axes(statement)
             if States.holds(statement):
@@ -371,11 +362,10 @@ class CooperativePrinter(_JoiningPrinter):
                 self._store(statement)
         if self.is_cluster:
             self._leave(section, number)
-            self._join(section, str(self.plan.team.share))
-            return
-        self.writer.line("tl.debug_barrier()")
-        self.writer.line("tl.atomic_add(counter, 1)")
-        self.writer.line(f"wait_for(counter, {number * self.splits})")
+        elif not self.sends_words:
+            self.writer.line("tl.debug_barrier()")
+            self.writer.line("tl.atomic_add(counter, 1)")
+            self.writer.line(f"wait_for(counter, {number * self.splits})")
         self._join(section, str(self.plan.team.share))
 
     @property
@@ -392,36 +382,23 @@ class CooperativePrinter(_JoiningPrinter):
                 self.writer.line(f"{name}_left = leave({name}, gate_{number})", statement.nodes)
         self.writer.line(f"wait_at(gate_{number})")
 
-    def _exchange_words(self, section: Section) -> None:
-        size, is_full = self.splits, self.splits == next_power_of_two(self.splits)
-        for statement in section.reductions:
-            self.printer.note_axes(statement)
-            keeps = statement.number in self.kept.reductions
-            self.states.at_once(statement, text_of(self.r_axis.numel), self.share, keeps)
-            for which, (name, _, _) in enumerate(self._values(statement)):
-                start = self.workspace[0][statement.number, which]
-                self.point_to(f"{name}_ptr", start, "tl.int64", statement.nodes)
-                self.writer.line(f"send({name}_ptr + {self._word('part')}, {name}, launch)", statement.nodes)
-        self.writer.line(f"parts = tl.arange(0, {next_power_of_two(size)})")
-        place = self._word("parts" if is_full else f"tl.minimum(parts, {size - 1})")
-        for statement in section.reductions:
-            names = []
-            for name, _, fill in self._values(statement):
-                names.append(f"{statement.target}_parts{name.removeprefix(statement.target)}")
-                value = f"receive({name}_ptr + {place}, launch)"
-                text = value if is_full else f"tl.where(parts < {size}, {value}, {fill})"
-                self.writer.line(f"{names[-1]} = {text}", statement.nodes)
-            length = text_of(self.r_axis.numel)
-            self.states.join_parts(statement, (names[0], names[1]), str(self.plan.team.share), length)
+    def _store(self, statement: Statement) -> None:
+        if not self.sends_words:
+            super()._store(statement)
+            return
+        for which, (name, _, _) in enumerate(self._values(statement)):
+            self.point_to(f"{name}_ptr", self.workspace[0][statement.number, which], "tl.int64", statement.nodes)
+            self.writer.line(f"send({name}_ptr + {self._word('part')}, {name}, launch)", statement.nodes)
 
     def _word(self, part: str) -> str:
         """The parts of a row lie side by side."""
         return part if self._rows == 1 else f"(x_index * {self.splits} + {part})"
 
     def _part_values(self, name: str, fill: str) -> str:
-        if not self.is_cluster:
+        if not self.is_cluster and not self.sends_words:
             return super()._part_values(name, fill)
-        if self.splits == next_power_of_two(self.splits):
-            return f"left_by({name}_left, parts)"
-        place = f"tl.minimum(parts, {self.splits - 1})"
-        return f"tl.where(parts < {self.splits}, left_by({name}_left, {place}), {fill})"
+        is_full = self.splits == next_power_of_two(self.splits)
+        part = "parts" if is_full else f"tl.minimum(parts, {self.splits - 1})"
+        left, sent = f"left_by({name}_left, {part})", f"receive({name}_ptr + {self._word(part)}, launch)"
+        value = left if self.is_cluster else sent
+        return value if is_full else f"tl.where(parts < {self.splits}, {value}, {fill})"

@@ -77,7 +77,7 @@ class SlicesPrinter(KernelPrinter):
         masks = self.printer.masks(frozenset("x"))
         for s in self.sliced:
             pointer = f"{s.target}_slices_ptr + (slice * {self._rows} + {self._flat(self.plan.axes[0])})"
-            self.writer.line(f"tl.store({', '.join([pointer, s.target, *masks])})", s.nodes)
+            self.writer.store(pointer, s.target, masks, s.nodes)
 
     def start_gathering(self, gathering: Gathering) -> None:
         super().start_gathering(gathering)
@@ -91,9 +91,11 @@ class SlicesPrinter(KernelPrinter):
         """Both ends: that of a slice, and that of a part."""
         parts = self.parts
         self.writer.line("tl.debug_barrier()")
-        finish = lambda: gathering.finish("0", parts.count, self.print_tail)  # noqa: E731
-        gathering.last_of("counters_ptr + slice", str(parts.count), "arrived", finish)
-        gathering.last_of(f"counters_ptr + {parts.slices} + part", str(parts.slices), "arrived_slices", self._join_rows)
+        with self.writer.last_of("counters_ptr + slice", f"{parts.count} - 1"):
+            gathering.finish("0", parts.count, self.print_tail)
+        counter, last = f"counters_ptr + {parts.slices} + part", f"{parts.slices} - 1"
+        with self.writer.last_of(counter, last, "arrived_slices"):
+            self._join_rows()
 
     def _join_rows(self) -> None:
         slices, rows, (y_axis,) = self.parts.slices, self.rows, self.rows.plan.axes
