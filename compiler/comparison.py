@@ -103,7 +103,7 @@ def _differences(before: Report, after: Report) -> list[str]:
     devices = [report.timing.device if report.timing else None for report in (before, after)]
     names = [report.environment.device_name or report.environment.device for report in (before, after)]
     if None not in devices and (devices[0] != devices[1] or names[0] != names[1]):
-        told.append(f"They ran on different devices, {names[0]} and {names[1]}: times tell the devices apart as well.")
+        told.append(f"They ran on different devices, {names[0]} and {names[1]}: times also differ by device.")
     if one.decides_for and two.decides_for and one.decides_for != two.decides_for:
         told.append(f"Predictions are for different devices, {one.decides_for} and {two.decides_for}.")
     versions = [("PyTorch", one.torch, two.torch), ("Triton", one.triton, two.triton)]

@@ -18,11 +18,9 @@ REASONS: dict[str, str] = {
     "fused.inline": "{a} is computed inside {b} at each point that reads it; {shared} never reaches memory",
     "fused.horizontal": "{a} and {b} read {shared} in the same loops: it is read once for both",
     "fused.recompute": "{b} computes {shared} again instead of reading it",
-    "fused.single_pass": (
-        "{reader} is added up in the pass that makes {writer}, so that one pass over the row serves both"
-    ),
+    "fused.single_pass": ("{reader} is summed in the pass that makes {writer}, so one pass over the row serves both"),
     "fused.team": (
-        "a team of programs holds each row of {row} elements, so that {shared} is read once for {writer} and {reader}"
+        "a team of programs holds each row of {row} elements, so {shared} is read once for {writer} and {reader}"
     ),
     "fused.one_node": "both are the loop {a}",
     "fused.across": (
@@ -32,11 +30,11 @@ REASONS: dict[str, str] = {
     "predicted {fused_us:.1f} us instead of {unfused_us:.1f} us",
     "fused.library_epilogue": "the library computes {b} at the end of {call}, in one call: predicted {fused_us:.1f} us "
     "instead of {unfused_us:.1f} us",
-    "fused.prologue": "{a} is computed on the tiles that {call} loads, in a kernel of our own: predicted "
+    "fused.prologue": "{a} is computed on the tiles that {call} loads, in a generated kernel: predicted "
     "{fused_us:.1f} us instead of {unfused_us:.1f} us",
-    "fused.shared_operand": "{call} are {products} products of {shared} in one kernel of our own: predicted "
+    "fused.shared_operand": "{call} are {products} products of {shared} in one generated kernel: predicted "
     "{fused_us:.1f} us instead of {unfused_us:.1f} us",
-    "fused.own_product": "{call} is a kernel of our own, in which {splits} programs share the sums of a tile: "
+    "fused.own_product": "{call} is a generated kernel, in which {splits} programs share the sums of a tile: "
     "predicted {fused_us:.1f} us instead of {unfused_us:.1f} us",
     "fused.batch": "{a} and {b} run side by side in one launch",
     # --- refused
@@ -47,23 +45,23 @@ REASONS: dict[str, str] = {
     "dependency.mutation": "{scatter} changes {shared} in place: it must be complete before",
     "index.reversed": "{a} writes {shared} at {written}, {b} reads it backwards, at {read}",
     "index.transposed": "{a} writes {shared} at {written}, {b} reads it with the loops exchanged, at {read}",
-    "index.shifted": "{a} writes {shared} at {written}, {b} reads it some elements away, at {read}",
+    "index.shifted": "{a} writes {shared} at {written}, {b} reads it shifted by some elements, at {read}",
     "index.indirect": (
-        "{shared} is touched at computed places: no loops of {a} and {b} are known to meet at one element"
+        "{shared} is accessed at computed places: no loops of {a} and {b} are known to meet at one element"
     ),
     "dependency.across": "{reader} would need {writer} before every row is done",
     "index.different_positions": "{a} writes {shared} at {written}, {b} reads it at {read}",
-    "index.no_common_loops": "the loops {space_a} of {a} and {space_b} of {b} cannot be brought together over {shared}",
+    "index.no_common_loops": "the loops {space_a} of {a} and {space_b} of {b} cannot be matched over {shared}",
     "shape.numel": "{a} runs {iterations_a} iterations, {b} runs {iterations_b}",
     "shape.reduction_axes": "{a} reduces over {space_a}, {b} over {space_b}: the reduced axes differ",
     "kind.extern": "{extern} is a library call",
-    "kind.not_pointwise": "{call} is a matrix product: only what needs one element at a time could join its kernel",
-    "kind.fallback": "{extern} runs as PyTorch's own call: there are no loops to put anything into",
+    "kind.not_pointwise": "{call} is a matrix product: only operations on one element at a time could join its kernel",
+    "kind.fallback": "{extern} runs as PyTorch's own call: it has no loops to fuse with",
     "kind.other_device": "{extern} has a tensor on another device",
     "kind.other_stream": "{a} is put on {stream_a} and {b} on {stream_b}",
     "kind.own_launch": "{a} and {b} share nothing, and {alone} needs a launch of its own",
     "profit.slower": "predicted {fused_us:.1f} us fused against {unfused_us:.1f} us apart",
-    "profit.library": "predicted {fused_us:.1f} us as one kernel of our own, {unfused_us:.1f} us with the library's "
+    "profit.library": "predicted {fused_us:.1f} us as one generated kernel, {unfused_us:.1f} us with the library's "
     "for {call}; it would have to be {least_gain:.0%} less",
     "profit.operand_needed": (
         "{shared} is needed in memory, or too expensive to compute for each tile of {b} that reads it"
@@ -73,7 +71,7 @@ REASONS: dict[str, str] = {
     "profit.recompute": (
         "predicted {fused_us:.1f} us with {shared} computed again in its readers, {unfused_us:.1f} us with it written"
     ),
-    "profit.single_pass": "predicted {fused_us:.1f} us with {reader} added up in the pass that makes {writer}, "
+    "profit.single_pass": "predicted {fused_us:.1f} us with {reader} summed in the pass that makes {writer}, "
     "{unfused_us:.1f} us after it",
     "profit.team": "predicted {fused_us:.1f} us with a team of programs for each row of {row} elements, "
     "{unfused_us:.1f} us with one program",
@@ -81,10 +79,10 @@ REASONS: dict[str, str] = {
         "a row of {row} elements with {sums} sums for each column does not fit into {registers} registers"
     ),
     "profit.long_reduction": (
-        "{slow} takes {rest_us:.1f} us besides its launch, and sharing one would spare {spared_us:.1f} us"
+        "{slow} takes {rest_us:.1f} us besides its launch, and sharing one would save {spared_us:.1f} us"
     ),
-    "profit.kept_longer": "{early} would be made early for the sake of a launch: {bytes} bytes more at a time, and at "
-    "most {limit} are worth that",
+    "profit.kept_longer": "{early} would be made early only to share a launch: {bytes} bytes more at a time, where "
+    "the limit is {limit}",
     "profit.too_many_buffers": "{buffers} buffers in one kernel, at most {limit}",
     "policy.disabled": "the rule {knob} is turned off",
     "policy.forbidden": "{forbidden_a} and {forbidden_b} are to stay apart",
@@ -94,7 +92,7 @@ REASONS: dict[str, str] = {
     "policy.only_loops_shared": "{a} and {b} both run over {space_a} but share no buffer, and are not near each other: "
     "the pair was never considered",
     "policy.outscored": "{a} and {b} alone would take {fused_us:.1f} us instead of {unfused_us:.1f} us, but one of "
-    "them went with what brings more",
+    "them took a fusion that saves more",
     "policy.far_apart": (
         "{shared} has {readers} readers, and {b} is not among those nearest to {a}: the pair was never considered"
     ),
@@ -103,15 +101,15 @@ REASONS: dict[str, str] = {
     "policy.other_graph": "{a} belongs to {graph_a} and {b} to {graph_b}: graphs are compiled one by one",
     # --- library calls
     "layout.channels_last": "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in {conversions} "
-    "conversions; {kept_us:.1f} us as eager lays them out",
+    "conversions; {kept_us:.1f} us in eager's layout",
     "layout.slower": "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in {conversions} "
-    "conversions; {kept_us:.1f} us as eager lays them out",
-    "layout.library": "nothing speaks for channels-last in this dtype on {device}",
-    "layout.precision": "{kept_us:.1f} us predicted at an error of {kept_error:.0e} as eager lays them out; "
+    "conversions; {kept_us:.1f} us in eager's layout",
+    "layout.library": "channels-last has no advantage in this dtype on {device}",
+    "layout.precision": "{kept_us:.1f} us predicted at an error of {kept_error:.0e} in eager's layout; "
     "{moved_us:.1f} us at {moved_error:.0e} channels-last, where the library rounds to TF32, which the knob {knob} "
     "allows; errors are {errors}",
     "layout.rounded": "{moved_us:.1f} us predicted at an error of {moved_error:.0e} channels-last, where the library "
-    "rounds to TF32, as the knob {knob} allows; {kept_us:.1f} us at {kept_error:.0e} as eager lays them out; errors "
+    "rounds to TF32, as the knob {knob} allows; {kept_us:.1f} us at {kept_error:.0e} in eager's layout; errors "
     "are {errors}",
     "layout.gradients": (
         "in float32 on {device} the library rounds gradients to TF32 in one layout where it may not in the other"
@@ -126,18 +124,18 @@ REASONS: dict[str, str] = {
     ),
     "folding.slower": "predicted to save {saved_us:.1f} us, for {filter_us:.1f} us to compute the filter",
     "folding.layout": "the convolution stays contiguous",
-    "padding.padded": "{sizes} is computed as {padded}: predicted {kept_us:.1f} us as it is written, and "
-    "{padded_us:.1f} us padded, with {copies_us:.1f} us for what is copied",
-    "padding.apart": "{sizes} is computed by rows that lie apart: predicted {kept_us:.1f} us as it is written, and "
-    "{padded_us:.1f} us so, with {copies_us:.1f} us for what is copied",
-    "padding.slower": "{sizes} is predicted to take {kept_us:.1f} us as it is written, and as {padded} {padded_us:.1f} "
-    "us, with {copies_us:.1f} us for what is copied",
+    "padding.padded": "{sizes} is computed as {padded}: predicted {kept_us:.1f} us as written, and "
+    "{padded_us:.1f} us padded, with {copies_us:.1f} us for copies",
+    "padding.apart": "{sizes} is computed with padded rows: predicted {kept_us:.1f} us as written, and "
+    "{padded_us:.1f} us so, with {copies_us:.1f} us for copies",
+    "padding.slower": "{sizes} is predicted to take {kept_us:.1f} us as written, and as {padded} {padded_us:.1f} "
+    "us, with {copies_us:.1f} us for copies",
     "padding.open_sizes": "the sizes {sizes} differ from call to call",
     # --- replays
     "replay.replayed": "the {launches} launches are recorded; a replay takes the host about {replay_us:.0f} "
     "us, predicted, in place of {host_us:.0f} us, measured; {copied_bytes} bytes are copied in each call",
     "replay.gaps": "the {launches} launches are recorded; they keep the device busy for {elapsed_us:.0f} us, "
-    "measured, of which about {saved_us:.0f} us between launches are spared; {copied_bytes} bytes are copied in each "
+    "measured, of which about {saved_us:.0f} us between launches are saved; {copied_bytes} bytes are copied in each "
     "call",
     "replay.idle_between": "the {launches} launches are recorded; a replay takes the host about "
     "{replay_us:.0f} us, predicted, in place of {host_us:.0f} us, measured; the device takes {elapsed_us:.0f} us, but "
@@ -148,15 +146,15 @@ REASONS: dict[str, str] = {
     "replay.cpu": "the graph runs on the CPU, where a launch is a call of a function",
     "replay.off": "the option turns CUDA graphs off",
     "replay.few_launches": "with {launches} launches a CUDA graph would save the host no time",
-    "replay.open_sizes": "a CUDA graph has fixed sizes, and one is known by a tensor's shape only",
+    "replay.open_sizes": "a CUDA graph has fixed sizes, and one of these is known only from a tensor's shape",
     "replay.other_device": "{what} needs another device than the GPU",
     "replay.unknown_call": "it is not known whether {what} may be recorded",
-    "replay.random_call": "{what} draws random numbers by its own way",
+    "replay.random_call": "{what} draws random numbers in its own way",
     "replay.memory": "a recording would keep {peak_bytes} bytes of the device's memory",
     "replay.device_bound": (
         "the device takes {elapsed_us:.0f} us and the host only {host_us:.0f} us to launch, both measured"
     ),
-    "replay.behind": "the device was behind the host in every call that was watched",
+    "replay.behind": "the device was behind the host in every watched call",
     "replay.slower": "the host needs {host_us:.0f} us to launch, measured; a replay would take it about "
     "{replay_us:.0f} us, and the device {copied_us:.0f} us for copies, both predicted",
     "replay.no_faster": "a call took {replayed_us:.0f} us replayed and {pace_us:.0f} us one by one, both measured",

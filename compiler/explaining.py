@@ -25,7 +25,7 @@ def explain(function: Callable[..., Any], *, on_stage: OnStage | None = None, **
     if not callable(function):
         raise TypeError(f"explain() takes a function or a module, not a {type(function).__name__}")
     if options.get("sweep") is not None:
-        raise TypeError("a sweep puts sizes into the text of a program: give that to fusionscope.explore()")
+        raise TypeError("a sweep changes sizes in the text of a program: pass that text to fusionscope.explore()")
 
     def explained(*args: Any, **kwargs: Any) -> Report:
         called = Called.of(function, args, kwargs)

@@ -33,7 +33,7 @@ def guard_sentences(graph: Graph) -> list[str]:
         for guard in graph.guards[:MOST_GUARDS]
     ]
     more = len(graph.guards) - len(told)
-    return [*told, f"and {more} more, which the report has as JSON"] if more > 0 else told
+    return [*told, f"and {more} more, which the JSON report has"] if more > 0 else told
 
 
 def symbol_sentences(graph: Graph) -> list[str]:
@@ -75,8 +75,8 @@ def rewrite_sentences(graph: Graph) -> list[str]:
 #: What became of what is rewritten, after its name.
 _REPLACED = {
     "attention": "was replaced by one library call",
-    "mask": "was made simpler",
-    "one-hot sum": "was replaced by what each row holds beside zeros",
+    "mask": "was simplified",
+    "one-hot sum": "was replaced by the numbers of each row that are not zero",
     "picked numbers": "get their gradients row by row",
     "pooling places": "are saved as bytes",
 }
@@ -84,7 +84,7 @@ _REPLACED = {
 
 def _rewrite_sentence(found: Rewrite) -> str:
     where = f" (lines {', '.join(map(str, found.lines))})" if found.lines else ""
-    fate = _REPLACED[found.what] if found.verdict == "replaced" else "was kept as it is written"
+    fate = _REPLACED[found.what] if found.verdict == "replaced" else "was kept as written"
     detail = f" {found.detail.rstrip('.')}." if found.detail else ""
     return f"{found.what}{where} {fate}: {found.message}{detail}" + (f" {found.remedy}" if found.remedy else "")
 

@@ -175,7 +175,7 @@ def gpu() -> Finding:
     if seen:
         remedy = "torch cannot use it: install a torch built for CUDA, and a driver that is new enough for it."
         return Finding("GPU", seen, remedy, is_required=False)
-    remedy = "Nothing, unless you want times on a GPU: kernels for one are generated and assembled all the same."
+    remedy = "Nothing, unless you want times on a GPU: kernels for one are generated and assembled anyway."
     return Finding("GPU", "none", remedy, is_required=False)
 
 

@@ -117,10 +117,10 @@ def _drawings(report: Report) -> str:
     named = len(report.graphs) > 1
     parts = [(f"<h3>{html.escape(one_line(graph.name))}</h3>\n" if named else "") + svg for graph, svg in drawn if svg]
     legend = (
-        "<p>Kernels from the first launch to the last. At the right what goes from one to another through memory; "
-        "dashed at the left what was not fused, and why on hover and under Decisions.</p>\n"
+        "<p>Kernels from the first launch to the last. On the right are tensors that pass through memory; "
+        "dashed on the left are refused fusions, with the reason on hover and under Decisions.</p>\n"
     )
-    return f'<h2 id="drawn">Kernels and what goes between them</h2>\n{legend}' + "\n".join(parts) if parts else ""
+    return f'<h2 id="drawn">Kernels and the tensors between them</h2>\n{legend}' + "\n".join(parts) if parts else ""
 
 
 def _contents(tokens: Sequence[Token]) -> str:

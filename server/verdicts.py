@@ -50,10 +50,10 @@ def never_ran(why: Unrun, tries: int) -> Verdict:
     if why == "cancelled":
         return Verdict("cancelled", _CANCELLED)
     if why == "dropped":
-        message = "Nobody waited for this exploration any longer, so it was taken out of the queue before it ran."
+        message = "Nobody waited for this exploration any longer, so it was removed from the queue before it ran."
         return Verdict("dropped", Error(type="Dropped", message=message, hint="Run it again, and wait for its end."))
     if why == "outdated":
-        message = "This exploration waited for another version of the service, which is not here any more."
+        message = "This exploration waited for another version of the service, which no longer runs."
         return Verdict("dropped", Error(type="Outdated", message=message, hint="Run it again, by this version."))
     return Verdict("crashed", _lost(tries))
 
@@ -132,7 +132,7 @@ def _explain(ended: Ended, wall_limit: float, rejected: str | None) -> tuple[Sta
         return "crashed", Error(
             type="DiskLimit",
             message="The exploration wrote more into its folder and /dev/shm than it may, and was stopped.",
-            hint="Write less, or remove what is not needed any more.",
+            hint="Write less, or remove files that are no longer needed.",
             line=line,
         )
     if ended.ending == "worker_lost":
@@ -163,7 +163,7 @@ def _explain_exit(ended: Ended, line: int | None, rejected: str | None) -> tuple
     if rejected is not None:
         return "crashed", Error(
             type="ReportRejected",
-            message="What the snippet's process sent as its report is not a valid report.",
+            message="The snippet's process sent data that is not a valid report.",
             hint="The snippet wrote to a descriptor that is not its own, or the compiler has a defect.",
             traceback=rejected,
         )

@@ -133,7 +133,7 @@ def _run_script(snippet: Snippet) -> None:
 
 
 _NO_INPUTS_HINT = (
-    "This came of inputs that were chosen by default, and no other default fits either: call the function in the "
+    "The cause is inputs that were chosen by default, and no other default fits: call the function in the "
     "snippet, give its inputs in the request, or annotate them, as in `x: f32[4096, 4096]`."
 )
 _NOTHING_HINT = "Define a function or an nn.Module, and call torch.compile on it or give its inputs."
@@ -157,7 +157,7 @@ def _explain_no_graphs(recorder: Recorder) -> None:
     if recorder.failures:
         recorder.capture.error = report_error(recorder.failures[0], hint_only_compiled(recorder.failures[0]))
     else:
-        recorder.note("Nothing was captured: what was called works on no tensor, or could not be traced at all.")
+        recorder.note("Nothing was captured: the called code works on no tensor, or could not be traced at all.")
 
 
 def _note_cuda(snippet: Snippet, recorder: Recorder) -> None:

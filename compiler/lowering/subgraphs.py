@@ -67,5 +67,5 @@ def subgraph_call(build: Builder, node: torch.fx.Node, values: dict[torch.fx.Nod
     assert isinstance(node.target, HigherOrderOperator)
     known = _KNOWN.get(node.target.name())
     why = "PyTorch runs it by rules of its own" if known is None else known[1]
-    reason = f"{{call}} is a library call: {why}. What stands before and after it is compiled."
+    reason = f"{{call}} is a library call: {why}. The code before and after it is compiled."
     return tree_call(build, node, values, SubgraphCall, reason)

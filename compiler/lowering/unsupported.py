@@ -33,12 +33,12 @@ class OpenSizesUnsupported(UnsupportedGraph):
 
 _BREAK_INSTEAD = (
     "Leave torch._dynamo.config.capture_dynamic_output_shape_ops and capture_scalar_outputs off: the graph then breaks "
-    "there, and what stands before and after is compiled. Or take an operator of a fixed size, such as torch.where or "
+    "there, and the code before and after is compiled. Or take an operator of a fixed size, such as torch.where or "
     "torch.nonzero_static."
 )
 
 FIXED_INSTEAD = (
-    "Compile for sizes that stay as they are (torch.compile(dynamic=False), torch._dynamo.mark_static), or leave "
+    "Compile for fixed sizes (torch.compile(dynamic=False), torch._dynamo.mark_static), or leave "
     "torch._dynamo.config.capture_scalar_outputs off where the size comes from `.item()`."
 )
 

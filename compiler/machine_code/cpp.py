@@ -52,9 +52,9 @@ def cpp_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     result.loops = list(_loops(level))[:MOST_LOOPS]
     result.remarks = list(_remarks(said))[:MOST_REMARKS]
     if not remarks:
-        result.notes.append("Only GCC is asked what it made vectors of.")
+        result.notes.append("Only GCC reports which loops it vectorised.")
     if level.cut is not None:
-        result.notes.append("Loops are those of what is shown.")
+        result.notes.append("Only loops of the shown text are listed.")
     return result
 
 

@@ -217,7 +217,7 @@ def _left_out(passes: list[Pass], dump: str) -> list[str]:
     left_out = len(passes) - shown
     del passes[shown:]
     if left_out or len(dump) >= MOST_DUMPED:
-        return [f"Of the passes the first {shown} that changed something are shown: there was too much of the others."]
+        return [f"Of the passes the first {shown} that changed something are shown: the others were too long."]
     return []
 
 

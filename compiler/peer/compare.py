@@ -122,7 +122,7 @@ def compare_with_peer(
         one = _Contestant(name)
         if _is_unguarded(name, calls) and entered and not any(_is_unguarded(former.name, calls) for former in entered):
             peer, timing = settle(peer, timing, entered)
-        asking = f"{one.title} was asked, and has not answered."
+        asking = f"{one.title} was started, and has not returned."
         # Of whoever ends the process, this is the last that a report has.
         row = ContestantOutcome(name=name, failure=asking)
         so_far = {"contestants": [*_outcomes(entered, timing), row], "message": peer.message or asking}
@@ -137,7 +137,7 @@ def compare_with_peer(
     unguarded = [one for one in entered if _is_unguarded(one.name, calls) and one.has_times]
     if unguarded:
         names = " and ".join(one.title for one in unguarded)
-        message = f"{names} answered, and did not come back from being checked and timed."
+        message = f"{names} compiled, and did not return from being checked and timed."
         publish(peer.model_copy(update={"message": message, "contestants": _outcomes(entered, timing)}), timing)
     peer, timing = settle(peer, timing, entered)
     calls.references.forget()
@@ -171,7 +171,7 @@ def _settled(
             with turns.turn():
                 timing = _raced(calls, timing, racing, is_compiled_wrong, budget)
         except OutOfTime:
-            late = "It was not timed: one call of each takes longer than there was time left."
+            late = "It was not timed: one call of each takes longer than the remaining time."
             if late not in (peer.message or ""):
                 peer = peer.model_copy(update={"message": " ".join(filter(None, [peer.message, late]))})
     return peer.model_copy(update={"contestants": _outcomes(entered, timing)}), timing
@@ -183,7 +183,7 @@ def _enter(one: _Contestant, calls: _Calls, budget: Budget) -> None:
     if is_foreign(one.name) and calls.captured.device.type == "cpu":
         ended = ends_a_process(lambda: _twice(one, calls), limit)
         if ended is not None:
-            one.failure = f"{one.title} {ended}. It was not asked again, and cost the others nothing."
+            one.failure = f"{one.title} {ended}. It was not tried again, and the others are not affected."
             return
     for place, entry in enumerate(calls.entries):
         heard = ExploredPeer()
@@ -246,7 +246,7 @@ def _check(one: _Contestant, place: int, calls: _Calls, budget: Budget) -> str:
         with budget.stopping():
             call = calls.references.of(place).judged(one.functions[-1])
     except OutOfTime:
-        return "Its results were not checked: that takes longer than there was time left."
+        return "Its results were not checked: that takes longer than the remaining time."
     except Exception as error:  # of the run in float64, not of the contestant
         reason = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
         return f"Its results were not checked: {reason}."

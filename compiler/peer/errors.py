@@ -60,7 +60,7 @@ def errors_of_calls(
     done: list[int] = []
     why = ""
     if any(is_random(graph) for entry in captured.timed_entries for graph in graphs_of(entry, captured)):
-        return [], "Errors were not taken: random numbers are drawn, and everybody draws others."
+        return [], "Errors were not taken: random numbers are drawn, and each contestant draws others."
     for each in range(seed, seed + 1 + MORE_SEEDS):
         try:
             with part.stopping():

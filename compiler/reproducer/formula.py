@@ -70,7 +70,7 @@ def formula(graph: Graph, kernel: Kernel, layouts: Mapping[str, Layout], symbols
     `kernel.writes`. Raises `NotExpressibleError`, and `UnknownSizeError`."""
     nodes = nodes_of(graph, kernel)
     if not {node.name for node in nodes}.issuperset(kernel.nodes):
-        raise NotExpressibleError("The report has not all of the loop nodes of this kernel.")
+        raise NotExpressibleError("The report does not have all loop nodes of this kernel.")
     given = [variable(name) for name in given_to(kernel)]
     lines = [f"def formula(real, {', '.join(given)}):", '    """The loop nodes of the kernel, one after another."""']
     lines += [f"    {name} = start(real, {name})" for name in given]
@@ -151,7 +151,7 @@ class _Node:
             yield f"{variable(node.name)} = memory({call}, {layout.shape}, {layout.stride}){origin}"
             return
         if node.kind == "extern":
-            raise NotExpressibleError(f"{node.name} is a library call, and the report has not its code.")
+            raise NotExpressibleError(f"{node.name} is a library call, and the report does not have its code.")
         yield self._memory() + origin
         yield from self._axes()
         for line in node.body:

@@ -127,7 +127,7 @@ class _File:
             + (f": lines {lines} of the snippet." if lines else "."),
             "",
             f"Run it with Python. It needs {'torch' if launch is None else needs}, and was made by Fusionscope",
-            _plain(f"{environment.compiler} with torch {environment.torch}. What it is given are random numbers."),
+            _plain(f"{environment.compiler} with torch {environment.torch}. Its inputs are random numbers."),
             '"""',
         ]
         imports = sorted({"import statistics", "import time", *(launch.imports if launch is not None else ())})
@@ -201,7 +201,7 @@ class _File:
         last = self.kernel.nodes[-1:]
         node = next((node for node in self.graph.loops if node.name in last), None)
         if node is None or node.call is None:
-            raise NoReproducerError("The report has not the code of this library call.")
+            raise NoReproducerError("The report does not have the code of this library call.")
         call = call_on_tensors(node, self.layouts, variable)
         unknown = set(re.findall(r"\b[su]\d+\b", call)) - self.symbols.keys() - set(self.kernel.reads)
         if unknown:

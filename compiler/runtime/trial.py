@@ -71,7 +71,7 @@ def verify_graph(
         with torch.no_grad(), budget.stopping():
             return _with_rewrites(graph, checked, notes)
     except OutOfTime:
-        message = f"What was replaced in {graph.name} was not compared with what was written. {MORE_TIME}"
+        message = f"The rewritten part of {graph.name} was not compared with the original. {MORE_TIME}"
         notes.append(rep.Note(message=message))
         return checked
 
@@ -141,7 +141,7 @@ def _error_of_rewrite(graph: CapturedGraph, notes: list[rep.Note]) -> rep.WrongR
     if error is None or error <= allowed:
         return None
     lines = [line for record in graph.rewrites if record.verdict == "replaced" for line in record.lines]
-    message = f"What was replaced in {graph.name} is not what was written: in float64 the two differ by {error:.1e}."
+    message = f"The rewritten part of {graph.name} differs from the original: in float64 by {error:.1e}."
     notes.append(rep.Note(message=message, line=lines[-1] if lines else None))
     known = {"error": error, "tolerance": allowed} if math.isfinite(error) else {}
     return rep.WrongResult(

@@ -104,7 +104,7 @@ class Exploration:
         if name == "sweep":  # it runs the snippet anew, whatever became of it at the size that is written
             return None
         if self.options.produce is not None and _PART_OF.get(name, name) not in self.options.produce:
-            return "this stage was not asked for"
+            return "this stage was not requested"
         if self.shares.are_spent_for(name):
             return f"the {in_seconds(self.options.max_seconds or 0)} of the exploration were up"
         graphs = next((one.graphs if isinstance(one, Timed) else one for one in given), None)
@@ -113,7 +113,7 @@ class Exploration:
         if name in ("measure", "profile") and not self.options.timing.enabled:
             return "timing was turned off"
         if name == "compare" and not self.asks_others:
-            return "the peer was not asked for"
+            return "the peer was not requested"
         if name == "emulate" and self.device.type == "cuda":
             return "the Triton kernels ran on the GPU"
         return None

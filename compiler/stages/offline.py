@@ -65,7 +65,7 @@ def attach_triton(compilation: Generated, report: rep.Graph, target: str, budget
 def _take_over(known: rep.KernelArtifact, artifact: rep.KernelArtifact, name: str) -> None:
     """What the assembler said of the kernel `name` holds for another one of the same code."""
     artifact.registers, artifact.spills, artifact.shared_bytes = known.registers, known.spills, known.shared_bytes
-    artifact.check = f"the same code as {name} but for names: what was found out there holds here"
+    artifact.check = f"the same code as {name} except for names: its result holds here"
 
 
 def check_by_emulation(compilation: Built, report: rep.Graph, inputs: list[Any], budget: Budget = UNLIMITED) -> None:

@@ -101,10 +101,10 @@ def slow_products(graph: str, seconds: float) -> str:
     )
 
 
-GRADIENTS_UNCHECKED = f"Gradients were not checked from end to end: that takes longer than there was time. {MORE_TIME}"
+GRADIENTS_UNCHECKED = f"Gradients were not checked from end to end: that takes longer than the time left. {MORE_TIME}"
 CALLS_UNTIMED = f"Eager and compiled were not timed: one call of each takes too long. {MORE_TIME}"
 
 
 def peer_left_out(call_seconds: float) -> str:
     """Why the peer was not asked: one call alone would take more than is left."""
-    return f"TorchInductor was not asked, as that means a call: one call takes {in_seconds(call_seconds)} at least."
+    return f"TorchInductor was not run, because that needs a call: one call takes {in_seconds(call_seconds)} at least."

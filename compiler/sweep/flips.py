@@ -165,4 +165,4 @@ def _said_of_flips(name: str, attempts: Sequence[Attempt]) -> str:
     but = f" {failed} of {len(attempts)} sizes failed." if failed else ""
     if not flipping:
         return f"The compiler decides the same at all {len(alive)} sizes of {name}.{but}"
-    return f"The compiler decides otherwise than at the size before at {name} = {_listed(flipping)}.{but}"
+    return f"The compiler decides differently from the size before at {name} = {_listed(flipping)}.{but}"

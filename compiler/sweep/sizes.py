@@ -145,7 +145,7 @@ def _why_unknown(name: str, source: str, options: Options) -> str:
         said = f"The snippet names no size {name!r}."
     listed = ", ".join(map(str, offered(source, options)))
     if not listed:
-        return f"{said} It names none at all: write one at top level, as in `N = 1024`, and make the shapes of it."
+        return f"{said} It names none at all: write one at top level, as in `N = 1024`, and use it in the shapes."
     return f"{said} Its sizes are {listed}."
 
 

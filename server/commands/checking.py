@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Form(StrEnum):
-    """How the findings are written."""
+    """Format of the findings."""
 
     text = "text"
     json = "json"
@@ -37,16 +37,16 @@ class Form(StrEnum):
 
 def check(
     file: Annotated[Path, typer.Argument(help="A Python file to explore; - reads from standard input.")],
-    max_kernels: Annotated[int | None, typer.Option(min=0, help="Fail where there are more kernels.")] = None,
-    max_bytes: Annotated[int | None, typer.Option(min=0, help="Fail where the kernels move more bytes.")] = None,
-    no_breaks: Annotated[bool, typer.Option("--no-breaks", help="Fail where the graph breaks.")] = False,
+    max_kernels: Annotated[int | None, typer.Option(min=0, help="Fail if there are more kernels.")] = None,
+    max_bytes: Annotated[int | None, typer.Option(min=0, help="Fail if the kernels move more bytes.")] = None,
+    no_breaks: Annotated[bool, typer.Option("--no-breaks", help="Fail if the graph breaks.")] = False,
     baseline: Annotated[
-        Path | None, typer.Option(help="A report of before, as JSON: fail where a fusion is lost or a break is new.")
+        Path | None, typer.Option(help="An earlier report, as JSON: fail if a fusion is lost or a break is new.")
     ] = None,
     write_baseline: Annotated[
         Path | None, typer.Option(help="Write this report there, for --baseline of later runs.")
     ] = None,
-    form: Annotated[Form, typer.Option("--format", help="How the findings are written.")] = Form.text,
+    form: Annotated[Form, typer.Option("--format", help="Format of the findings.")] = Form.text,
     device: Annotated[str | None, typer.Option(help='"cpu" or "cuda"; by default the GPU where there is one.')] = None,
     target: Annotated[str | None, typer.Option(help="GPU to generate kernels for, such as sm_90.")] = None,
     max_seconds: Annotated[float, typer.Option(help="Seconds that it may take.")] = 60.0,

@@ -75,7 +75,7 @@ CHECKS = [
 ]
 RECOMPILE = Recompile(
     function="attention_scores",
-    reason="`scale` was 0.5, and the code there was needs `scale == 0.125`",
+    reason="`scale` was 0.5, and the existing code needs `scale == 0.125`",
     line=8,
     guard="scale == 0.125",
     subject="scale",

@@ -68,7 +68,7 @@ def test_a_graph_break_says_its_cause_and_leads_to_the_graphs_around_it(page: Pa
     found.hover()
     expect(page.locator(".lit-line")).to_have_count(1)
     again = page.locator(".finding", has_text="compiled again")
-    expect(again).to_contain_text("scale was 0.5, and the code there was needs scale == 0.125")
+    expect(again).to_contain_text("scale was 0.5, and the existing code needs scale == 0.125")
     expect(again).to_contain_text("which leaves open scale")
 
 

@@ -27,7 +27,7 @@ def test_a_lesson_asks_before_it_tells_and_remembers(page: Page, server_url: str
     expect(page.locator(".map-svg .node").first).to_be_visible()
     expect(page.locator(".map-svg .kernel-box")).to_have_count(0)
     page.get_by_role("toolbar", name="Details").get_by_role("button", name="Loops").click()
-    expect(page.locator("#drawer")).to_have_text("This shows when you have answered the question.")
+    expect(page.locator("#drawer")).to_have_text("This appears after your answer to the question.")
     assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
     assert faults_known_to_axe(page) == []
     panel.get_by_label("Your guess").fill("7")
@@ -78,7 +78,7 @@ def test_a_question_of_ones_own_is_asked_of_who_opens_the_link(page: Page, serve
     page.get_by_role("button", name="Ask a question about this").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("The answer is 3 kernels.")).to_be_visible()
-    dialog.get_by_label("Where the answer stands").fill("summary.kernel")
+    dialog.get_by_label("Path of the answer").fill("summary.kernel")
     expect(dialog.get_by_text("A Summary has no field 'kernel'")).to_be_visible()
     expect(dialog.get_by_role("button", name="Copy the link")).to_be_disabled()
     assert faults_known_to_axe(page) == []

@@ -88,4 +88,4 @@ def test_where_ours_differs_from_the_peer(reader: Reader) -> None:
     reader.click(reader.page.get_by_role("button", name="both", exact=True))
     told = reader.page.get_by_label(f"Differences from {reader.report['peer']['name']}")
     assert cuts[0] == cuts[1]
-    reader.reads(told, f"Both cut alike: {len(ours)} kernels")
+    reader.reads(told, f"The same in both: {len(ours)} kernels")

@@ -41,10 +41,10 @@ def test_a_change_is_compared_figure_by_figure_and_kernel_by_kernel(page: Page, 
     expect(page.locator(".text-diff")).to_contain_text("Kernel source")
     assert faults_known_to_axe(page) == []
     open_view(page, "what-if")
-    expect(page.get_by_label("What came of it")).to_contain_text("they stay apart")
+    expect(page.get_by_label("Outcome of each option")).to_contain_text("they stay apart")
     page.get_by_role("link", name="the first exploration").click()
     expect(page).to_have_url(re.compile(f"/x/{first}\\b"))
-    expect(page.locator(".what-if")).to_contain_text("Asked of this one")
+    expect(page.locator(".what-if")).to_contain_text("Based on this one")
     expect(page.get_by_test_id("beside")).to_have_count(0)
 
 
@@ -61,7 +61,7 @@ def test_rules_and_limits_are_turned_off_in_a_form(page: Page, server_url: str) 
         page.get_by_role("button", name="Explore and compare").click()
     asked = posted.value.post_data_json
     assert (asked["rules_off"], asked["largest_group"], asked["device_model"]) == (["horizontal"], 4, "T4")
-    expect(page.get_by_label("What came of it")).to_contain_text("rules off horizontal done")
+    expect(page.get_by_label("Outcome of each option")).to_contain_text("rules off horizontal done")
     expect(page.get_by_label("horizontal")).not_to_be_checked()
 
 

@@ -40,7 +40,7 @@ def test_the_card_tells_both_sides_and_what_differs(page: Page, server_url: str)
     expect(card.get_by_test_id("would-fuse-if")).to_contain_text("Would fuse if buf6 read arg0_1")
     expect(card.locator(".why-facts")).to_contain_text("at most 4.19 MB")
     expect(card.locator(".why-facts em").first).to_have_css("font-style", "italic")
-    expect(card).to_contain_text("Asked once, in round 1")
+    expect(card).to_contain_text("Looked at once, in round 1")
     assert card.evaluate("one => one.getBoundingClientRect().width") >= 480
     assert faults_known_to_axe(page) == []
 

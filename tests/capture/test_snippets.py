@@ -101,10 +101,10 @@ def test_an_int_argument_compiles_anew_with_the_guard_that_failed() -> None:
     assert not capture.graphs[0].recompiles
     first, second = (graph.recompiles[0] for graph in capture.graphs[1:])
     assert first.function == "scale_by" and first.line == 7
-    assert first.reason == "`k` was 3, and the code there was needs `k == 2`"
+    assert first.reason == "`k` was 3, and the existing code needs `k == 2`"
     assert (first.expected, first.actual) == ("2", "3")
     # The second graph serves 3 and 6, and every other that takes the same branch.
-    assert second.reason == "`k` was -3, and the code there was needs `0 <= k`"
+    assert second.reason == "`k` was -3, and the existing code needs `0 <= k`"
     assert [symbol.source for symbol in capture.graphs[1].symbols] == ["k"]
     guard = next(guard for guard in capture.graphs[0].guards if guard.name == "L['k']")
     assert guard.expression == "L['k'] == 2" and guard.lines == [7]
@@ -144,7 +144,7 @@ def test_the_second_batch_size_compiles_for_all_others() -> None:
     assert (change.subject, change.expected, change.actual) == ("x.size(0)", "8", "16")
     (symbol,) = capture.graphs[1].symbols
     assert (symbol.source, symbol.value, symbol.range) == ("x.size(0)", "16", "at least 2")
-    assert change.reason == "dimension 0 of `x` was 16, and the code there was is for 8 only"
+    assert change.reason == "dimension 0 of `x` was 16, and the existing code is for 8 only"
     assert "float32[8, 512]" in capture.graphs[0].guards[0].expression
 
 

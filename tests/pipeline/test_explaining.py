@@ -89,5 +89,5 @@ def test_what_goes_wrong_is_the_reports() -> None:
     assert report.error is not None and report.error.line == line_of("e = (scaled")
     with pytest.raises(TypeError, match="takes a function or a module, not a int"):
         fusionscope.explain(3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="a sweep puts sizes into the text"):
+    with pytest.raises(TypeError, match="a sweep changes sizes in the text"):
         fusionscope.explain(softmax, sweep={"name": "N", "values": [1, 2]})

@@ -185,7 +185,7 @@ def test_who_would_end_the_process_costs_only_itself(
     rows = {row.name: row for row in compared.peer.contestants}
     assert told in (rows["tvm"].failure or "")
     assert rows["aot_eager"].median_ms and not rows["aot_eager"].failure
-    assert published[0].contestants[-1].failure == "tvm was asked, and has not answered."
+    assert published[0].contestants[-1].failure == "tvm was started, and has not returned."
 
 
 class Ended(BaseException):
@@ -205,7 +205,7 @@ def test_on_a_gpu_who_may_end_the_process_is_asked_when_all_others_are_timed(mon
         compare.compare_with_peer(captured(), options, WITHOUT_PEER, publish=lambda *so_far: published.append(so_far))
     peer, timing = published[-1]
     assert timing is not None and [one.name for one in timing.contestants] == ["eager", "compiled", "inductor-default"]
-    assert peer.contestants[-1].failure == "tvm was asked, and has not answered."
+    assert peer.contestants[-1].failure == "tvm was started, and has not returned."
     assert {row.name: row.median_ms is not None for row in peer.contestants}["inductor-default"]
 
 

@@ -67,7 +67,7 @@ BREAK = GraphBreak(
 )
 RECOMPILE = Recompile(
     function="f",
-    reason="`n` was -3, and the code there was needs `n == 6`",
+    reason="`n` was -3, and the existing code needs `n == 6`",
     line=7,
     graph="graph_1",
     symbolic=["n"],
@@ -99,13 +99,13 @@ CAPTURED = Report(
     ],
 )
 SENTENCES = [
-    "attention (lines 3, 4) was kept as it is written: The scores are read twice. f reads softmax. Do not.",
+    "attention (lines 3, 4) was kept as written: The scores are read twice. f reads softmax. Do not.",
     "control flow that depends on data at line 4, met 3 times: Detected data-dependent branching.",
     "Use torch.where.",
     "It ended graph_0 and went on in graph_1.",
-    "f at line 7: `n` was -3, and the code there was needs `n == 6`; graph_1 was made, which leaves open `n`.",
+    "f at line 7: `n` was -3, and the existing code needs `n == 6`; graph_1 was made, which leaves open `n`.",
     "line 2: `n0` other than 6",
-    "and 2 more, which the report has as JSON",
+    "and 2 more, which the JSON report has",
     "`n` is left open: any, -3 when traced",
     "saved for it by graph_0: 128 bytes in addmm (float32[8, 4])",
     "computed again and not saved: tanh",
@@ -271,7 +271,7 @@ SWEEP = SweepResult(
         ),
         SweptSize(value=4096, error="MemoryError (line 2): no room"),
     ],
-    verdict="The compiler decides otherwise than at the size before at N = 1024. 1 of 3 sizes failed.",
+    verdict="The compiler decides differently from the size before at N = 1024. 1 of 3 sizes failed.",
     message="Not measured, as it would take longer than 40 seconds: 1024.",
 )
 

@@ -52,7 +52,7 @@ def test_a_verdict_that_turns_round_and_back_is_marked_twice() -> None:
         [],
         [("verdict", "mul + sum", "refused: profit.slower", "fused: fused.vertical")],
     ]
-    assert result.verdict == "The compiler decides otherwise than at the size before at N = 2 and 4."
+    assert result.verdict == "The compiler decides differently from the size before at N = 2 and 4."
     assert result.pairs[0].flips
 
 

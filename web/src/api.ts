@@ -218,7 +218,7 @@ export class ServiceError extends Error {
   }
 }
 
-const OTHER_NOT_THERE = "The exploration to compare with is not there. It may have been removed, or its link may be cut short.";
+const OTHER_NOT_THERE = "There is no such exploration to compare with. It may have been removed, or its link may be incomplete.";
 
 /** Why there is nothing to compare with, for a reader: the API's own words are for programs. */
 export function whyNothingBeside(error: unknown): string {

@@ -11,7 +11,7 @@ import { lookAt, viewQuery } from "./view";
 import { remember } from "./visits";
 
 const EMPTY = "The snippet is empty. Paste PyTorch code, or choose an example.";
-const NOT_THERE = "This link leads to no exploration. It may be cut short, or the exploration was removed. Paste its code to explore it again.";
+const NOT_THERE = "There is no exploration at this link. The link may be incomplete, or the exploration was removed. Paste its code to explore it again.";
 const OTHER_VERSION = "This exploration was stored by another version of Fusionscope, which this page cannot show. Its code is here: press Explore to run it again.";
 const LONGEST_WAIT_SECONDS = 16;
 

@@ -18,7 +18,7 @@ export function isSaved(edge: EdgeTraffic): boolean {
 /** What an edge would have cost, and what became of that. */
 export function edgeSentence(edge: EdgeTraffic): string {
   const from = edge.producer === null || edge.producer === edge.tensor ? edge.tensor : `${edge.tensor} of ${edge.producer}`;
-  const write = edge.written_bytes > 0 ? `a write of ${format.bytes(edge.written_bytes)}, once for all who read it, and ` : "";
+  const write = edge.written_bytes > 0 ? `a write of ${format.bytes(edge.written_bytes)}, once for all its readers, and ` : "";
   const cost = `Through memory it costs ${write}a read of ${format.bytes(edge.read_bytes)}.`;
   return `${from} → ${edge.consumer}. ${cost} ${OUTCOMES[edge.fate](edge)}`;
 }
@@ -26,7 +26,7 @@ export function edgeSentence(edge: EdgeTraffic): string {
 const OUTCOMES: Record<EdgeTraffic["fate"], (edge: EdgeTraffic) => string> = {
   memory: (edge) => (edge.producer === null ? "It is an input, and is read." : "It is written and read."),
   register: () => "Fused, it stays in a register: neither happens.",
-  read_saved: () => "Fused, the value is in a register and is not read; it is written, since others need it.",
+  read_saved: () => "Fused, the value stays in a register and is not read. It is still written, since others need it.",
   recomputed: () => "Its reader computes the value itself instead of reading it.",
   shared_read: (edge) =>
     edge.saved_read_bytes === edge.read_bytes

@@ -27,30 +27,30 @@ class BreakKind:
 BREAK_KINDS: tuple[BreakKind, ...] = (
     BreakKind(
         id="explicit",
-        title="a break that was asked for",
+        title="an explicit break",
         sentence="The code calls torch._dynamo.graph_break() or torch._dynamo.skip_frame(), or a function of PyTorch "
         "that does, such as the step() of an optimizer.",
-        remedy="Take the call out where the break is no longer wanted, or call such a function of PyTorch outside the "
+        remedy="Remove the call if the break is no longer needed, or call such a function of PyTorch outside the "
         "compiled function.",
         words=r"torch\._dynamo\.(graph_break|skip_frame|step_unsupported)|ComptimeContext|Forced graph break",
     ),
     BreakKind(
         id="disabled",
         title="a function kept from compilation",
-        sentence="The code calls a function that torch.compiler.disable marks as not to be compiled.",
-        remedy="Take torch.compiler.disable off the function, or call the function before or after the compiled part.",
+        sentence="The code calls a function that torch.compiler.disable keeps from compilation.",
+        remedy="Remove torch.compiler.disable from the function, or call it before or after the compiled part.",
         words=r"torch\.compiler\.disable|Forced graph break on leaf function",
     ),
     BreakKind(
         id="data_dependent_branch",
         title="control flow that depends on data",
-        sentence="Which way Python goes depends on the numbers in a tensor, and those are not known while tracing.",
+        sentence="A branch depends on the numbers in a tensor, which are not known while tracing.",
         remedy="Write it without a branch, as in torch.where(condition, a, b), or use torch.cond.",
         words=r"[Dd]ata-dependent (branch|assert|jump)|Assertion failed on symbolic|guard_scalar branch|__bool__",
     ),
     BreakKind(
         id="scalar_read",
-        title="a number read out of a tensor",
+        title="a number read from a tensor",
         sentence="The value of a tensor becomes a Python number: .item(), .tolist(), int(), float().",
         remedy="Keep it a tensor, read it after the compiled function, or set "
         "torch._dynamo.config.capture_scalar_outputs = True.",
@@ -61,7 +61,7 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
     BreakKind(
         id="data_dependent_shape",
         title="a size that depends on data",
-        sentence="How large a result is depends on the numbers in a tensor: nonzero, unique, boolean indexing.",
+        sentence="The size of a result depends on the numbers in a tensor: nonzero, unique, boolean indexing.",
         remedy="Keep the size fixed, as torch.where and masks do, or set "
         "torch._dynamo.config.capture_dynamic_output_shape_ops = True.",
         words=r"Dynamic shape operator|data-dependent output shape|Dynamic slicing",
@@ -69,7 +69,7 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
     BreakKind(
         id="print",
         title="printing or logging",
-        sentence="The code prints, logs or warns, which must happen in Python and at its own moment.",
+        sentence="The code prints, logs or warns, which must happen in Python at that point.",
         remedy="Print after the compiled function, or add the function to "
         "torch._dynamo.config.reorderable_logging_functions.",
         words=r"logging\.Logger|reorder a debugging function|repr\(\) on tensor",
@@ -100,8 +100,8 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
     ),
     BreakKind(
         id="autograd",
-        title="gradients asked for inside",
-        sentence="The code asks autograd for something that a graph cannot hold: backward(), hooks, a changed "
+        title="gradients computed inside",
+        sentence="The code uses autograd in a way that a graph cannot hold: backward(), hooks, a changed "
         "requires_grad.",
         remedy="Call backward() and set requires_grad outside the compiled function; a hook belongs on a leaf tensor.",
         words=r"backward|autograd|requires_grad|retain_grad|grad_fn|[Hh]ook|functorch|jvp|vjp|gradient|"
@@ -118,14 +118,14 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
     BreakKind(
         id="numpy",
         title="NumPy",
-        sentence="The code goes over to NumPy in a way that has no counterpart in PyTorch.",
+        sentence="The code uses NumPy in a way that has no counterpart in PyTorch.",
         remedy="Use the PyTorch function of the same name, or convert before the compiled function.",
         words=r"[Nn]um[Pp]y|ndarray",
     ),
     BreakKind(
         id="operator",
         title="an operator that cannot be traced",
-        sentence="A PyTorch operator failed, or has no rule for tensors without data, by which graphs are traced.",
+        sentence="A PyTorch operator failed, or has no rule for fake tensors, which torch traces with.",
         remedy="Give a custom operator a fake implementation with torch.library.register_fake, and check shapes.",
         words=r"[Ff]ake|meta kernel|PT2-compliant|op packet|running FX node|get real value|real value|out=|"
         r"Backend compiler|triton|torch\.\* op|device mismatch|dtype mismatch|broadcast|P2P|distributed|"
@@ -160,17 +160,17 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
     ),
     BreakKind(
         id="python_object",
-        title="an object that cannot be looked into",
-        sentence="An object of the snippet has attributes, a hash, an equality or a text that Dynamo cannot work out.",
-        remedy="Hand the tensors and numbers that are needed to the compiled function, in place of the object.",
+        title="an object that cannot be inspected",
+        sentence="An object of the snippet has attributes, a hash, an equality or a text that Dynamo cannot evaluate.",
+        remedy="Pass the needed tensors and numbers to the compiled function instead of the object.",
         words=r"hash|repr|\bstr\(|getattr|__getattribute__|[Rr]econstruct|[Oo]paque|constant|non-const|user-defined|Enum|"
         r"dataclass|namedtuple|weakref|\bdict|mapping|isinstance|issubclass|__dict__|sourceless|no source|__len__|"
         r"metaclass|descriptor",
     ),
     BreakKind(
         id="c_function",
-        title="a function in C, or one that is passed over",
-        sentence="The code calls a function written in C or C++, or one that Dynamo is told to pass over.",
+        title="a function in C, or a skipped one",
+        sentence="The code calls a function written in C or C++, or one that Dynamo is set to skip.",
         remedy="Use the PyTorch or plain Python equivalent, call it outside the compiled function, or wrap it with "
         "torch.library.custom_op.",
         words=r"marked as skipped|not implemented in python|C/C\+\+|C-level|C method|Untraceable C|C extensions|"

@@ -14,18 +14,18 @@ from compiler.fx.lines import lines_of_frames, lines_of_text
 from compiler.report import Error
 from compiler.wording import SNIPPET_FILE
 
-_NO_NETWORK = "There is no network here: give the snippet what it needs in its own text, with random weights."
+_NO_NETWORK = "There is no network here: put all that the snippet needs into its text, with random weights."
 _NO_PACKAGE = "Only the standard library, torch and what torch itself needs are installed here."
 _NO_FILE = "The snippet runs in an empty folder: it can only read files that it writes itself."
 _NO_MEMORY = "Try smaller inputs."
-_NO_GPU = "This worker has no GPU that could do that; take it out, or choose a device that has one."
+_NO_GPU = "This worker has no GPU for that: remove it, or choose a device with a GPU."
 _NO_TRITON = "The snippet's own Triton kernel needs a GPU, and this worker has none: torch's operators would run here."
 _NO_FAKE = (
-    "Tell torch what the operator gives, without computing it: a function under @operator.register_fake that returns "
+    "Describe the operator's result to torch by a function under @operator.register_fake that returns "
     "an empty tensor of that shape and dtype."
 )
 _NO_PURE_FUNCTION = (
-    "Let each function that torch.cond or its like is given only compute tensors from its arguments: take prints, "
+    "Let each function of torch.cond or a similar operator only compute tensors from its arguments: take prints, "
     "writes to its inputs and changes of other objects out of it, and have all give results of the same kind."
 )
 _NO_INFERENCE_MODE = (
@@ -33,7 +33,7 @@ _NO_INFERENCE_MODE = (
     "torch.no_grad() inside."
 )
 _NO_VALUE_IN_TRACING = (
-    "PyTorch would have to know a number while it traces that only a run gives, as for the gradient of a while_loop: "
+    "PyTorch needs a number while it traces that only a run gives, as for the gradient of a while_loop: "
     "keep that part in eager mode by torch.compiler.disable, or compile it without gradients."
 )
 _NO_SECOND_GRADIENT = (

@@ -74,7 +74,7 @@ def _tensor_change(condition: str) -> _Change | None:
         expected = {"requires_grad=1": "True", "requires_grad=0": "False"}.get(expected, expected)
         actual = {"True": "False", "False": "True"}.get(expected, actual)
     subject = f"{name}.{found['property']}({found['index']})" if found["index"] else name
-    was = f"was {actual}, and the code there was is for {expected} only" if actual else f"was not {expected}"
+    was = f"was {actual}, and the existing code is for {expected} only" if actual else f"was not {expected}"
     return _Change(f"{what} {was}", subject, expected, actual)
 
 
@@ -88,7 +88,7 @@ def _value_change(condition: str, values: Mapping[str, str]) -> _Change:
         actual = actual.rsplit(" ", 1)[-1]
     if actual is None:
         return _Change(f"`{plain}` no longer holds", subject, expected, None)
-    return _Change(f"`{subject}` was {actual}, and the code there was needs `{plain}`", subject, expected, actual)
+    return _Change(f"`{subject}` was {actual}, and the existing code needs `{plain}`", subject, expected, actual)
 
 
 def _guarded_name(condition: str) -> str | None:

@@ -25,7 +25,7 @@ _TEXTS = (
     ("aot_backward_graph", "aot_graphs", "the backward graph that AOTAutograd made"),
     ("aot_inference_graph", "aot_graphs", "the graph that AOTAutograd made"),
     ("dynamo_cpp_guards_str", "guards", "every guard, as the tree in which they are checked"),
-    ("recompile_reasons", "recompiles", "the guards that failed in all code that there was"),
+    ("recompile_reasons", "recompiles", "the guards that failed in all existing code"),
     ("dynamo_graph_break_reason", "graph_breaks", "where and why tracing stopped"),
 )
 _DYNAMIC = ("create_symbol", "guard_added", "guard_added_fast", "symbolic_shape_specialization")

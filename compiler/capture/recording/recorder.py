@@ -174,7 +174,7 @@ class Recorder:
         try:
             part()
         except Exception as error:
-            self.note(f"Part of what torch tells of this capture could not be read: {type(error).__name__}: {error}")
+            self.note(f"Part of torch's record of this capture could not be read: {type(error).__name__}: {error}")
 
     def _record(
         self, name: str, compilation: str, dynamo: torch.fx.GraphModule, aten: torch.fx.GraphModule, phase: Phase
@@ -221,7 +221,7 @@ class Recorder:
         except Exception as error:
             self.note(
                 f"The snippet's own backend {name} failed with {type(error).__name__}: {error}; "
-                "the graphs were captured all the same.",
+                "the graphs were still captured.",
                 line_of_error(error),
             )
         else:

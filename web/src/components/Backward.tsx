@@ -5,9 +5,9 @@ import { Head } from "./Head";
 import { refs } from "../state";
 
 const KINDS: Record<SavedTensor["kind"], string> = {
-  input: "an input, which lives anyway",
-  output: "a result, which lives anyway",
-  activation: "kept for this alone",
+  input: "an input, kept anyway",
+  output: "a result, kept anyway",
+  activation: "kept only for this",
 };
 
 /** What passes from a forward graph to its backward graph; the same list whichever of the two is shown. */

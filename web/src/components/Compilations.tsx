@@ -64,7 +64,7 @@ export function Compilations({ compilations }: { compilations: Compilation[] }) 
   if (compilations.length === 0) return null;
   return (
     <div class="compilations">
-      <Fold summary={`More: bytecode, and what torch logs of ${format.count(compilations.length, "compilation")}`}>
+      <Fold summary={`More: bytecode and torch's logs of ${format.count(compilations.length, "compilation")}`}>
         {() =>
           compilations.map((one) => (
             <section key={one.id} aria-label={`Compilation ${one.id}`}>

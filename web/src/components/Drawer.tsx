@@ -10,10 +10,10 @@ export function viewShown(): View | null {
 }
 
 /** What would answer the question that is open. */
-export const AfterTheAnswer = () => <Empty>This shows when you have answered the question.</Empty>;
+export const AfterTheAnswer = () => <Empty>This appears after your answer to the question.</Empty>;
 
 function withoutGraph(view: GraphView): ComponentChildren {
-  if (isRunning.value) return <Empty>This shows when a graph is captured.</Empty>;
+  if (isRunning.value) return <Empty>This appears when a graph is captured.</Empty>;
   return (report.value && view.renderWithoutGraph?.(report.value)) || <Empty>No graph was captured.</Empty>;
 }
 

@@ -26,7 +26,7 @@ export function Layouts({ graph }: { graph: Graph }) {
         {foldings.map((one, place) => (
           <li key={`folding ${place}`}>
             <code>{one.nodes[0]}</code>
-            {` ${one.verdict === "folded" ? "takes what follows up to" : "does not take what follows up to"} `}
+            {` ${one.verdict === "folded" ? "takes the operations up to" : "does not take the operations up to"} `}
             <code>{one.nodes[one.nodes.length - 1]}</code>
             {` (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${format.sentence(one.message)}.`}
           </li>

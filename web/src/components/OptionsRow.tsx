@@ -20,7 +20,7 @@ const CHOICES: Choice[] = [
     label: "Kernels for",
     says: "The GPU that Triton kernels are generated for.",
     values: [
-      ["", "as the server is set"],
+      ["", "default of the server"],
       ["sm_75", "T4 (sm_75)"],
       ["sm_80", "A100 (sm_80)"],
       ["sm_86", "A10 (sm_86)"],
@@ -29,10 +29,10 @@ const CHOICES: Choice[] = [
       ["sm_100", "B200 (sm_100)"],
     ],
   },
-  { name: "device", label: "Runs", says: "Where tensors are, and where it is measured.", values: [["", "where the server has it best"], ["cpu", "on the CPU"], ["cuda", "on the GPU"]] },
-  { name: "mode", label: "Mode", says: "What torch.compile is asked to aim at.", values: [["", "default"], ["reduce-overhead", "less host time (reduce-overhead)"], ["max-autotune", "tries more (max-autotune)"]] },
-  { name: "cuda_graphs", label: "CUDA graphs", says: "Whether launches are replayed as one CUDA graph.", values: [["", "where they pay"], ["on", "wherever they are legal"], ["off", "never"]] },
-  { name: "dynamic", label: "Sizes stay open", says: "Whether one compilation serves many sizes.", values: [["", "after a second size was met"], ["yes", "open from the first call"], ["no", "every size by itself"]] },
+  { name: "device", label: "Runs", says: "The device of the tensors and of the measurements.", values: [["", "best of the server"], ["cpu", "on the CPU"], ["cuda", "on the GPU"]] },
+  { name: "mode", label: "Mode", says: "The mode of torch.compile.", values: [["", "default"], ["reduce-overhead", "less host time (reduce-overhead)"], ["max-autotune", "tries more (max-autotune)"]] },
+  { name: "cuda_graphs", label: "CUDA graphs", says: "Whether launches are replayed as one CUDA graph.", values: [["", "where they save time"], ["on", "wherever they are legal"], ["off", "never"]] },
+  { name: "dynamic", label: "Sizes stay open", says: "Whether one compilation serves many sizes.", values: [["", "after a second size"], ["yes", "open from the first call"], ["no", "every size by itself"]] },
   { name: "training", label: "Backward graph", says: "Whether the backward pass is captured as well.", values: [["", "where something needs a gradient"], ["yes", "always"], ["no", "never"]] },
   { name: "trace", label: "Profiler's trace", says: "Whether torch's profiler records a call: see Timeline, and Export for Perfetto.", values: [["", "no"], ["yes", "record one call of each"]] },
 ];
@@ -40,7 +40,7 @@ const CHOICES: Choice[] = [
 const PEER_MODE: Choice = {
   name: "peer_mode",
   label: "TorchInductor's mode",
-  says: "What TorchInductor is asked to aim at.",
+  says: "The mode of TorchInductor.",
   values: [["", "the mode above"], ["default", "default"], ["reduce-overhead", "less host time (reduce-overhead)"], ["max-autotune", "tries more (max-autotune)"]],
 };
 
@@ -135,10 +135,10 @@ function Folded() {
     <div class="more-fields">
       <fieldset>
         <legend>What runs</legend>
-        <Field label="Function or module" says="The function or module to explore. It is found by itself where the snippet calls one.">
-          <Text name="entry" placeholder="found by itself" />
+        <Field label="Function or module" says="The function or module to explore. It is found automatically if the snippet calls one.">
+          <Text name="entry" placeholder="found automatically" />
         </Field>
-        <Field label="Inputs" says="Inputs of a function that the snippet does not call: sizes and a type each.">
+        <Field label="Inputs" says="Inputs of a function that the snippet does not call: sizes and a dtype for each.">
           <Text name="inputs" placeholder="64x64 f32, 64 i64" problem={inputsProblem(options.value)} />
         </Field>
         <Field label="Seed" says="The seed of all random numbers.">
@@ -160,7 +160,7 @@ function Folded() {
         <Contestants />
       </fieldset>
       <div class="option-end">
-        <Check name="refresh" label="Run again" says="Runs again even where the answer is stored." />
+        <Check name="refresh" label="Run again" says="Runs again even if the answer is stored." />
         <button type="button" onClick={() => ((options.value = NO_OPTIONS), typed())}>
           Reset
         </button>

@@ -12,7 +12,7 @@ function saved({ verdict, predicted_saved_us }: PaddingDecision): string {
 
 const WAYS: Record<PaddingDecision["verdict"], string> = {
   padded: "is padded",
-  apart: "is computed by rows that lie apart",
+  apart: "is computed with padded rows",
   kept: "is computed as written",
 };
 
@@ -24,7 +24,7 @@ export function Paddings({ graph }: { graph: Graph }) {
   const apart = paddings.filter(({ verdict }) => verdict === "apart").length;
   return (
     <details class="removed">
-      <summary>{`${padded} of ${paddings.length} ${paddings.length === 1 ? "product" : "products"} of odd sizes padded${apart > 0 ? `, ${apart} computed by rows apart` : ""}`}</summary>
+      <summary>{`${padded} of ${paddings.length} ${paddings.length === 1 ? "product" : "products"} of odd sizes padded${apart > 0 ? `, ${apart} computed with padded rows` : ""}`}</summary>
       <ul>
         {paddings.map((one, place) => (
           <li key={place}>

@@ -49,7 +49,7 @@ export function progressText(now: number): string {
     time.value === null && !last ? `starting, ${clock(now)}` : clock(now),
     last && `${last} done`,
     next && last && `${next} next`,
-    rest !== null && rest > 1000 && `about ${format.milliseconds(rest)} left, as the last time`,
+    rest !== null && rest > 1000 && `about ${format.milliseconds(rest)} left, by the last run`,
   ]
     .filter(Boolean)
     .join(" · ");

@@ -6,7 +6,7 @@ export function Removed({ graph }: { graph: Graph }) {
   if (removed.length === 0) return null;
   return (
     <details class="removed">
-      <summary>{`nothing to do for ${removed.length} ${removed.length === 1 ? "node" : "nodes"}`}</summary>
+      <summary>{`no work for ${removed.length} ${removed.length === 1 ? "node" : "nodes"}`}</summary>
       <ul>
         {removed.map((one, place) => (
           <li key={place}>

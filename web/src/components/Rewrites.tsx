@@ -3,20 +3,20 @@ import type { Rewrite } from "../report";
 
 const REPLACED: Record<Rewrite["what"], string> = {
   attention: "attention became one library call",
-  mask: "the mask of attention was made simpler",
-  heads: "repeated heads are read where they are",
-  "one-hot sum": "a sum of rows that hold few numbers became theirs alone",
-  "picked numbers": "numbers that were picked from rows get their gradients row by row",
-  "pooling places": "places of maxima are saved as bytes",
+  mask: "the mask of attention was simplified",
+  heads: "repeated heads are read in place",
+  "one-hot sum": "a sum of rows with few numbers became the sum of these",
+  "picked numbers": "numbers picked from rows get their gradients row by row",
+  "pooling places": "positions of maxima are saved as bytes",
 };
 
 const KEPT: Record<Rewrite["what"], string> = {
-  attention: "attention was kept as it is written",
-  mask: "the mask of attention was kept as it is written",
+  attention: "attention was kept as written",
+  mask: "the mask of attention was kept as written",
   heads: "repeated heads are copied",
-  "one-hot sum": "a sum was kept as it is written",
-  "picked numbers": "gradients of numbers that were picked are added as they are written",
-  "pooling places": "places of maxima are saved as they are written",
+  "one-hot sum": "a sum was kept as written",
+  "picked numbers": "gradients of picked numbers are added as written",
+  "pooling places": "positions of maxima are saved as written",
 };
 
 /** What was replaced before the graph was compiled, or nearly was, and why not. */

@@ -72,7 +72,7 @@ function Sizes({ sweep, device }: { sweep: SweepResult; device: string }) {
   const isMeasured = sweep.sizes.some((size) => size.eager_ms !== null || size.compiled_ms !== null);
   return (
     <table class="compact sweep-sizes">
-      <caption class="visually-hidden">What the snippet becomes at each size</caption>
+      <caption class="visually-hidden">The snippet at each size</caption>
       <thead>
         <tr>
           <th scope="col" class="number">{sweep.name}</th>

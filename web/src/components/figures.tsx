@@ -97,9 +97,9 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
       value: (
         <>
           {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
-          {spread && <span class="spread" title="By how much the median of another run may differ, 95 times in 100">{` ${spread}`}</span>}
+          {spread && <span class="spread" title="The difference to expect from the median of another run, 95 times in 100">{` ${spread}`}</span>}
           {summary.speedup !== null && differs === true && (
-            <span title="Of interleaved calls: eager's time by ours, and by how much it may differ in another run">
+            <span title="Eager's time over ours, of interleaved calls, and the difference to expect in another run">
               {` (${format.ratio(summary.speedup)}`}
               <span class="spread">{withinFactor(compiled)}</span>
               {")"}

@@ -50,7 +50,7 @@ describe("the list of kernels", () => {
 describe("disturbed times", () => {
   it("are said not to be relied on, and why", () => {
     expect(textOf(DisturbedTimes({ graph: { ...graph, disturbed: sentence } }))).toBe(
-      `Measured times cannot be relied on. ${sentence}`,
+      `Measured times are not reliable. ${sentence}`,
     );
   });
 

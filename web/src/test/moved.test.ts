@@ -21,7 +21,7 @@ describe("what moves", () => {
 
   it("says what an edge would have cost and what became of it", () => {
     expect(edgeSentence(edgeOf("buf1", "buf2"))).toBe(
-      "buf1 → buf2. Through memory it costs a write of 4.19 MB, once for all who read it, and a read of 4.19 MB. Fused, it stays in a register: neither happens.",
+      "buf1 → buf2. Through memory it costs a write of 4.19 MB, once for all its readers, and a read of 4.19 MB. Fused, it stays in a register: neither happens.",
     );
     expect(edgeSentence(edgeOf("arg0_1", "buf6"))).toBe("arg0_1 → buf6. Through memory it costs a read of 4.19 MB. It is an input, and is read.");
     const part = { ...edgeOf("arg0_1", "buf6"), fate: "shared_read" as const, saved_read_bytes: 4190304 };

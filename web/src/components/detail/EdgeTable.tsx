@@ -17,14 +17,14 @@ export function EdgeTable({ edges }: { edges: EdgeTraffic[] }) {
       keyOf={(edge) => `${edge.tensor} ${edge.consumer}`}
       refOf={(edge) => refs.value.edge(edge.tensor, edge.consumer)}
       hintOf={edgeSentence}
-      groups={[{ id: "fate", label: "what fusion made of it", of: (edge) => FATES[edge.fate] }]}
+      groups={[{ id: "fate", label: "result of fusion", of: (edge) => FATES[edge.fate] }]}
       columns={[
         { id: "tensor", head: "tensor", by: (edge) => edge.tensor, cell: (edge) => <Name text={edge.tensor} /> },
         { id: "reader", head: "read by", by: (edge) => edge.consumer, cell: (edge) => <Name text={edge.consumer} /> },
         {
           id: "write",
           head: "its write",
-          hint: "Once for all who read it",
+          hint: "Once for all its readers",
           isNumber: true,
           by: (edge) => (edge.producer === null ? null : edge.written_bytes),
           cell: (edge) => (edge.producer === null ? <span class="quiet">an input</span> : format.bytes(edge.written_bytes)),

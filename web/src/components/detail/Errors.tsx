@@ -6,7 +6,7 @@ import { Name } from "../Name";
 import { type Column, Table } from "./Table";
 
 const RULE =
-  "Each element is held against the same computation in float64, on the inputs of the first call. One unit in the last place (ulp) is the distance of two neighbours of the output's dtype at the exact value. Elements that are NaN or infinite must agree, and are left out here.";
+  "Each element is compared with the same computation in float64, on the inputs of the first call. One unit in the last place (ulp) is the distance of two neighbours of the output's dtype at the exact value. Elements that are NaN or infinite must agree, and are left out here.";
 
 interface Measured {
   whose: string;

@@ -17,7 +17,7 @@ function waysOf(report: Report): Way[] {
     { name: "One HTML file", about: "The answer, the kernels as a drawing and as code, every decision with its reason. It stands alone, without a script.", href: documentOf(id, "html"), file: `fusionscope-${id}.html` },
     { name: "Markdown", about: "The answer, kernels and decisions as text.", href: documentOf(id, "md"), file: `fusionscope-${id}.md` },
     ...(report.trace.length === 0 ? [] : [{ name: "Profiler's trace", about: "One call of eager and one of our kernels as torch's profiler recorded them, for Perfetto. It takes time of its own.", href: recordedOf(id), file: `fusionscope-${id}.profiler.json` }]),
-    { name: "Raw JSON", about: "Everything that the page knows of it.", href: rawOf(id), file: `fusionscope-${id}.json` },
+    { name: "Raw JSON", about: "All data behind this page.", href: rawOf(id), file: `fusionscope-${id}.json` },
   ];
 }
 

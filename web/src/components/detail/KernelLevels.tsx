@@ -64,7 +64,7 @@ function Caches({ levels }: { levels: Levels }) {
       </p>
       {levels.passes > 1 && (
         <p class="predicted-text">
-          {`Predicted for ${levels.target}: of what ${levels.passes} passes load again, ${levels.missed_bytes === 0 ? "all is still in the cache" : `${format.bytes(levels.missed_bytes)} are there no more and come from memory`}.`}
+          {`Predicted for ${levels.target}: of the repeated loads of ${levels.passes} passes, ${levels.missed_bytes === 0 ? "all are still in the cache" : `${format.bytes(levels.missed_bytes)} come from memory again`}.`}
         </p>
       )}
     </>
@@ -80,7 +80,7 @@ function assembledOf(kernel: Kernel): { from: Kernel | KernelArtifact; basis: st
 
 function shapeOf(levels: Levels): string {
   const tile = Object.entries(levels.tile).map(([axis, size]) => `${axis} ${size}`);
-  const passes = levels.passes > 1 ? `, ${levels.passes} passes over what it reduces` : "";
+  const passes = levels.passes > 1 ? `, ${levels.passes} passes over the reduced data` : "";
   return `${format.count(levels.programs, "program")} of ${levels.threads} threads${tile.length > 0 ? `, ${tile.join(" × ")}` : ""}${passes}`;
 }
 
@@ -93,7 +93,7 @@ function Inside({ graph, kernel, levels }: { graph: Graph; kernel: Kernel; level
         <Caches levels={levels} />
       </Level>
       <Level name="Shared memory" basis={assembled?.basis ?? unknown}>
-        <p>{assembled ? `${format.bytes(assembled.from.shared_bytes)} a program` : "The kernel was not assembled, so what it takes is not known."}</p>
+        <p>{assembled ? `${format.bytes(assembled.from.shared_bytes)} a program` : "The kernel was not assembled, so its resources are not known."}</p>
         <Values does="threads combine" names={levels.combined} graph={graph} />
       </Level>
       <Level name="Registers" basis={assembled?.basis ?? unknown}>
@@ -132,7 +132,7 @@ export function KernelLevels({ graph, kernel, launch }: { graph: Graph; kernel: 
           <Inside graph={graph} kernel={kernel} levels={levels} />
         ) : (
           <Level name="Caches, shared memory, registers" basis="not known">
-            <p>{kernel.kind === "extern" ? "A library call decides by itself what it keeps where." : "This kernel is for no GPU."}</p>
+            <p>{kernel.kind === "extern" ? "A library call manages its own levels of memory." : "This kernel is for no GPU."}</p>
           </Level>
         )}
       </ol>

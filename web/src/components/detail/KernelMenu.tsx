@@ -15,9 +15,9 @@ interface Placed {
 
 /** Equal layers have equal kernels: the first of them says how many there are. */
 function Repeats({ kernel, kernels }: { kernel: Kernel; kernels: Kernel[] }) {
-  if (kernel.same_as) return <span class="chip quiet" title={`The same code as ${kernel.same_as}, but for names`}>same code</span>;
+  if (kernel.same_as) return <span class="chip quiet" title={`The same code as ${kernel.same_as}, except for names`}>same code</span>;
   const count = 1 + kernels.filter((other) => other.same_as === kernel.name).length;
-  return count > 1 ? <span class="chip" title="Kernels of the same code, but for names">{`${count} times`}</span> : null;
+  return count > 1 ? <span class="chip" title="Kernels with the same code, except for names">{`${count} times`}</span> : null;
 }
 
 function columnsOf(kernels: Kernel[], isPeer: boolean): Column<Placed>[] {

@@ -35,7 +35,7 @@ export function MachineCode({ id, kernel, graph, refOf }: Props) {
   const reportTarget = report.value?.environment.target ?? "";
   const choices = choicesFor(kernel, reportTarget);
   const chosen = targetOf(kernel, reportTarget, target.value);
-  if (chosen === null) return <Empty>This kernel has no text that a compiler takes.</Empty>;
+  if (chosen === null) return <Empty>This kernel has no text to compile.</Empty>;
   const asked: KernelCode = { id, kernel: kernel.name, graph, target: chosen };
   return (
     <div class="machine">
@@ -117,7 +117,7 @@ function Levels({ code, kernel, refOf }: { code: Code; kernel: Kernel; refOf: Pr
         ))}
       </p>
       {code.language === "triton" && writtenFor !== code.target && (
-        <p class="note">{`The kernel was written for ${writtenFor}. For ${code.target} other tiles might be chosen.`}</p>
+        <p class="note">{`The kernel was written for ${writtenFor}. A kernel for ${code.target} might have other tiles.`}</p>
       )}
       {code.notes.map((note) => (
         <p class="note" key={note}>
@@ -155,7 +155,7 @@ function Instructions({ code, lineRef }: { code: Code; lineRef(line: number): st
   return (
     <Scroller label={`Instructions of ${code.kernel}`}>
       <table class="machine-table">
-        <caption>Instructions by what they do, each counted once as it is written</caption>
+        <caption>Instructions by kind, each counted once as written</caption>
         <tbody>
           {mixOf(code).map(({ kind, count, share }) => (
             <tr key={kind}>

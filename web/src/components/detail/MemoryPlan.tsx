@@ -114,10 +114,10 @@ function Sums({ memory, way }: { memory: Memory; way: Way }) {
 /** `mul over cos, in place`: what a compiler does with memory that is needed no more. */
 function Reuses({ memory, way }: { memory: Memory; way: Way }) {
   const reuses = way === "fused" ? memory.reuses : memory.unfused_reuses;
-  if (reuses.length === 0) return <p class="note">{way === "fused" ? "No buffer takes over the memory of another." : "Without fusion too, no buffer could take over the memory of another."}</p>;
+  if (reuses.length === 0) return <p class="note">{way === "fused" ? "No buffer reuses the memory of another." : "Without fusion too, no buffer could reuse the memory of another."}</p>;
   return (
     <p class="note">
-      {"Memory used again: "}
+      {"Reused memory: "}
       {reuses.slice(0, NAMES_AT_MOST).map((one) => (
         <span class="share" key={one.buffer} data-ref={refs.value.buffer(one.buffer)}>
           <code>{one.buffer}</code> over <code>{one.takes_over}</code>

@@ -24,7 +24,7 @@ function factsOf(replay: Replay): [string, string][] {
     ["given without a copy", replay.held_bytes ? format.bytes(replay.held_bytes) : null],
     ["memory of the pool", replay.pool_bytes === null ? null : format.bytes(replay.pool_bytes)],
     ["recordings", replay.recordings > 0 ? String(replay.recordings) : null],
-    ["calls so far", replay.recordings > 0 ? `${replay.replays} replayed, ${replay.launched_calls} launched one by one all the same` : null],
+    ["calls so far", replay.recordings > 0 ? `${replay.replays} replayed, ${replay.launched_calls} still launched one by one` : null],
   ];
   return facts.filter((fact): fact is [string, string] => fact[1] !== null);
 }
@@ -52,7 +52,7 @@ function Times({ replay }: { replay: Replay }) {
       {replay.predicted_host_us !== null && (
         <tfoot>
           <tr>
-            <td colSpan={3}>{`The least of the calls that were timed. Before it was recorded, ${format.microseconds(replay.predicted_host_us)} of the host were predicted for a replay.`}</td>
+            <td colSpan={3}>{`The shortest of the timed calls. Before the recording, the host's time for a replay was predicted as ${format.microseconds(replay.predicted_host_us)}.`}</td>
           </tr>
         </tfoot>
       )}
@@ -65,7 +65,7 @@ function Inputs({ inputs }: { inputs: ReplayInput[] }) {
   return (
     <table class="compact">
       <caption class="visually-hidden">Inputs of the recording</caption>
-      <Head columns={["input", "bytes", "how a replay has it"]} numbers={["bytes"]} />
+      <Head columns={["input", "bytes", "in a replay"]} numbers={["bytes"]} />
       <tbody>
         {inputs.map((input) => (
           <tr key={input.name} data-ref={refs.value.buffer(input.name)}>
@@ -84,7 +84,7 @@ function Inputs({ inputs }: { inputs: ReplayInput[] }) {
 /** Whether the launches of a graph are replayed as one CUDA graph, why, and what that took. */
 export function Replays({ graph }: { graph: Graph }) {
   const { replay } = graph;
-  if (replay == null) return <Empty>Nothing was built to be launched.</Empty>;
+  if (replay == null) return <Empty>There is nothing to launch.</Empty>;
   const sentence = reasons.value.get(replay.reason)?.sentence;
   return (
     <Scroller label="How launches reach the device" class="replay">

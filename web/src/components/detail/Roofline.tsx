@@ -95,13 +95,13 @@ function Rows({ picture }: { picture: Picture }) {
   return (
     <Table
       id="roofline"
-      label={`What each kernel reached, ${picture.basis}`}
+      label={`The rate of each kernel, ${picture.basis}`}
       rows={[...picture.points, ...picture.withoutOperations].sort((one, other) => one.place - other.place)}
       keyOf={(point) => point.place}
       refOf={(point) => point.ref}
       columns={[
         { id: "kernel", head: "kernel", by: (point) => point.place, cell: (point) => <span class="nowrap"><KernelTag place={point.place} /><Name text={point.kernel.name} /></span> },
-        { id: "share", head: "of the roof", hint: "What it reached, of the most that the device can do at its intensity", isNumber: true, isPredicted, by: (point) => point.percent, cell: (point) => (isAbove(point, picture.peak) ? "above" : `${point.percent.toFixed(0)} %`) },
+        { id: "share", head: "of the roof", hint: "Its rate, as a share of the device's limit at its intensity", isNumber: true, isPredicted, by: (point) => point.percent, cell: (point) => (isAbove(point, picture.peak) ? "above" : `${point.percent.toFixed(0)} %`) },
         { id: "bound", head: "bound by", by: (point) => boundOf(point, picture), cell: (point) => boundOf(point, picture) },
         { id: "time", head: picture.basis, isNumber: true, isPredicted, by: (point) => point.us, cell: (point) => format.microseconds(point.us) },
         { id: "rate", head: "GB/s", isNumber: true, isPredicted, by: (point) => point.gbPerSecond, cell: (point) => format.rate(point.gbPerSecond) },

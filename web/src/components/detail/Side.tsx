@@ -36,7 +36,7 @@ function CompilerToggle({ shown }: { shown: Report }) {
 
 /** Kernel times that do not add up to their call's time are shown, but nobody is to rely on them. */
 export function DisturbedTimes({ graph }: { graph: Graph | undefined }) {
-  return graph?.disturbed ? <p class="note" role="note">{`Measured times cannot be relied on. ${graph.disturbed}`}</p> : null;
+  return graph?.disturbed ? <p class="note" role="note">{`Measured times are not reliable. ${graph.disturbed}`}</p> : null;
 }
 
 function Steps({ kernels, place, isPeer }: { kernels: Kernel[]; place: number; isPeer: boolean }) {
@@ -110,7 +110,7 @@ export function Side() {
             <KernelCode key={`${isPeer} ${place}`} kernel={kernel} place={place} graph={graph} id={shown.report.status === "running" ? null : shown.report.id || null} />
           </>
         ) : (
-          <Empty>{isRunning.value ? "Kernels show here when they are written." : "No kernel was made."}</Empty>
+          <Empty>{isRunning.value ? "Kernels appear here when they are generated." : "No kernel was made."}</Empty>
         )}
       </div>
     </section>

@@ -107,9 +107,9 @@ function Contestants({ contestants, outcomes }: { contestants: Contestant[]; out
 const PHASES = {
   capture: "Dynamo and AOTAutograd",
   lowering: "The graph becomes loops and library calls",
-  scheduling: "What fuses, in which order, in which memory",
-  "code generation": "The text of the kernels and of what launches them",
-  build: "g++ or Triton; what was built before is taken from the disk",
+  scheduling: "Fusion, order and memory",
+  "code generation": "The text of the kernels and of the wrapper",
+  build: "g++ or Triton; earlier builds are loaded from the disk",
 } satisfies Record<CompilePhase["phase"], string>;
 
 function seconds(value: number | null): string {
@@ -136,7 +136,7 @@ function Disturbed({ graphs }: { graphs: readonly Graph[] }) {
     <>
       {told.map((graph) => (
         <p class="note disturbed" key={graph.name}>
-          <span class="chip chip-warn">disturbed</span> {`The kernels of ${graph.name} were disturbed while they were timed: their times cannot be relied on. ${graph.disturbed}`}
+          <span class="chip chip-warn">disturbed</span> {`The kernels of ${graph.name} were disturbed while they were timed: their times are not reliable. ${graph.disturbed}`}
         </p>
       ))}
     </>

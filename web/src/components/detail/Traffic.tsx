@@ -149,7 +149,7 @@ function Launches({ way, execution }: { way: "eager" | "unfused" | "fused"; exec
 function Floor({ traffic }: { traffic: Counted }) {
   return (
     <>
-      <p class="note quiet">What any compiler must move: what is used of each input read once, each result written once.</p>
+      <p class="note quiet">What any compiler must move: the used part of each input read once, each result written once.</p>
       <Table
         id="floor"
         label="What any compiler must move"

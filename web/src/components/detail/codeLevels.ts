@@ -39,10 +39,10 @@ export interface CodeFact {
 export function codeFacts(code: MachineCode): CodeFact[] {
   const facts: (CodeFact | null)[] = [
     code.registers === null ? null : { value: String(code.registers), name: code.target.startsWith("gfx") ? "vector registers" : "registers", hint: "Of a thread, by the assembler" },
-    code.spills === null ? null : { value: code.spills ? format.bytes(code.spills) : "nothing", name: "spilled", hint: "What did not fit into a thread's registers" },
+    code.spills === null ? null : { value: code.spills ? format.bytes(code.spills) : "nothing", name: "spilled", hint: "Values that did not fit into a thread's registers" },
     code.shared_bytes === null ? null : { value: format.bytes(code.shared_bytes), name: "shared memory", hint: "Of a program" },
     occupancyFact(code),
-    code.language === "cpp" ? null : { value: code.matrix_instructions.length > 0 ? "on" : "not on", name: "matrix units", hint: code.matrix_instructions.join(", ") || "None of its instructions is for a matrix unit" },
+    code.language === "cpp" ? null : { value: code.matrix_instructions.length > 0 ? "on" : "not on", name: "matrix units", hint: code.matrix_instructions.join(", ") || "It has no instruction for a matrix unit" },
     widthFact(code, false),
     widthFact(code, true),
     code.language === "cpp" ? { value: `${vectorised(code)} of ${code.loops.length}`, name: "innermost loops on vectors", hint: "Loops with more instructions on vectors than on single numbers" } : null,

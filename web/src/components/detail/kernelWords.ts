@@ -33,7 +33,7 @@ const PLANS: Record<KernelLevels["plan"], (levels: KernelLevels, over: string) =
   team: (_levels, over) => `reduction${over}, programs share a row`,
   look_back: (_levels, over) => `running sums${over}, each program waits for the one before`,
   batch: (_levels) => "independent parts side by side",
-  product: (levels) => `matrix product with what is fused to it${tile(levels)}`,
+  product: (levels) => `matrix product with fused operations${tile(levels)}`,
 };
 
 function tile(levels: KernelLevels): string {
@@ -48,7 +48,7 @@ export function kindInWords(kernel: Kernel | PeerKernel, graph: Graph | null): s
   if (kernel.kind === "extern") return "library call";
   const loops = loopsOf(kernel, graph);
   if (kernel.levels) return PLANS[kernel.levels.plan](kernel.levels, sizeOfReduction(loops));
-  if (loops.some((loop) => loop.kind === "scatter")) return "writes at places that are computed";
+  if (loops.some((loop) => loop.kind === "scatter")) return "writes at computed places";
   if (loops.some((loop) => loop.kind === "scan")) return `running sums${sizeOfReduction(loops)}`;
   if (loops.some((loop) => loop.kind === "reduction")) return `reduction${sizeOfReduction(loops)}`;
   if (loops.length > 0) return "element by element";
@@ -81,7 +81,7 @@ export function factsOf(kernel: Kernel, device: string, predictedFor: string): F
     kernel.percent_of_peak === null ? null : { name: "of peak", value: `${kernel.percent_of_peak.toFixed(0)} %`, hint: "Of the memory bandwidth of the device" },
     kernel.flops ? { name: "", value: format.operations(kernel.flops), hint: "Floating-point operations, counted" } : null,
     made && made.from.registers !== null ? { name: made.from.registers === 1 ? "register" : "registers", value: String(made.from.registers), hint: `Of a thread, by the assembler${made.target ? ` for ${made.target}` : ""}` } : null,
-    made && made.from.spills !== null ? { name: "spilled", value: made.from.spills ? format.bytes(made.from.spills) : "nothing", hint: "What did not fit into a thread's registers" } : null,
+    made && made.from.spills !== null ? { name: "spilled", value: made.from.spills ? format.bytes(made.from.spills) : "nothing", hint: "Values that did not fit into a thread's registers" } : null,
   ];
   return facts.filter((fact) => fact !== null);
 }

@@ -52,7 +52,7 @@ export function AskAQuestion({ onClose }: { onClose(): void }) {
   return (
     <dialog class="help ask-dialog" ref={dialog} aria-labelledby={`${id}-title`} onClose={onClose}>
       <h2 id={`${id}-title`}>Ask a question about this</h2>
-      <p>Whoever opens the link answers first. What is right is computed from the report.</p>
+      <p>The reader of the link answers first. The right answer is computed from the report.</p>
       <p class="ask-usual">
         {USUAL.map(({ label, ...usual }) => (
           <button key={label} type="button" onClick={() => setQuestion({ ...question, ...usual, kind: "number" })}>
@@ -68,7 +68,7 @@ export function AskAQuestion({ onClose }: { onClose(): void }) {
         <option value="line">a line of the snippet</option>
         <option value="node">a node of the map</option>
       </select>
-      <label for={`${id}-path`}>Where the answer stands in the report</label>
+      <label for={`${id}-path`}>Path of the answer in the report</label>
       <input id={`${id}-path`} class="mono" maxLength={300} value={question.answer} onInput={(event) => setQuestion({ ...question, answer: event.currentTarget.value })} />
       <p role="status" class={problem ? "warn" : "quiet"}>
         {problem ?? (found && typeof found === "object" ? `The answer is ${shownValue(found.value, question.unit)}.` : "…")}

@@ -90,7 +90,7 @@ export function Asked({ question, given, found, onAnswer, children }: Properties
 
 function Verdict({ question, given, found }: Pick<Properties, "question" | "found"> & { given: string }) {
   const worded = (value: string): string => question.choices.find((choice) => choice.value === value)?.label ?? value;
-  if (!found) return <p class="quiet">The answer is computed from the report, which is on its way.</p>;
+  if (!found) return <p class="quiet">The answer is computed from the report, which is loading.</p>;
   if (found.problem) return <p class="warn">This report has no answer: {found.problem}</p>;
   const right = question.kind === "choice" ? worded(shownValue(found.value)) : shownValue(found.value, question.unit);
   const wasRight = isRight(given, question, found.value);

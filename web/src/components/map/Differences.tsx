@@ -20,7 +20,7 @@ export function Differences({ peer }: { peer: Peer }) {
   return (
     <section class="map-list" aria-label={`Differences from ${peer.name}`}>
       <p class="map-list-head">
-        {told.length === 0 ? `Both cut alike: ${format.count(same, "kernel")}` : `${format.count(told.length, "difference")}, ${format.count(same, "kernel")} alike`}
+        {told.length === 0 ? `The same in both: ${format.count(same, "kernel")}` : `${format.count(told.length, "difference")}, ${format.count(same, "kernel")} alike`}
       </p>
       <ol>
         {told.map((one) => (

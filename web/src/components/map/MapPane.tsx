@@ -27,12 +27,12 @@ function reportShown(): { shown: Report | null; stale: boolean } {
 
 /** Why there is no map. */
 function emptyText(isDrawing: boolean): string {
-  if (hiddenNow.value === "all") return "The map shows the answer. It opens when you have given yours.";
-  if (isRunning.value) return "The graph shows here when it is captured.";
+  if (hiddenNow.value === "all") return "The map shows the answer. It opens after yours.";
+  if (isRunning.value) return "The graph appears here when it is captured.";
   if (isDrawing) return "Drawing the map.";
-  if (report.value === null) return "The map of your code shows here.";
+  if (report.value === null) return "The map of your code appears here.";
   if (report.value.status === "user_error") return "The snippet failed before a graph was captured. Correct the marked line to see the map.";
-  return isFailed(report.value) ? "The exploration ended before a graph was captured." : "No graph was captured. Something has to call a function or a module that torch.compile was given.";
+  return isFailed(report.value) ? "The exploration ended before a graph was captured." : "No graph was captured. The snippet must call a function or a module compiled by torch.compile.";
 }
 
 function isTyping(event: KeyboardEvent): boolean {
@@ -62,7 +62,7 @@ function Toggles({ shown }: { shown: Report }) {
           </button>
         ))}
       </div>
-      <label class="check" title="Views and transposes compute nothing. Without a tick they are named by the operation that reads them.">
+      <label class="check" title="Views and transposes compute nothing. Without a tick they appear in the operation that reads them.">
         <input type="checkbox" checked={viewsShown.value} onChange={(event) => (viewsShown.value = event.currentTarget.checked)} />
         views
       </label>
@@ -90,7 +90,7 @@ export function MapPane() {
     <section class="pane" id="pane-map" data-pane="map" aria-label="Map" tabIndex={-1}>
       <div class="pane-bar">
         <h2>Map</h2>
-        {hiddenNow.value === "kernels" && <span class="quiet">Kernels show when you have answered.</span>}
+        {hiddenNow.value === "kernels" && <span class="quiet">Kernels appear after your answer.</span>}
         {shown && <SearchBox report={shown} />}
         {shown && stale && <span class="stale-note">from the previous version</span>}
         {shown && <Toggles shown={shown} />}

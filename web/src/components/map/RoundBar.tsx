@@ -27,7 +27,7 @@ export function RoundBar() {
   return (
     <div class="round-bar">
       <label>
-        <span title="j goes on a round, k goes back">{now === null ? `Rounds: ${last}` : `Round ${now} of ${last}`}</span>
+        <span title="j: next round, k: previous round">{now === null ? `Rounds: ${last}` : `Round ${now} of ${last}`}</span>
         <input
           type="range"
           min={0}
@@ -39,7 +39,7 @@ export function RoundBar() {
         />
       </label>
       {now === null ? (
-        <span class="quiet">Step through how the kernels grew.</span>
+        <span class="quiet">Step through the rounds of fusion.</span>
       ) : (
         <>
           <span class="round-sentence" role="status">

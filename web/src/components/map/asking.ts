@@ -25,6 +25,6 @@ export function askWithSelected(item: Ref): void {
   }
   const [a, b] = [nameOf(selected), nameOf(item)];
   if (graphNameOf(selected) !== graphNameOf(item)) say("These two are in different graphs: nothing is fused across graphs.");
-  else if (a === null || b === null || a === b) say("Why is asked of two different nodes of the aten graph.");
+  else if (a === null || b === null || a === b) say("To ask why, select two different nodes of the aten graph.");
   else pair.value = { graph: graphNameOf(item) ?? "", a, b };
 }

@@ -33,13 +33,13 @@ export function passesOf(graph: Graph): Pass[] {
 function decomposed(graph: Graph, refs: GraphRefs): Pass[] {
   if (graph.fx.length === 0 || graph.aten.length === 0) return [];
   const replaced = graph.rewrites.filter((one) => one.verdict === "replaced").length;
-  const about = `What Dynamo captured becomes ATen's operators: decomposed and functional${replaced ? `, with ${format.count(replaced, "rewrite")} of ours` : ""}.`;
+  const about = `Dynamo's graph becomes ATen's operators: decomposed and functional${replaced ? `, with ${format.count(replaced, "rewrite")} of ours` : ""}.`;
   return [{ id: "operators", label: "Operators", about, before: nodeLines(graph.fx, refs.fx), after: nodeLines(graph.aten, refs.aten) }];
 }
 
 function lowered(graph: Graph, refs: GraphRefs): Pass[] {
   if (graph.aten.length === 0 || graph.loops.length === 0) return [];
-  const gone = graph.removed.length ? ` ${format.count(graph.removed.length, "node")} had nothing to be done for.` : "";
+  const gone = graph.removed.length ? ` ${format.count(graph.removed.length, "node")} needed no work.` : "";
   const about = `Operators become loops over their elements, and library calls.${gone}`;
   return [{ id: "loops", label: "Loops", about, before: nodeLines(graph.aten, refs.aten), after: graph.loops.flatMap((loop) => loopLines(loop, refs)) }];
 }
@@ -49,7 +49,7 @@ function fusing(graph: Graph, refs: GraphRefs): Pass[] {
   return rounds.map(({ number, fused, refused }) => ({
     id: `round-${number}`,
     label: `Round ${number}`,
-    about: `${format.count(fused.length, "fusion")}, ${format.count(refused, "refusal")}. Each line is what one kernel would compute.`,
+    about: `${format.count(fused.length, "fusion")}, ${format.count(refused, "refusal")}. Each line is one kernel.`,
     before: unitLines(graph, number - 1, refs),
     after: unitLines(graph, number, refs),
   }));

@@ -120,7 +120,7 @@ function Matches({ found, first, second }: { found: Comparison; first: Report | 
   if (all.length === 0) return null;
   return (
     <table class="compare-kernels">
-      <caption>{`${format.count(found.kernels.length, "group")} of kernels differ, ${format.count(found.unchanged.length, "kernel")} hold the same nodes`}</caption>
+      <caption>{`${format.count(found.kernels.length, "group")} of kernels differ, ${format.count(found.unchanged.length, "kernel")} have the same nodes`}</caption>
       <Head columns={["kernels", "in the first", "in this one", "text"]} />
       <tbody>
         {all.map((match) => (

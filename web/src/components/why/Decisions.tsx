@@ -53,7 +53,7 @@ function columnsOf(graph: Graph): Column<Row>[] {
         <>
           <span class={`verdict-chip ${decision.verdict}`}>{decision.verdict}</span>
           {together.length > 0 && (
-            <span class="quiet nowrap" title="What stood between them joined in a later round">
+            <span class="quiet nowrap" title="The operation between them joined in a later round">
               {" later in "}
               {together.map((place) => (
                 <KernelTag key={place} place={place} />
@@ -66,7 +66,7 @@ function columnsOf(graph: Graph): Column<Row>[] {
     {
       id: "stake",
       head: "bytes at stake",
-      hint: "What one kernel of both would spare reading and writing, or spares; at most, where there is no such kernel",
+      hint: "Reads and writes that one kernel saves or would save; an upper bound where one kernel is not possible",
       isNumber: true,
       by: ({ stake }) => stake,
       cell: ({ decision, stake }) => stake > 0 && `${decision.verdict === "refused" && decision.score?.fused_us == null ? "≤ " : ""}${format.bytes(stake)}`,
@@ -138,7 +138,7 @@ function FilterBar({ graph, rows }: { graph: Graph; rows: Row[] }) {
 function Others({ graph }: { graph: Graph }) {
   return (
     <>
-      {graph.more_decisions.length > 0 && <p class="quiet">{`${format.count(graph.more_decisions.length, "more pair")} are not told at length; ask why about any of them.`}</p>}
+      {graph.more_decisions.length > 0 && <p class="quiet">{`${format.count(graph.more_decisions.length, "more pair")} are not listed in full; ask why about any of them.`}</p>}
       <Layouts graph={graph} />
       <Paddings graph={graph} />
       <Removed graph={graph} />

@@ -62,7 +62,7 @@ export function idIn(pasted: string): string | null {
 function offered(shown: Report, children: Child[]): { id: string; name: string }[] {
   const all = [
     ...(shown.based_on ? [{ id: shown.based_on, name: "the one that this is based on" }] : []),
-    ...children.map((child) => ({ id: child.id, name: `asked of this one: ${child.asked || child.id}` })),
+    ...children.map((child) => ({ id: child.id, name: `what if: ${child.asked || child.id}` })),
     ...visits.value.map((visit) => ({ id: visit.id, name: `${visit.title}, ${new Date(visit.at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}: ${visit.verdict}` })),
   ];
   return all.filter(({ id }, place) => id !== shown.id && all.findIndex((one) => one.id === id) === place);
@@ -107,7 +107,7 @@ export function Picker({ shown }: { shown: Report }) {
       <input type="text" aria-label="Link or id of an exploration" placeholder="or paste a link or an id" value={pasted} onInput={(event) => setPasted(event.currentTarget.value)} />
       <button type="submit">Compare</button>
       {now && (
-        <button type="button" onClick={swap} title="What is on screen becomes the first of the two">
+        <button type="button" onClick={swap} title="The exploration on screen becomes the first of the two">
           Swap
         </button>
       )}

@@ -11,7 +11,7 @@ export function FigureChange({ id }: { id: string }) {
   if (!figure || !text || figure.change === 0 || figure.is_noise) return null;
   const tone = (figure.change ?? 0) < 0 ? "less" : "more";
   return (
-    <span class="figure-change" data-tone={tone} title={`Beside the exploration that it is compared with${figure.device ? `, ${figure.kind} ${figure.kind === "predicted" ? "for" : "on"} ${figure.device}` : ""}`}>
+    <span class="figure-change" data-tone={tone} title={`Compared with the other exploration${figure.device ? `, ${figure.kind} ${figure.kind === "predicted" ? "for" : "on"} ${figure.device}` : ""}`}>
       {` ${text}`}
     </span>
   );

@@ -62,7 +62,7 @@ export function Numbers({ answer, decision, graph, report }: { answer: Answer; d
       )}
       {more.length > 0 && (
         <details>
-          <summary>The numbers that the reason speaks of</summary>
+          <summary>Numbers of the reason</summary>
           <dl class="why-facts">
             {more.map(([name, value, isPredicted]) => (
               <div key={name}>

@@ -27,7 +27,7 @@ function Shown({ part }: { part: Part }) {
         <code>{part.source}</code>
       </pre>
       {isProgram(part) && !isEmbedded() && (
-        <button type="button" onClick={() => run(part.source.trimEnd() + "\n")} title="Explore this example. “Earlier” brings back what is on screen now.">
+        <button type="button" onClick={() => run(part.source.trimEnd() + "\n")} title="Explore this example. “Earlier” returns to the present one.">
           Run this example
         </button>
       )}

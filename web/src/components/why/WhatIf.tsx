@@ -33,8 +33,8 @@ const REASONS: Record<string, string> = {
 };
 /** Rules that no decision names as its reason. */
 const SENTENCES: Record<string, string> = {
-  parts: "The kernels that make the parts of a concatenation write them where the result has them.",
-  bias: "The bias of a convolution is added in a loop, where the result is read, and not by the library in a pass of its own.",
+  parts: "The kernels that compute the parts of a concatenation write them directly into the result.",
+  bias: "The loop that reads a convolution's result adds its bias, instead of a separate pass of the library.",
 };
 
 function sentenceOf(rule: string): string {
@@ -55,7 +55,7 @@ function Form({ report }: { report: Report }) {
   return (
     <form class="filters what-if-form" aria-label="What if" onSubmit={onSubmit}>
       <fieldset>
-        <legend>{`Rules that are used${wishes.rules_off.length > 0 ? `, but for ${wishes.rules_off.length}` : ""}`}</legend>
+        <legend>{`Active rules${wishes.rules_off.length > 0 ? `, except ${wishes.rules_off.length}` : ""}`}</legend>
         <div class="rule-list">
           {choices.value?.rules.map((rule) => (
             <div key={rule}>
@@ -112,7 +112,7 @@ const TONES: Record<Outcome["outcome"], string> = { done: "fused", refused: "ref
 function Outcomes({ outcomes }: { outcomes: Outcome[] }) {
   if (outcomes.length === 0) return null;
   return (
-    <ul class="outcomes" aria-label="What came of it">
+    <ul class="outcomes" aria-label="Outcome of each option">
       {outcomes.map((told, place) => (
         <li key={place}>
           <b>{`${told.option.replaceAll("_", " ")} ${told.asked.join(" and ")}`}</b>{" "}
@@ -127,7 +127,7 @@ function Outcomes({ outcomes }: { outcomes: Outcome[] }) {
 export function WhatIf({ report }: { report: Report }) {
   const asked = useChildren(report);
   return (
-    <Scroller label="What was asked" class="what-if">
+    <Scroller label="Options and outcomes" class="what-if">
       <Form report={report} />
       {report.based_on !== null && (
         <p class="note">
@@ -141,7 +141,7 @@ export function WhatIf({ report }: { report: Report }) {
       {beside.value && <ChangeLine />}
       {asked.length > 0 && (
         <p class="note">
-          {"Asked of this one: "}
+          {"Based on this one: "}
           {asked.map((child) => (
             <span class="chip" key={child.id}>
               <LinkTo id={child.id}>{child.asked || child.id}</LinkTo>

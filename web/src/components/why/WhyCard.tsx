@@ -54,7 +54,7 @@ function Rounds({ answer, graph }: { answer: Answer; graph: Graph | null }) {
   if (history.length === 0) return null;
   return (
     <details open={history.length <= 3}>
-      <summary>{history.length === 1 ? `Asked once, in round ${history[0]?.round}` : `Asked ${history.length} times`}</summary>
+      <summary>{history.length === 1 ? `Looked at once, in round ${history[0]?.round}` : `Asked ${history.length} times`}</summary>
       <ol class="why-rounds">
         {history.map((decision, place) => (
           <li key={place}>
@@ -100,7 +100,7 @@ function Choice({ answers, chosen, onChoose }: { answers: Answer[]; chosen: numb
   if (answers.length < 2) return null;
   return (
     <label class="why-choice">
-      <span>{`${answers.length} pairs of loops bear these names:`}</span>
+      <span>{`${answers.length} pairs of loops have these names:`}</span>
       <select value={chosen} onChange={(event) => onChoose(answers[Number(event.currentTarget.value)]!)}>
         {answers.map((answer, place) => (
           <option key={place} value={place}>
@@ -144,7 +144,7 @@ function Card({ asked }: { asked: Pair }) {
       <div class="why-columns">
         <div class="why-body" role="region" aria-label="Why" tabIndex={0} data-stale={isOld || undefined} aria-busy={isAsking}>
           {problem && <p class="bad">{problem}</p>}
-          {!problem && !answer && <p class="quiet">{shown ? "Asking." : "This is known when the scheduler has decided."}</p>}
+          {!problem && !answer && <p class="quiet">{shown ? "Asking." : "This is known after scheduling."}</p>}
           <Choice answers={answers} chosen={Math.max(0, found)} onChoose={({ a, b }) => choose({ of: asked, a, b })} />
           {answer && shown && <Body answer={answer} report={shown.report} />}
         </div>

@@ -61,7 +61,7 @@ const NOTHING_TO_FUSE = new Set(["policy.no_loop", "policy.removed", "policy.oth
 export function whyNotForce({ a, b, reason }: Pick<Answer, "a" | "b" | "reason">, graph: Graph | null): string | null {
   const input = (graph?.aten ?? []).find((node) => [a, b].includes(node.name) && ["placeholder", "get_attr"].includes(node.op));
   if (input) return `${input.name} is an input of the graph: no kernel computes it, so there is nothing to fuse.`;
-  if (a === b) return "Both names stand for one node.";
+  if (a === b) return "Both names mean the same node.";
   if (NOTHING_TO_FUSE.has(reason)) return "There are no two kernels that could become one.";
   return null;
 }
