@@ -45,22 +45,18 @@ LONG = (
 )
 
 
+@lru_cache(maxsize=4096)
 def shared_tile(matrices: Matrices, alone: Tile, device: Device) -> Tile:
     """The tile, with its parts, that gains most over `alone`, whose programs each go along all of k; `alone` itself
     where none gains enough."""
-    return _shared_tile(matrices, alone, device)
+    tiles = shared_tiles(matrices, alone, device)
+    found = min(tiles, key=lambda tile: shared_us(matrices, tile, device), default=alone)
+    return found if gain(matrices, found, alone, device) <= 1 - LEAST_GAIN else alone
 
 
 def gain(matrices: Matrices, tile: Tile, alone: Tile, device: Device) -> float:
     """What a shared tile is expected to take, as a share of the time of one that is not."""
     return shared_us(matrices, tile, device) / shared_us(matrices, alone, device)
-
-
-@lru_cache(maxsize=4096)
-def _shared_tile(matrices: Matrices, alone: Tile, device: Device) -> Tile:
-    tiles = shared_tiles(matrices, alone, device)
-    found = min(tiles, key=lambda tile: shared_us(matrices, tile, device), default=alone)
-    return found if gain(matrices, found, alone, device) <= 1 - LEAST_GAIN else alone
 
 
 def shared_tiles(matrices: Matrices, alone: Tile, device: Device) -> Iterator[Tile]:
