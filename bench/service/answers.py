@@ -35,7 +35,7 @@ def first_line(samples: int) -> dict[str, Any]:
     with running() as service, client_of(service) as client:
         service.wait_for("/readyz", client)
         for number in range(samples + 1):
-            time.sleep(PAUSE_SECONDS)
+            _until_warm(service, number + 1)
             asked = time.monotonic()
             report = _explore(client, FIRST_LINE.format(number=number))
             line, called = (re.search(rf"{name} (\d+\.\d+)", report["output"]) for name in ("first line", "compiler"))
@@ -44,6 +44,14 @@ def first_line(samples: int) -> dict[str, Any]:
             within.append(float(line[1]) - float(called[1]))
         told = {"request to first line": seconds, "of that in the compiler": within}
         return {name: in_milliseconds(found[1:]) for name, found in told.items()} | _spares(service)
+
+
+def _until_warm(service: Running, spares: int) -> None:
+    """As long as a person takes to read an answer, and then until so many spares have been warm in all."""
+    end = time.monotonic() + 30.0
+    time.sleep(PAUSE_SECONDS)
+    while len(service.said("spare_warm")) < spares and time.monotonic() < end:
+        time.sleep(0.1)
 
 
 def snippet(path: Path, samples: int, at_once: int) -> dict[str, Any]:

@@ -41,3 +41,16 @@ def test_the_gradient_of_a_silu_is_the_operators(dtype: torch.dtype) -> None:
     assert found.dtype == dtype
     # Of magnitude 2 at the most; the difference from 1 of the sigmoid of -1.28 is taken of numbers of magnitude 1.
     assert (found.double() - wanted).abs().max() <= 8 * torch.finfo(dtype).eps
+
+
+def test_what_has_no_lowering_is_decomposed_by_every_release_of_torch() -> None:
+    targets = (
+        aten.t.default, aten.transpose.int, aten.split.Tensor, aten.unbind.int, aten.unbind_copy.int,
+        aten.rsub.Tensor, aten.rsub.Scalar, aten.square.default, aten.bernoulli.default, aten.true_divide.Tensor,
+        aten.zeros.default, aten.ones.default, aten.zeros_like.default, aten.ones_like.default, aten.new_zeros.default,
+        aten.new_ones.default, aten.all.default, aten.all.dim, aten.std.correction, aten.std_mean.correction,
+        aten.linalg_vector_norm.default, aten.nan_to_num.default, aten._unsafe_view.default,
+    )  # fmt: skip
+    known = decompositions()
+    composed = {target for target in targets if target._can_decompose()}
+    assert [target for target in targets if target not in known and target not in composed] == []

@@ -15,7 +15,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.reductions.across import Gathering
 from compiler.codegen.triton.reductions.reducing import Reductions
-from compiler.codegen.triton.reductions.scanning import Scans
+from compiler.codegen.triton.reductions.scans import Scans
 from compiler.codegen.triton.reductions.states import States
 from compiler.codegen.triton.values.interleaved import interleaved_stores, store_of_row
 from compiler.codegen.triton.values.order import loads_first

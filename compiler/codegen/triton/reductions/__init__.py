@@ -1,7 +1,7 @@
 """The text of values that several lanes, blocks or programs make together.
 
 reducing, states, kept     reductions of one value, of several values, with positions
-scans, scanning            running ones: their kinds, of a block or a loop,
+scans                      running ones, of a block or a loop,
 look_back                  of chunks that programs have
 across, slices             programs that join results,
 shared_rows, waiting,      or share rows
