@@ -115,5 +115,5 @@ def test_another_compiler_is_shown_in_place_of_ours_and_beside_it(page: Page, se
     expect(page.locator(".map-svg .kernel-box")).to_have_count(0)
     kernels.get_by_role("button", name="both").click()
     expect(page.locator(".map-svg .kernel-box").first).to_be_visible()
-    expect(page.get_by_role("region", name="Differences from TorchInductor")).to_contain_text("alike")
+    expect(page.get_by_role("region", name="Differences from TorchInductor")).to_contain_text("The same in both")
     expect(page).to_have_url(re.compile("compilers=both"))

@@ -251,7 +251,7 @@ def test_an_unknown_link_says_so(browser: Browser, server_url: str) -> None:
     # Its own page: the browser rightly complains of the 404, which `page` does not let pass.
     opened = browser.new_page()
     opened.goto(f"{server_url}/x/{'0' * 20}")
-    expect(opened.get_by_role("alert")).to_contain_text("This link leads to no exploration.")
+    expect(opened.get_by_role("alert")).to_contain_text("There is no exploration at this link.")
     expect(opened.get_by_text("Paste PyTorch code on the left, or choose an example.")).to_be_visible()
     assert faults_known_to_axe(opened) == []
     opened.close()

@@ -162,18 +162,11 @@ class KernelPrinter:
         elif outer[0].dims:
             self.place_axis(outer[0], place)
         if isinstance(self.plan, PersistentPlan):
-            self.place_axis(self.plan.axes[-1], self.first_of_r)
-
-    @property
-    def first_of_r(self) -> str:
-        """The first point of r that a program holds, if that is not 0."""
-        return ""
+            self.place_axis(self.plan.axes[-1], "")
 
     def _first_rows(self, parts: Parts, place: str) -> None:
         """Which rows a program takes."""
-        self.writer.line(f"part = {place} // {parts.slices}" if parts.slices > 1 else f"part = {place}")
-        if parts.slices > 1:
-            self.writer.line(f"slice = {place} % {parts.slices}")
+        self.writer.line(f"part = {place}")
         self.writer.line(f"x_first = part * {parts.rows}")
         self.writer.line(f"x_last = tl.minimum(x_first + {parts.rows}, {self.plan.axes[0].numel})")
 
@@ -318,24 +311,14 @@ class KernelPrinter:
     def _rows_of_a_part(self, gathering: Gathering) -> None:
         """Each program goes through its rows and gathers; the last one to finish joins the parts."""
         x_axis = self.plan.axes[0]
-        self.start_gathering(gathering)
+        gathering.start()
         step = "" if x_axis.is_scalar else x_axis.block_name
         with self.writer.block(f"for x_start in {self._range('x_first', 'x_last', step)}"):
             self.place_axis(x_axis, "x_start")
-            self.take_rows()
+            self.print_sections(self.program.sections)
         self.writer.blank()
         self.writer.line("# What this program has gathered.")
         gathering.store_parts()
-        self.join(gathering)
-
-    def start_gathering(self, gathering: Gathering) -> None:
-        gathering.start()
-
-    def take_rows(self) -> None:
-        """The lines for one block of rows."""
-        self.print_sections(self.program.sections)
-
-    def join(self, gathering: Gathering) -> None:
         gathering.join(self.print_tail)
 
     def print_tail(self) -> None:

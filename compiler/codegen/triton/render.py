@@ -12,12 +12,11 @@ from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.product import render_product
 from compiler.codegen.triton.reductions.look_back import LookBackPrinter
 from compiler.codegen.triton.reductions.shared_rows import CooperativePrinter, SplitPrinter
-from compiler.codegen.triton.reductions.slices import SlicesPrinter
 from compiler.codegen.triton.tile import plan_tile
 from compiler.devices import Device
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.products.loops import Product
-from compiler.schedule.tiles.plan import CooperativePlan, LookBackPlan, Parts, PersistentPlan, Plan, SplitPlan
+from compiler.schedule.tiles.plan import CooperativePlan, LookBackPlan, Plan, SplitPlan
 
 
 def render_triton(
@@ -45,7 +44,5 @@ def _printer_of(plan: Plan) -> KernelPrinter:
             return CooperativePrinter(plan)
         case LookBackPlan():
             return LookBackPrinter(plan)
-        case PersistentPlan(parts=Parts(slices=slices) as parts) if slices > 1:
-            return SlicesPrinter(plan, parts)
         case _:
             return KernelPrinter(plan)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import isqrt
 
-import torch
-
 from compiler.devices import Device
 from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.program.program import Program
-from compiler.schedule.tiles.plan import Axis, LoopedPlan, Parts, PersistentPlan, WholeRows
+from compiler.schedule.tiles.plan import LoopedPlan, Parts, WholeRows
 from compiler.schedule.tiles.registers import (
     ASYNCHRONOUS_COPIES,
     LOADED_AHEAD,
@@ -19,10 +17,8 @@ from compiler.schedule.tiles.registers import (
     carries,
     live_registers,
     loading_ahead,
-    r_sections,
     registers_of_sums,
 )
-from compiler.schedule.tiles.walk import Walk
 
 #: Elements of a row from which on its sums are a burden to those who join them.
 _LONG_ROW = 4096
@@ -47,13 +43,10 @@ _JOINED_BY_A_THREAD = 64
 _ROWS_OF_A_PART = 16
 
 
-def plan_across(plan: W, walk: Walk, holds_columns: bool, device: Device) -> W | PersistentPlan:
+def plan_across(plan: W, holds_columns: bool, device: Device) -> W:
     """The plan whose programs take several blocks of the rows of `plan`, which keeps r in registers where there are
     sums for each r. It may hold columns, where rows are neighbours in memory."""
     sums_of_rows = any(s.level == "r" for s in plan.program.across)
-    in_slices = _in_slices(plan.program, walk, device) if sums_of_rows else None
-    if in_slices is not None:
-        return in_slices
     before = plan.axes[0]
     if sums_of_rows:
         plan = _in_large_programs(plan, device)
@@ -85,36 +78,6 @@ def joins_rows_last(program: Program) -> bool:
     place = next(number for number, section in enumerate(program.sections) if section.level == "r")
     early = {s.number for section in program.sections[: place + 1] for s in section.statements}
     return all(s.level == "x" and s.number not in early for s in program.across)
-
-
-#: Reductions of a row whose parts are values of the same kind.
-_JOINED = ("sum", "prod", "min", "max")
-
-#: Elements of a row that a program takes, and of a block of rows; threads of the program.
-_SLICE, _BLOCK_OF_SLICES, _WARPS_OF_SLICES = 2048, 16384, 16
-
-
-def _in_slices(program: Program, walk: Walk, device: Device) -> PersistentPlan | None:
-    """Long rows in slices, where nothing needs a row's result while the row is at hand; None for others."""
-    place = next(number for number, section in enumerate(program.sections) if section.level == "r")
-    before, section = program.sections[:place], program.sections[place]
-    rows, length = known(program.space.numel), known(program.space.reduction_numel)
-    if (
-        walk.is_outer
-        or len(r_sections(program)) > 1
-        or any(s.op != "constant" for other in before for s in other.statements)
-        or any(s.value not in _JOINED or s.dtype == torch.bool for s in section.reductions)
-        or any(s.level == "x" for s in program.across)
-        or program.has_check
-        or program.scatters
-        or length < _LONG_ROW
-    ):
-        return None
-    slices = -(-length // _SLICE)
-    x_axis = Axis("x", program.space.x, _BLOCK_OF_SLICES // _SLICE)
-    chunk = max(next_power_of_two(-(-rows * slices // device.multiprocessors)), x_axis.block)
-    plan = PersistentPlan(program, (x_axis, Axis("r", program.space.r, _SLICE)), _WARPS_OF_SLICES)
-    return loading_ahead(replace(plan, parts=Parts(-(-rows // chunk), chunk, slices=slices)), device)
 
 
 def _spills(plan: WholeRows, device: Device) -> bool:

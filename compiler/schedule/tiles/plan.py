@@ -83,12 +83,11 @@ class LoopTile:
 @dataclass(frozen=True)
 class Parts:
     """How programs gather what is reduced across x: `count` of them, each of which takes `rows` rows, in teams of
-    `team_size` if that is not 0; `slices` times as many, if each takes only a slice of these rows."""
+    `team_size` if that is not 0."""
 
     count: int
     rows: int
     team_size: int = 0
-    slices: int = 1
 
     @property
     def teams(self) -> int:
@@ -126,7 +125,7 @@ class KernelPlan:
     @property
     def grid(self) -> Integer:
         if self.rows_in_turn is not None:
-            return self.rows_in_turn.count * self.rows_in_turn.slices
+            return self.rows_in_turn.count
         return product(axis.blocks for axis in self.axes if axis.name != "r") * self.splits
 
     @property

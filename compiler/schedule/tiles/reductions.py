@@ -232,7 +232,7 @@ def _plan_both_ways(of: _Reduction) -> PersistentPlan | LoopedPlan | SplitPlan:
     else:
         in_parts = plan_in_parts(of.group, of.storage, of.persistent, device) if of.goes_along else None
         plan = in_parts or plan_held(of.persistent, of.walk, device)
-    return plan_across(plan, of.walk, whole is not None, device)
+    return plan_across(plan, whole is not None, device)
 
 
 def _plan_of_held_rows(of: _Reduction) -> PersistentPlan:

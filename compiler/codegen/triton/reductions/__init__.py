@@ -3,7 +3,7 @@
 reducing, states, kept     reductions of one value, of several values, with positions
 scans                      running ones, of a block or a loop,
 look_back                  of chunks that programs have
-across, slices             programs that join results,
+across                     programs that join results,
 shared_rows, waiting,      or share rows
 clusters
 """
