@@ -193,7 +193,8 @@ def variance(
     """The mean stays in float32 for half-precision operands until the variance has used it."""
     compute, plan = compute_dtype(x.dtype), Plan(x, dim, keepdim)
     average = _mean(build, x, Plan(x, dim, True), compute, label="mean")
-    divisor = max(plan.count - (1 if correction is None else correction), 0)
+    less = 1 if correction is None else int(correction) if correction == int(correction) else correction
+    divisor = max(plan.count - less, 0)
 
     def squared_distance(value: Any, position: Position) -> Any:
         return ops.square(value - average.load(plan.full(position)))

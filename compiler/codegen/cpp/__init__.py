@@ -8,7 +8,7 @@ across, lanes                     what is gathered across rows, or by each lane 
 kept                              what a later pass reads instead of computing it again
 staging, rng_staging, wide        staging buffers of a vector loop: random numbers, halves as floats
 pieces, transposed                loops cut where a condition changes; tiles that are transposed for vectors
-condition_indices                 indices that are made of conditions, which GCC gets wrong
+conditions, condition_indices     comparisons and indices as GCC takes them well
 collisions                        scatters that never meet
 product                           what goes before and after the library's matrix products
 include/                          the headers of every kernel

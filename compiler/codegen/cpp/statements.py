@@ -9,6 +9,7 @@ import torch
 
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.condition_indices import MASK, indices_of_conditions
+from compiler.codegen.cpp.conditions import comparison
 from compiler.codegen.cpp.kept import due_statements, sections_of
 from compiler.codegen.cpp.ops import (
     HALF_TYPES,
@@ -56,6 +57,8 @@ class StatementPrinter:
         self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
         self.readers = _readers(self.program.statements)
         self.transposed: dict[int, Transposed] = {}
+        compared = {s.number: comparison(s, self.statements) for s in self.program.statements}
+        self.comparisons = {number: found for number, found in compared.items() if found is not None}
         self.staged_random: dict[int, StagedRandom] = {}
         self.wide: dict[int, Wide] = {}
         self.names_of_staged = {s.target for s in self.program.statements}  # and of all arrays before a loop
@@ -206,6 +209,9 @@ class StatementPrinter:
             return f"fs::bitcast<{value_type(statement.dtype)}>({operands[0]})"
         if statement.op == "where":
             return f"{operands[0]} ? {operands[1]} : {operands[2]}"
+        if statement.number in self.comparisons:
+            index, operator, number = self.comparisons[statement.number]
+            return f"{index_text(index, self.names, self.narrow)} {operator} {number}"
         if statement.number in self.staged_random:
             return self.staged_random[statement.number].place
         if statement.op in RANDOM:
@@ -295,7 +301,7 @@ class StatementPrinter:
     def _is_unread(self, statement: Statement) -> bool:
         """Whether only statements have a value for an operand that are written without it."""
         readers = self.readers.get(statement.number, ())
-        return bool(readers) and all(reader in self.staged_random for reader in readers)
+        return bool(readers) and all(reader in self.staged_random or reader in self.comparisons for reader in readers)
 
     # Values kept between passes.
 

@@ -453,13 +453,6 @@ def test_sums_of_rows_leave_room_for_programs_that_load_the_next_rows() -> None:
     assert plan.axes[0].block * plan.axes[1].block == 4096
 
 
-def test_long_rows_that_are_added_up_both_ways_are_taken_in_slices() -> None:
-    (plan,) = plans_of(lambda x: (x.sum(0), x.sum(1)), tensor("8192 8192"))
-    parts = plan.rows_in_turn
-    assert parts is not None and parts.slices > 1 and parts.slices * plan.axes[-1].block == 8192
-    assert plan.grid == parts.count * parts.slices <= 132
-
-
 def test_short_rows_of_many_tensors_are_taken_by_few_elements_a_thread() -> None:
     """What a thread loads and stores of them lives at the same time."""
     names = [f"t{number}" for number in range(7)]
