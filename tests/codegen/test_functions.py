@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -19,6 +21,7 @@ from compiler.runtime.interpreter.interpreter import interpret
 from compiler.runtime.triton.offline import compile_offline
 from compiler.schedule.group import Group
 from tests.codegen.cpp import harness
+from tests.compile_program import compile_program
 
 FLOATS = (torch.float32, torch.float64)
 #: Parts of other functions, and tested with them: they make sense for the arguments only that those give.
@@ -108,3 +111,12 @@ def test_kernels_of_one_library_may_call_the_same_function() -> None:
     kernels = [render_cpp(*made) for made in (first, second)]
     other = render_cpp(Group("another", again[0].space, again[0].members, again[0].stored), again[1])
     assert set(compile_kernels([*kernels, other])) == {*(kernel.name for kernel in kernels), "another"}
+
+
+def test_parts_of_a_launch_have_names_that_no_other_kernel_has() -> None:
+    """Names that are taken are numbered: the second `fused_sin_cos` of a graph is `fused_sin_cos_2`."""
+    made = compile_program(lambda x, y: (torch.sin(x), torch.cos(y)), torch.randn(8, 8), torch.randn(5), target="cpu")
+    (batch,) = made.cpp.values()
+    single, storage = calling("bessel_j0", torch.float32, 8)
+    second = render_cpp(replace(single, name=f"{batch.name}_2"), storage)
+    assert set(compile_kernels([batch, second])) == {batch.name, second.name}

@@ -107,7 +107,7 @@ def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]
     first = printers[0]
     first.head([statement for printer in printers for statement in printer.program.statements])
     for place, printer in enumerate(printers, start=1):
-        printer.function(f"static void {identifier(name)}_{place}")
+        printer.function(f"static void part_{place}_{identifier(name)}")
         if printer is not first:
             first.writer.append(printer.writer)
         first.writer.line()
@@ -119,7 +119,7 @@ def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]
         for place, printer in enumerate(printers, start=1):
             arguments = [owner[buffer].pointers[buffer] for buffer in printer.parameters]
             arguments += [size.name for size in printer.program.sizes]
-            first.writer.line(f"{identifier(name)}_{place}({', '.join(arguments)});")
+            first.writer.line(f"part_{place}_{identifier(name)}({', '.join(arguments)});")
     first.writer.line("}")
     is_parallel = any(plan.parallel != "no" for plan in plans)
     config: dict[str, int | str | tuple[int, ...]] = {"shape": "batch", "parallel": "x" if is_parallel else "no"}
