@@ -54,7 +54,6 @@ from compiler.lowering import (  # noqa: F401
     scatter,
     scatter_reduce,
     searching,
-    special,
     subgraphs,
     upsampling,
     user_operators,
