@@ -27,7 +27,6 @@ from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, Undecided, hint
 from compiler.lowering import (  # noqa: F401
-    antialiasing,
     bits,
     blocks,
     checks,
@@ -35,7 +34,6 @@ from compiler.lowering import (  # noqa: F401
     embedding_bag,
     embeddings,
     foreach,
-    grid_sampling,
     index_put,
     indexing,
     late_sizes,
