@@ -31,7 +31,6 @@ from compiler.lowering import (  # noqa: F401
     blocks,
     checks,
     creation,
-    embedding_bag,
     embeddings,
     foreach,
     index_put,
