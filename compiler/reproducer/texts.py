@@ -63,16 +63,10 @@ HELPERS = {
     else:
         result = getattr(value, {"min": "amin", "max": "amax"}.get(kind, kind))(-1)
     return result.reshape(*result.shape, *[1] * reduced)''',
-    "scan": '''def scan(kind, sizes, reduced, value, place=None):
+    "scan": '''def scan(kind, sizes, reduced, value):
     """Each point of the reduction loops gets the value of all up to it."""
-    value = rows(value, sizes, reduced)
-    if kind in ("argmin", "argmax"):
-        result = rows(place, sizes, reduced).gather(-1, getattr(torch, "cum" + kind[3:])(value, -1).indices)
-    elif kind in ("min", "max"):
-        result = getattr(torch, "cum" + kind)(value, -1).values
-    else:
-        result = {"sum": torch.cumsum, "prod": torch.cumprod, "logsumexp": torch.logcumsumexp}[kind](value, -1)
-    return result.reshape(sizes)''',
+    result = getattr(torch, "cum" + kind)(rows(value, sizes, reduced), -1)
+    return (result.values if kind in ("min", "max") else result).reshape(sizes)''',
     "bits": '''def bits(value, dtype):
     """The number of another type that has the same bits."""
     if value.is_floating_point():
