@@ -212,26 +212,9 @@ class _Loop:
 def call_function(name: str, arguments: Sequence[Tensor]) -> Tensor:
     """The value of a named function for tensors of one dtype, which broadcast."""
     record = traced(name, arguments[0].dtype)
-    values: dict[int, Tensor] = dict(zip(record.parameters, arguments, strict=True))
-
-    def run(block: Sequence[int]) -> None:
-        for number in block:
-            loop = record.loops.get(number)
-            if loop is None:
-                values[number] = apply(record.instructions[number], values, arguments[0].device)
-                continue
-            values.update({carried: values[first] for carried, first in zip(loop.carried, loop.initial, strict=True)})
-            while True:
-                run(loop.test)
-                holds = values[loop.condition]
-                if not bool(holds.any()):
-                    break
-                run(loop.body)
-                later = [values[number] for number in loop.following]
-                for carried, value in zip(loop.carried, later, strict=True):
-                    values[carried] = torch.where(holds, value, values[carried])
-
-    run(record.block)
+    values: dict[int, Tensor] = dict(enumerate(arguments))
+    for number, instruction in enumerate(record.instructions[len(arguments) :], len(arguments)):
+        values[number] = apply(instruction, values, arguments[0].device)
     return values[record.result]
 
 

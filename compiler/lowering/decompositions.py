@@ -22,7 +22,6 @@ from compiler.lowering import (  # noqa: F401  (which have decompositions of the
     distributions,
     embeddings,
     index_put,
-    pooling,
     quantised,
     searching,
 )
@@ -161,4 +160,4 @@ def _packet(target: Any) -> OpOverloadPacket[..., Any] | None:
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The decomposition table for AOTAutograd (a fresh copy)."""
-    return {**_table(), **quantised.decompositions()}
+    return dict(_table())

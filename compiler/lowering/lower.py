@@ -27,15 +27,12 @@ from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, Undecided, hint
 from compiler.lowering import (  # noqa: F401
-    antialiasing,
     bits,
     blocks,
     checks,
     creation,
-    embedding_bag,
     embeddings,
     foreach,
-    grid_sampling,
     index_put,
     indexing,
     late_sizes,
@@ -54,7 +51,6 @@ from compiler.lowering import (  # noqa: F401
     scatter,
     scatter_reduce,
     searching,
-    special,
     subgraphs,
     upsampling,
     user_operators,

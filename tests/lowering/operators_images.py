@@ -61,29 +61,6 @@ GRADIENTS = [
     Operator("upsample_bilinear2d.backward.scaled", _scaled, lambda d: [(values(d, 1, 2, 7, 9),)], FLOATS),
 ]
 
-WITHOUT_ALIASES = [
-    Operator(
-        f"upsample_{name}_aa{'.corners' if align else ''}",
-        lambda x, name=name, align=align: getattr(aten, f"_upsample_{name}_aa")(x, [3, 8], align),
-        partial(_images, rank=2),
-        (torch.float32,),
-    )
-    for name in ("bilinear2d", "bicubic2d", "lanczos2d")
-    if hasattr(aten, f"_upsample_{name}_aa")
-    for align in (False, True)
-]
-
-WITHOUT_ALIASES_BACKWARD = [
-    Operator(
-        f"upsample_{name}_aa.backward",
-        lambda g, name=name: _gradient(getattr(aten, f"_upsample_{name}_aa_backward").default, False)(g),
-        partial(_results, rank=2),
-        (torch.float32,),
-    )
-    for name in ("bilinear2d", "bicubic2d", "lanczos2d")
-    if hasattr(aten, f"_upsample_{name}_aa")
-]
-
 LARGER = [
     Operator("upsample_linear1d", lambda x: aten.upsample_linear1d(x, [9], False), partial(_images, rank=1), FLOATS),
     Operator(
@@ -133,4 +110,4 @@ FOLDED = [
       for blocks in BLOCKS),
 ]  # fmt: skip
 
-OPERATORS = [*GRADIENTS, *LARGER, *WITHOUT_ALIASES, *WITHOUT_ALIASES_BACKWARD, *PADDED, *FOLDED]
+OPERATORS = [*GRADIENTS, *LARGER, *PADDED, *FOLDED]

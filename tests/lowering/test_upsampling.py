@@ -66,13 +66,13 @@ def test_an_element_asks_no_more_results_than_it_is_part_of(kind: Filter, image:
     assert range_of(Axis(image, result), kind).count == count
 
 
-@pytest.mark.parametrize(("mode", "antialias"), [("bilinear", False), ("bicubic", False), ("bilinear", True)])
-def test_images_of_whole_numbers_are_what_pytorch_makes_of_them(mode: str, antialias: bool) -> None:
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_of_whole_numbers_are_what_pytorch_makes_of_them(mode: str) -> None:
     generator = torch.Generator().manual_seed(0)
     image = torch.randint(0, 256, (1, 3, 37, 33), generator=generator).to(torch.uint8)
 
     def smaller(x: Tensor) -> Tensor:
-        return F.interpolate(x, size=(50, 20), mode=mode, antialias=antialias)
+        return F.interpolate(x, size=(50, 20), mode=mode)
 
     torch._dynamo.reset()
     assert torch.equal(torch.compile(smaller, backend="fusionscope")(image), smaller(image))
