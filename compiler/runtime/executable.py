@@ -20,7 +20,6 @@ from compiler.ir.formulas import FUNCTIONS
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.loop_builder import SEEDS
 from compiler.runtime.host.flat import FlatCall, flat_call
-from compiler.runtime.host.host_values import HostValue
 from compiler.runtime.host.library_products import product_launch
 from compiler.runtime.host.quick_torch import alias, allocator, view
 from compiler.runtime.host.seeds import seed_drawer
@@ -77,28 +76,20 @@ def build_executable(
     wrapper: str,
     kernels: Mapping[str, Callable[..., None]],
     device: torch.device,
-    on_host: Mapping[str, HostValue] | None = None,
 ) -> Executable:
-    """Execute the wrapper's text; `kernels` maps the names that it calls to launchers, `on_host` those of what gets
-    values to the host."""
-    on_host = on_host or {}
-    scope = _executed(wrapper, schedule, kernels, device, on_host)
+    """Execute the wrapper's text; `kernels` maps the names that it calls to launchers."""
+    scope = _executed(wrapper, schedule, kernels, device)
     number = _one_of_several(device)
     call = _on_device(scope["call"], number)
     launched = {*kernels, *library_products(schedule.units, schedule.graph)}
-    launched |= {f"{name}.{step}" for name in on_host for step in ("place", "send", "take")}
     return Executable(call, wrapper, kernels, flat_call(wrapper, scope, launched, call, number))
 
 
 def _executed(
-    text: str,
-    schedule: Schedule,
-    kernels: Mapping[str, Callable[..., None]],
-    device: torch.device,
-    on_host: Mapping[str, HostValue] | None = None,
+    text: str, schedule: Schedule, kernels: Mapping[str, Callable[..., None]], device: torch.device
 ) -> dict[str, Any]:
     launches = {name: getattr(kernel, "launch", kernel) for name, kernel in kernels.items()}
-    scope = _scope(schedule.graph, device) | launches | dict(on_host or {})
+    scope = _scope(schedule.graph, device) | launches
     scope["library"] = {
         getattr(unit.target, "__name__", str(unit.target)): unit.target
         for unit in schedule.units

@@ -290,7 +290,6 @@ TABLE = (
             "compiler/replay/recorder.py",
             "compiler/runtime/host/library_products.py",
             "compiler/runtime/host/seeds.py",
-            "compiler/runtime/host/host_values.py",
         ),
         "launch on the current stream",
         ("torch._C._cuda_getCurrentRawStream",),
