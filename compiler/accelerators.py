@@ -45,7 +45,6 @@ _OF_CALLS = {
     "without_marks": "Dynamo's code does not mark its first part for a profiler",
     "without_hook_guard": "guards do not ask for hooks on saved tensors where none is saved",
     "without_wrapper": "the graph turns Dynamo off itself",
-    "seeds": "the host draws the seed of random numbers",
     "library_products": "cuBLASLt is called without torch's dispatch",
 }
 ACCELERATORS = _OF_CAPTURE | _OF_TRITON | _OF_CALLS

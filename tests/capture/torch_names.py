@@ -289,7 +289,6 @@ TABLE = (
             "compiler/runtime/triton/launch.py",
             "compiler/replay/recorder.py",
             "compiler/runtime/host/library_products.py",
-            "compiler/runtime/host/seeds.py",
         ),
         "launch on the current stream",
         ("torch._C._cuda_getCurrentRawStream",),
