@@ -33,7 +33,6 @@ _OF_CAPTURE = {
 #: Of the first call on a GPU.
 _OF_TRITON = {
     "assembler_early": "the assembler is started before there is anything to assemble",
-    "fewer_of_llvm": "LLVM's passes are left out of products",
     "loops_kept": "the assembler does not unroll the loops of products",
     "device_functions": "kernels are linked with files of one function each",
     "compile_helpers": "other processes compile the kernels of a large graph",

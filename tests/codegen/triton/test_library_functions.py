@@ -13,11 +13,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.triton import compile as triton_compile
 from compiler.runtime.triton import offline as triton_offline
-from compiler.runtime.triton import passes as triton_passes
 from compiler.runtime.triton.device_functions import ARGUMENTS, function_files, function_texts
 from compiler.runtime.triton.launch import TritonLauncher, load_triton
 from compiler.runtime.triton.library import library_options
-from compiler.runtime.triton.passes import SIMPLE_FUNCTIONS
 from compiler.runtime.triton.source import forget_kernels
 from tests.compile_program import compile_program, compiled_for_gpus
 
@@ -72,18 +70,6 @@ def test_a_function_is_the_same_instructions_as_libdevices(
     by_ours = instructions(CALLS[symbol])
     monkeypatch.setattr(triton_offline, "library_options", lambda *_: {})
     assert by_ours == instructions(CALLS[symbol]) and by_ours
-
-
-@pytest.mark.parametrize("symbol", sorted(SIMPLE_FUNCTIONS))
-def test_a_simple_function_is_the_same_instructions_without_llvms_passes(
-    symbol: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(triton_passes, "gains_nothing_from_llvm", lambda *_: True)
-    monkeypatch.setenv("FUSIONSCOPE_CACHE_DIR", str(tmp_path / "without"))
-    without = instructions(CALLS[symbol])
-    monkeypatch.setenv("FUSIONSCOPE_CACHE_DIR", str(tmp_path / "with"))
-    monkeypatch.setattr(triton_passes, "gains_nothing_from_llvm", lambda *_: False)
-    assert instructions(CALLS[symbol]) == without and without
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
