@@ -46,7 +46,8 @@ from compiler.passes.layout.decide import lower_in_layout
 from compiler.passes.layout.passed import saved_outputs
 from compiler.passes.order import OF_EACH_GRAPH, run
 from compiler.passes.padding.choice import PaddingChoice
-from compiler.replay.choose import Compiled, Replayed, replayed_or_not
+from compiler.replay.choose import Compiled, replayed_or_not
+from compiler.replay.replayed import ReplayedCall
 from compiler.runtime.cpp.library import compile_kernels
 from compiler.runtime.cpp.product_steps import product_launcher
 from compiler.runtime.executable import Executable, build_executable
@@ -142,17 +143,18 @@ class Built(Generated):
 
     executable: Executable
     #: What is called instead of the executable, or why nothing is.
-    replayed: Replayed | Decision
+    replayed: ReplayedCall | Decision
 
     @property
     def implementation(self) -> Implementation:
         """What runs the graph: takes and gives flat lists."""
-        return self.replayed if isinstance(self.replayed, Replayed) else self.executable.flat or self.executable.call
+        executable = self.executable
+        return self.replayed if isinstance(self.replayed, ReplayedCall) else executable.flat or executable.call
 
     @property
     def replay_decision(self) -> Decision:
         """How launches reach the device so far."""
-        return self.replayed.decision if isinstance(self.replayed, Replayed) else self.replayed
+        return self.replayed.decision if isinstance(self.replayed, ReplayedCall) else self.replayed
 
 
 def _extended(kind: type[Made], before: Target, **found: Any) -> Made:
@@ -258,7 +260,7 @@ def build(generated: Generated, phase: Phase = "forward", launchers: GraphLaunch
     wrapper = render_wrapper(schedule, memory, generated.primary, runs_on)
     kernels = _on_gpu(generated, launchers) if runs_on.type == "cuda" else _on_cpu(generated)
     executable = build_executable(schedule, wrapper, kernels, runs_on)
-    replayed: Replayed | Decision = Decision("replay.cpu")
+    replayed: ReplayedCall | Decision = Decision("replay.cpu")
     if runs_on.type == "cuda":
         compiled = Compiled(schedule, memory, kernels, runs_on, generated.model, saved=generated.saved)
         replayed = replayed_or_not(executable.quickest, compiled, generated.options.replays, phase)
