@@ -23,6 +23,7 @@ from compiler.reproducer.formula import (
 from compiler.reproducer.launches import Launch, NotLaunchableError, cpp_launch, triton_launch
 from compiler.reproducer.sizes import UnknownSizeError, layout_of, symbols_of
 from compiler.reproducer.texts import ATTENTION, CHECKS, HELPERS, LIBRARY, MAIN, NEEDS, TENSORS
+from compiler.wording import line_list
 
 _ROUNDED = frozenset({"float16", "bfloat16", "float32", "float64"})
 #: Calls whose float32 factors torch may round to TF32, and who is asked whether it does.
@@ -122,11 +123,11 @@ class _File:
 
     def _head(self, launch: Launch | None) -> str:
         kernel, environment = self.kernel, self.report.environment
-        lines = ", ".join(map(str, kernel.user_lines))
+        lines = line_list(kernel.user_lines)
         needs = "torch and Triton" if launch is not None and launch.is_for_gpu else "torch and a C++ compiler"
         about = [
             f'"""The kernel {kernel.name} of {self.graph.name}, alone'
-            + (f": lines {lines} of the snippet." if lines else "."),
+            + (f": {lines} of the snippet." if lines else "."),
             "",
             f"Run it with Python. It needs {'torch' if launch is None else needs}, and was made by Fusionscope",
             _plain(f"{environment.compiler} with torch {environment.torch}. Its inputs are random numbers."),
