@@ -33,7 +33,6 @@ _OF_CAPTURE = {
 #: Of the first call on a GPU.
 _OF_TRITON = {
     "assembler_early": "the assembler is started before there is anything to assemble",
-    "fewer_of_llvm": "LLVM's passes are left out of products",
     "loops_kept": "the assembler does not unroll the loops of products",
     "device_functions": "kernels are linked with files of one function each",
     "compile_helpers": "other processes compile the kernels of a large graph",
@@ -45,8 +44,6 @@ _OF_CALLS = {
     "without_marks": "Dynamo's code does not mark its first part for a profiler",
     "without_hook_guard": "guards do not ask for hooks on saved tensors where none is saved",
     "without_wrapper": "the graph turns Dynamo off itself",
-    "host_values": "values that the host waits for are written to its memory by their kernel",
-    "seeds": "the host draws the seed of random numbers",
     "library_products": "cuBLASLt is called without torch's dispatch",
 }
 ACCELERATORS = _OF_CAPTURE | _OF_TRITON | _OF_CALLS

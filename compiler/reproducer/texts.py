@@ -240,6 +240,19 @@ if __name__ == "__main__":
     raise SystemExit(main())
 """
 
+ATTENTION = '''
+def attention_formula(operator, *given, **named):
+    """By torch's formula, with the arguments of the library's operator."""
+    names = [argument.name for argument in operator._schema.arguments]
+    known = {**dict(zip(names, given)), **named}
+    if known.get("dropout_p"):
+        raise RuntimeError("It draws random numbers.")
+    query, key, value = (known[name] for name in ("query", "key", "value"))
+    mask = known.get("attn_bias", known.get("attn_mask"))
+    formula = torch.ops.aten._scaled_dot_product_attention_math
+    return formula(query, key, value, mask, 0.0, known.get("is_causal", False), scale=known.get("scale"))[0]
+'''
+
 LIBRARY = '''
 def allow_for_tf32(device):
     """On a GPU torch may round float32 factors to 11 bits: each by up to 2^-11, so that products are off by 2^-10."""
@@ -260,7 +273,7 @@ def main():
     checks = []
     try:
         torch.manual_seed(SEED)
-        exact = results_of(library(*(one.double() if one.is_floating_point() else one for one in given)))
+        exact = results_of(exactly(*(one.double() if one.is_floating_point() else one for one in given)))
     except RuntimeError as reason:  # not every library call has a form for float64
         print(f"Not compared with float64: {str(reason).splitlines()[0]}")
         exact = []

@@ -289,8 +289,6 @@ TABLE = (
             "compiler/runtime/triton/launch.py",
             "compiler/replay/recorder.py",
             "compiler/runtime/host/library_products.py",
-            "compiler/runtime/host/seeds.py",
-            "compiler/runtime/host/host_values.py",
         ),
         "launch on the current stream",
         ("torch._C._cuda_getCurrentRawStream",),
@@ -324,7 +322,6 @@ TABLE = (
             *_names("triton.backends.nvidia.compiler", "get_ptxas sm_arch_from_capability"),
         ),
     ),
-    Taken(("compiler/runtime/triton/passes.py",), "leave passes out", ("triton._C.libtriton.llvm",)),
     Taken(
         ("compiler/runtime/triton/compile_helper.py", "compiler/runtime/triton/compile_helpers.py"),
         "have another process find the same key for a kernel",

@@ -137,6 +137,13 @@ def test_replays_are_understood() -> None:
     assert len(found) >= 5
 
 
+def test_nobody_is_told_to_install_the_package_from_an_index() -> None:
+    """It is on none: whoever took its name there would be run."""
+    sources = [path for room in ("bench", "client", "compiler", "server") for path in (ROOT / room).rglob("*.py")]
+    texts = {path: path.read_text() for path in (*TIMELESS, *sources) if not set(path.parts) & set(FOREIGN)}
+    assert [path for path, text in texts.items() if re.search(r"pip install [^\n]*?['\" ]fusionscope", text)] == []
+
+
 def test_targets_scripts_and_modules_are_there() -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert {word for words in commands("make") for word in words if "=" not in word} <= targets

@@ -23,13 +23,11 @@ from compiler.capture.autograd.unmet_sizes import asserts_sizes, eager_where_unm
 from compiler.capture.autograd.written_back import note_written_back
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.shortcuts.decomposed_once import decomposed_once
-from compiler.capture.shortcuts.read_outputs import note_break
 from compiler.capture.shortcuts.thin_calls import without_guard_on_saved_tensors, without_marks, without_wrapper
 from compiler.capture.shortcuts.traced_once import Unlike, may_be_traced_once, traced_once
 from compiler.capture.shortcuts.written_again import is_of_torch
 from compiler.capture.torch_internals import (
     differentiated_whole,
-    ends_in_break,
     generators_as_tensors,
     is_autocast_on,
     is_made_of_tensors,
@@ -104,8 +102,6 @@ def compile_through_aot(
         attach_lines(part)
         if phase == "inference":
             note_written_back(part)
-            if ends_in_break(graph):
-                note_break(part)
         with outside_fake_mode():
             implementation = compile_graph(part, phase)
         phases.add(phase)
@@ -198,7 +194,7 @@ def _called_straight(implementation: Implementation) -> Callable[..., Any]:
     Kernels know no gradients, and library calls must not record any."""
     direct: Callable[..., Any] | None = getattr(implementation, "direct", None)
     if direct is not None and is_on("without_wrapper"):
-        return without_wrapper(direct, getattr(implementation, "direct_for", None))
+        return without_wrapper(direct)
     is_grad_enabled = torch.is_grad_enabled
 
     def call(*inputs: Any) -> Any:

@@ -4,5 +4,5 @@ traced_once, decomposed_once, written_again    what AOTAutograd does but once fo
 while_captured, settings_at_hand               the same of Dynamo, while it captures for us
 formulas_once, kinds_checked_once              and of torch's arithmetic of open sizes
 numbers_of_modules                             floats of modules fixed, so that open sizes are not traced twice
-thin_calls, read_outputs                       what a call costs before and after its graph
+thin_calls                                     what a call costs before its graph
 """
