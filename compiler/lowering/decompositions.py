@@ -20,9 +20,9 @@ from torch._ops import OpOverload, OpOverloadPacket
 from compiler.lowering import (  # noqa: F401  (which have decompositions of their own)
     distances,
     distributions,
-    embeddings,
     index_put,
     quantised,
+    scatter_reduce,
     searching,
 )
 from compiler.lowering.registry import DECOMPOSITIONS

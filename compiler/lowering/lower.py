@@ -40,7 +40,6 @@ from compiler.lowering import (  # noqa: F401
     logic,
     masks,
     matrix_vector,
-    padding,
     pointwise,
     pooling,
     powers,

@@ -57,7 +57,6 @@ GRADIENTS = [
     *(_backward("upsample_linear1d", 1, align) for align in (False, True)),
     *(_backward("upsample_bilinear2d", 2, align) for align in (False, True)),
     *(_backward("upsample_trilinear3d", 3, align) for align in (False, True)),
-    *(_backward("upsample_bicubic2d", 2, align) for align in (False, True)),
     Operator("upsample_bilinear2d.backward.scaled", _scaled, lambda d: [(values(d, 1, 2, 7, 9),)], FLOATS),
 ]
 
@@ -72,26 +71,6 @@ LARGER = [
     ),
 ]  # fmt: skip
 
-
-def _padded(padding: tuple[int, ...]) -> Operator:
-    rank = len(padding) // 2
-
-    def samples(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
-        image = values(dtype, 1, 2, *[4, 3, 2][:rank])
-        larger = F.pad(image, padding, mode="replicate")
-        return [(larger * 0.7, image), (larger[0] * 0.7, image[0])]
-
-    def function(gradient: Tensor, image: Tensor) -> Tensor:
-        found: Tensor = getattr(aten, f"replication_pad{rank}d_backward")(gradient, image, padding)
-        return found
-
-    return Operator(f"replication_pad{rank}d.backward{padding}", function, samples, FLOATS)
-
-
-PADDED = [
-    _padded(padding)
-    for padding in ((2, 1), (0, 0), (-1, 3), (70, 1), (1, 2, 3, 0), (-1, 1, 2, -2), (0, 9, 8, 1), (1, 0, 2, 1, 0, 1))
-]
 
 #: (kernel, dilation, padding, stride): blocks that touch, that overlap, with gaps inside, with gaps between.
 BLOCKS = [(2, 1, 0, 2), (3, 1, 1, 1), (3, 1, 1, 2), ((2, 3), 2, (1, 2), (2, 1)), (2, 1, 1, 3)]
@@ -110,4 +89,4 @@ FOLDED = [
       for blocks in BLOCKS),
 ]  # fmt: skip
 
-OPERATORS = [*GRADIENTS, *LARGER, *PADDED, *FOLDED]
+OPERATORS = [*GRADIENTS, *LARGER, *FOLDED]
