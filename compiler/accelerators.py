@@ -18,7 +18,6 @@ SETTING = "FUSIONSCOPE_WITHOUT"
 #: Of the first call on any device.
 _OF_CAPTURE = {
     "traced_once": "a graph that changes nothing is traced once, and equal calls in it are traced once",
-    "decomposed_once": "an operator is decomposed once for equal inputs",
     "formulas_once": "a formula of open sizes is made once",
     "kinds_checked_once": "torch's cache of fake tensors checks each kind of result once",
     "settings_at_hand": "torch's settings are read from their table",

@@ -17,7 +17,7 @@ from compiler.capture.autograd import aot
 from compiler.capture.autograd.aot import compile_through_aot
 from compiler.capture.shortcuts import traced_once
 from compiler.capture.shortcuts.traced_once import Unlike, may_be_traced_once
-from tests.capture.test_decomposed_once import NOT_TOLD, told
+from tests.capture.programs import NOT_TOLD, told
 
 
 class Block(nn.Module):

@@ -22,7 +22,6 @@ from compiler.capture.autograd.training import CHEAP, VIEWS
 from compiler.capture.autograd.unmet_sizes import asserts_sizes, eager_where_unmet
 from compiler.capture.autograd.written_back import note_written_back
 from compiler.capture.captured import Implementation, Phase
-from compiler.capture.shortcuts.decomposed_once import decomposed_once
 from compiler.capture.shortcuts.thin_calls import without_guard_on_saved_tensors, without_marks, without_wrapper
 from compiler.capture.shortcuts.traced_once import Unlike, may_be_traced_once, traced_once
 from compiler.capture.shortcuts.written_again import is_of_torch
@@ -114,7 +113,7 @@ def compile_through_aot(
         fw_compiler=partial(compile_phase, phase="forward"),
         bw_compiler=partial(compile_phase, phase="backward"),
         inference_compiler=partial(compile_phase, phase="inference"),
-        decompositions=decomposed_once(decompositions()) if is_on("decomposed_once") else decompositions(),
+        decompositions=decompositions(),
         partition_fn=partial(_split, change_joint),
     )
     rewriting = rewrite(graph)
