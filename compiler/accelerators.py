@@ -17,10 +17,8 @@ SETTING = "FUSIONSCOPE_WITHOUT"
 
 #: Of the first call on any device.
 _OF_CAPTURE = {
-    "traced_once": "a graph that changes nothing is traced once, and equal calls in it are traced once",
-    "decomposed_once": "an operator is decomposed once for equal inputs",
+    "traced_once": "a graph that changes nothing is traced once",
     "formulas_once": "a formula of open sizes is made once",
-    "kinds_checked_once": "torch's cache of fake tensors checks each kind of result once",
     "settings_at_hand": "torch's settings are read from their table",
     "names_as_asked": "names of functions are found where a log wants them",
     "graphs_as_asked": "graphs are written as text where a log or `torch.export` wants them",

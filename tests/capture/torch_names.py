@@ -95,11 +95,6 @@ TABLE = (
         _names("torch._C._functorch", "is_functorch_wrapped_tensor"),
     ),
     Taken(
-        ("compiler/capture/shortcuts/written_again.py",),
-        "know the values that a graph is traced with, and make others like them",
-        _names("torch._subclasses.fake_tensor", "FakeTensor in_kernel_invocation_manager"),
-    ),
-    Taken(
         ("compiler/capture/shortcuts/while_captured.py",),
         "do less while Dynamo captures: look up names, and write graphs, for a log that is on",
         (
@@ -143,8 +138,8 @@ TABLE = (
             "torch._functorch._aot_autograd.graph_capture_wrappers.PropagateUnbackedSymInts",
             "torch._subclasses.fake_tensor.FakeTensor",
             "torch._subclasses.functional_tensor.FunctionalTensor",
-            *_names("torch", "_from_functional_tensor _to_functional_tensor _functionalize_mutation_counter"),
-            *_names("torch._C", "DisableTorchFunction _get_dispatch_mode _is_any_autocast_enabled"),
+            *_names("torch", "_from_functional_tensor _functionalize_mutation_counter"),
+            *_names("torch._C", "DisableTorchFunction _get_dispatch_mode"),
             "torch._C._TorchDispatchModeKey.FUNCTIONAL",
         ),
     ),
@@ -256,14 +251,6 @@ TABLE = (
         (
             "torch._logging._internal.trace_log",
             *_names("torch.fx.experimental", "proxy_tensor sym_node.SymNode symbolic_shapes.ShapeEnv"),
-        ),
-    ),
-    Taken(
-        ("compiler/capture/shortcuts/kinds_checked_once.py",),
-        "check each kind of result once",
-        (
-            *_names("torch", "_C._dispatch_key_set _logging._internal.trace_log"),
-            *_names("torch._subclasses.fake_tensor", "FakeTensor FakeTensorMode"),
         ),
     ),
     Taken(

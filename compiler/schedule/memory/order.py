@@ -1,11 +1,10 @@
-"""Choose the order of units that needs the least memory at a time, of those that are tried.
+"""Choose the order of units that needs the least memory at a time, of two that are tried.
 
 The first is the order in which the user wrote them. The second is greedy: of the units that are ready, it takes the one
 that leads to the deepest valley over the lowest hill, after Liu's order of trees ("An application of generalized tree
 pebbling to sparse matrix factorization", 1987): first those that end up with no more memory than before, lowest hill
 first; then those whose hill stands highest over the valley behind it. It looks a few units ahead, along what becomes
 ready; a unit is weighed again only when one beside it has run, so the order takes time in proportion to the graph.
-Orders of few units are searched through besides (`order_search.py`), unless one of the two is as low as can be.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.ir.size import hint
 from compiler.schedule.group import Group
 from compiler.schedule.memory.lifetimes import peak_bytes, storage_bytes, stored_by
-from compiler.schedule.memory.order_search import better_order
 from compiler.schedule.units import Unit, produced_by, read_by
 
 #: Units that a choice looks ahead, and those that it picks the next of them from.
@@ -39,8 +37,7 @@ def in_order(units: Sequence[Unit], graph: LoopGraph) -> list[Unit]:
         return written
     greedy = [units[number] for number in _Ordering(units, graph).greedy()]
     peaks = [peak_bytes(order, graph.buffers, graph.output_buffers) for order in (written, greedy)]
-    found = better_order(units, graph, min(peaks))
-    return found or (greedy if peaks[1] < peaks[0] else written)
+    return greedy if peaks[1] < peaks[0] else written
 
 
 def as_written(units: Sequence[Unit], graph: LoopGraph) -> list[Unit]:
