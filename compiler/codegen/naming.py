@@ -17,7 +17,7 @@ RESERVED = frozenset(
     result main int float double char bool void auto const static struct union switch case default register signed
     unsigned short long volatile inline namespace template typename this new delete operator true false std omp
     range philox y_index y_mask r_start part parts first last arrived workspace_ptr counters_ptr maximum_of_two
-    minimum_of_two every_bit product_of_two latest_larger_at latest_smaller_at log_of_sum last_lane larger_at smaller_at
+    minimum_of_two every_bit product_of_two last_lane larger_at smaller_at
     floor_divide_integers remainder_of_integers floor_divide_floats remainder_of_floats power_of_integers
     any_lane uniform uniform_by_fours in_a_row one_plus_erf one_plus_tanh turned
     shared shared_word shared_by_fours shared_by_eights shared_word_by_fours shared_word_by_eights drawn_word
