@@ -1,27 +1,18 @@
 """Scans: the variables of a running value, and how the next element is added to it.
 
 sum            total_so_far                    total_so_far += x;  total = total_so_far
-max of floats  most_so_far, most_so_far_is_nan in lanes: the larger number, and NaN beside it
 argmax         at_so_far, at_so_far_best       the position, and the value that stands there
-
-Along a row that is contiguous a vector takes the next elements at once (`is_in_lanes`), by OpenMP's `scan`:
-
-    #pragma omp simd reduction(inscan, +: total_so_far)
-    for r ...:  total_so_far += x_ptr[r];
-                #pragma omp scan inclusive(total_so_far)
-                total_ptr[r] = total_so_far;
 
 Sums, products and exponentials of float32 run in double, as ATen's do on a CPU: a long row of roundings would show.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 
-from compiler.codegen.cpp.ops import literal, value_type
+from compiler.codegen.cpp.ops import value_type
 from compiler.codegen.cpp.reductions import Field, highest, joined, lowest, zero_or_one
 from compiler.schedule.program.program import Statement
 
@@ -32,7 +23,6 @@ class RunningValue:
 
     statement: Statement
     dtype: torch.dtype
-    is_in_lanes: bool = False
 
     @property
     def kind(self) -> str:
@@ -56,21 +46,7 @@ class RunningValue:
         worst = highest(self.held) if self.kind.endswith("min") else lowest(self.held)
         if self.kind.startswith("arg"):
             return Field("", "int64_t", "0"), Field("_best", value_type(self.held), worst)
-        value = Field("", value_type(self.held), worst)
-        return (value, Field("_is_nan", "int", "0")) if self.notes_nan else (value,)
-
-    @property
-    def notes_nan(self) -> bool:
-        """What OpenMP takes from lane to lane is the larger number, whatever NaN is."""
-        return self.is_in_lanes and self.kind in ("min", "max") and self.held.is_floating_point
-
-    @property
-    def operators(self) -> tuple[str, ...]:
-        """By which OpenMP joins each of the variables in lanes; none where it cannot."""
-        first = {"sum": "+", "prod": "*", "min": "min", "max": "max"}.get(self.kind)
-        if first is None or self.held == torch.bool:
-            return ()
-        return (first, "|") if self.notes_nan else (first,)
+        return (Field("", value_type(self.held), worst),)
 
     def take(self, operands: list[str], place: str = "") -> list[str]:
         """Statements that take the next element in; `place` completes the variables' names."""
@@ -83,10 +59,8 @@ class RunningValue:
             sign = ">=" if self.kind == "argmax" else "<="
             test = f"{value} != {value} || {value} {sign} {into[1]}"
             return [f"if ({test}) {into[1]} = {value}, {into[0]} = {operands[1]};"]
-        return joined(self.kind, into, value, self.notes_nan)
+        return joined(self.kind, into, value, notes_nan=False)
 
     def result(self, place: str = "") -> str:
-        text, wanted = f"{self.name}{place}", self.statement.dtype
-        if self.notes_nan:
-            return f"{text}_is_nan ? {literal(math.nan, wanted)} : {text}"
-        return text if self.held == self.dtype else f"{value_type(wanted)}({text})"
+        text = f"{self.name}{place}"
+        return text if self.held == self.dtype else f"{value_type(self.statement.dtype)}({text})"
