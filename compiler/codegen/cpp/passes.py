@@ -290,7 +290,7 @@ class PassPrinter(LanePrinter):
         for statement in self.without_kept(section):
             accumulator = by_number.get(statement.number)
             if self.is_scanned(statement):
-                self.advance(self.running(statement))
+                self.advance(statement)
                 continue
             if accumulator is None:
                 self.statement(statement)

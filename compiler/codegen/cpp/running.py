@@ -1,13 +1,21 @@
-"""Running values of the scans in a pass, element by element."""
+"""Running values of the scans in a pass, element by element.
+
+    double total_so_far = 0.0;
+    for r ...:  total_so_far += x_ptr[r];  total = float(total_so_far)
+
+Sums and products of float32 run in double, as ATen's do on a CPU: a long row of roundings would show.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
+
 from compiler.codegen.cpp.ops import columns_text, value_type
 from compiler.codegen.cpp.plan import Plan
-from compiler.codegen.cpp.scans import RunningValue
+from compiler.codegen.cpp.reductions import highest, joined, lowest, zero_or_one
 from compiler.codegen.cpp.statements import StatementPrinter, within
 from compiler.schedule.program.program import Section, Statement
 
@@ -19,26 +27,23 @@ class ScanPrinter(StatementPrinter):
         super().__init__(plan)
         self._declared: set[str] = set()
 
-    def running(self, statement: Statement) -> RunningValue:
-        return RunningValue(statement, self.statements[statement.operands[0]].dtype)
-
     def start_scans(self, section: Section) -> None:
         """The running values of a pass, which outlive its chunks; the first pass that needs one declares it."""
-        scans = [self.running(s) for s in self.without_kept(section) if self.is_scanned(s)]
-        fields = [(scan, field) for scan in scans for field in scan.fields]
-        names = {f"{scan.name}{field.suffix}" for scan, field in fields}
-        fresh, self._declared = names - self._declared, self._declared | names
+        scans = [statement for statement in self.without_kept(section) if self.is_scanned(statement)]
+        fresh = [scan for scan in scans if scan.target not in self._declared]
+        self._declared |= {scan.target for scan in fresh}
         is_array = self.plan.shape == "columns"
-        for scan, field in fields if is_array else ():
-            if (name := f"{scan.name}{field.suffix}") in fresh:
-                self.writer.line(columns_text(field.ctype, name, self.plan.block), scan.statement.nodes)
-        if not fields:
+        for scan in fresh if is_array else ():
+            ctype = value_type(self._running_dtype(scan))
+            self.writer.line(columns_text(ctype, f"{scan.target}_so_far", self.plan.block), scan.nodes)
+        if not scans:
             return
         with self.each_column():
-            for scan, field in fields:
-                name = f"{scan.name}{field.suffix}"
-                declared = f"{field.ctype} " if name in fresh and not is_array else ""
-                self.writer.line(f"{declared}{name}{self.lane} = {field.start};", scan.statement.nodes)
+            for scan in scans:
+                dtype = self._running_dtype(scan)
+                declared = f"{value_type(dtype)} " if scan in fresh and not is_array else ""
+                start = _start(str(scan.value), dtype)
+                self.writer.line(f"{declared}{scan.target}_so_far{self.lane} = {start};", scan.nodes)
 
     @contextmanager
     def each_column(self) -> Iterator[None]:
@@ -50,12 +55,25 @@ class ScanPrinter(StatementPrinter):
         with self.writer.block(within(self.plan.inner)):
             yield
 
-    def advance(self, scan: RunningValue) -> None:
+    def advance(self, scan: Statement) -> None:
         """Take the next element in."""
-        for text in scan.take([self.names[number] for number in scan.statement.operands], self.lane):
-            self.writer.line(text, scan.statement.nodes)
-        statement = scan.statement
-        value = f"const {value_type(statement.dtype)} {statement.target}"
-        self.writer.line(f"{value} = {scan.result(self.lane)};", statement.nodes)
-        if statement.number in self.plan.kept:
-            self.writer.line(f"{self.kept_place(statement)} = {statement.target};", statement.nodes)
+        running, ctype = f"{scan.target}_so_far{self.lane}", value_type(scan.dtype)
+        for text in joined(str(scan.value), [running], self.names[scan.operands[0]], notes_nan=False):
+            self.writer.line(text, scan.nodes)
+        is_converted = self._running_dtype(scan) != self.statements[scan.operands[0]].dtype
+        result = f"{ctype}({running})" if is_converted else running
+        self.writer.line(f"const {ctype} {scan.target} = {result};", scan.nodes)
+        if scan.number in self.plan.kept:
+            self.writer.line(f"{self.kept_place(scan)} = {scan.target};", scan.nodes)
+
+    def _running_dtype(self, scan: Statement) -> torch.dtype:
+        """The dtype that the value runs in."""
+        dtype = self.statements[scan.operands[0]].dtype
+        return torch.float64 if scan.value in ("sum", "prod") and dtype.is_floating_point else dtype
+
+
+def _start(kind: str, dtype: torch.dtype) -> str:
+    """Before the first element."""
+    if kind in ("sum", "prod"):
+        return zero_or_one(kind, dtype)
+    return highest(dtype) if kind == "min" else lowest(dtype)
