@@ -36,8 +36,6 @@ CONSTANT = "constant"
 
 # --- of a graph
 
-#: The code around it breaks off behind it.
-ENDS_IN_BREAK = "ends_in_break"
 #: Places of the outputs that AOTAutograd copies into an input after each call, each with the input's; and places of
 #: the outputs that it gives as views of inputs.
 WRITTEN_BACK, GIVEN_AS_VIEWS = "written_back", "given_as_views_of_inputs"

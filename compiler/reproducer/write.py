@@ -22,7 +22,7 @@ from compiler.reproducer.formula import (
 )
 from compiler.reproducer.launches import Launch, NotLaunchableError, cpp_launch, triton_launch
 from compiler.reproducer.sizes import UnknownSizeError, layout_of, symbols_of
-from compiler.reproducer.texts import CHECKS, HELPERS, LIBRARY, MAIN, NEEDS, TENSORS
+from compiler.reproducer.texts import ATTENTION, CHECKS, HELPERS, LIBRARY, MAIN, NEEDS, TENSORS
 from compiler.wording import line_list
 
 _ROUNDED = frozenset({"float16", "bfloat16", "float32", "float64"})
@@ -31,6 +31,8 @@ _TF32 = {
     r"conv|cudnn|miopen": "torch.backends.cudnn",
     r"mm\b|mv\b|dot|linear|attention": "torch.backends.cuda.matmul",
 }
+#: Those on a GPU refuse float64; cuDNN's raises nothing and gives other numbers (torch 2.11).
+_ATTENTION = re.compile(r"torch\.(?:ops\.aten\.)?(_scaled_dot_product_\w+)(?<!_backward)(?:\.default)?\(")
 _WHOLE = frozenset({"int8", "int16", "int32", "int64", "uint8", "bool"})
 
 
@@ -216,22 +218,15 @@ class _File:
             "",
             f"def library({names}):",
             '    """The call, on what the kernel reads."""',
-            *_refused_float64(call, names),
             *sizes,
             f"    return {call}",
         ]
-        return [self._inputs(), "\n".join(lines), HELPERS["view"]]
-
-
-def _refused_float64(call: str, names: str) -> list[str]:
-    """cuDNN's attention is for half types. Given float64 it raises nothing and gives other numbers (torch 2.11)."""
-    if "_scaled_dot_product_cudnn_attention" not in call:
-        return []
-    first = names.partition(", ")[0]
-    return [
-        f"    if {first}.dtype == torch.float64:",
-        '        raise RuntimeError("cuDNN has no attention in float64")',
-    ]
+        exactly = "exactly = library"
+        if _ATTENTION.search(call):
+            formula_of = _ATTENTION.sub(r"attention_formula(torch.ops.aten.\1.default, ", call)
+            header = [f"def exactly({names}):", '    """What the call computes, in float64, which it does not take."""']
+            exactly = "\n".join([ATTENTION.strip(), "", "", *header, *sizes, f"    return {formula_of}"])
+        return [self._inputs(), "\n".join(lines), exactly, HELPERS["view"]]
 
 
 def _plain(text: str) -> str:

@@ -79,7 +79,7 @@ def test_the_code_of_the_guide_is_code_of_the_sources() -> None:
 def test_the_guide_knows_every_file_of_lowerings() -> None:
     guide = (ROOT / "docs" / "adding_an_operator.md").read_text()
     files = [path for path in (ROOT / "compiler" / "lowering").glob("*.py") if "\n@lowers(" in path.read_text()]
-    assert len(files) > 20
+    assert len(files) > 15
     assert [path.name for path in files if f"`{path.name}`" not in guide] == []
 
 

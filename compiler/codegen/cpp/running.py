@@ -57,7 +57,7 @@ class ScanPrinter(StatementPrinter):
         self._name_result(scan)
 
     def _take(self, scan: RunningValue) -> None:
-        for text in scan.take([self.names[number] for number in scan.statement.operands], self.lane):
+        for text in scan.take(self.names[scan.statement.operands[0]], self.lane):
             self.writer.line(text, scan.statement.nodes)
 
     def _name_result(self, scan: RunningValue) -> None:

@@ -2,7 +2,6 @@
 
 sum            total_so_far                    total_so_far += x;  total = total_so_far
 max of floats  most_so_far, most_so_far_is_nan in lanes: the larger number, and NaN beside it
-argmax         at_so_far, at_so_far_best       the position, and the value that stands there
 
 Along a row that is contiguous a vector takes the next elements at once (`is_in_lanes`), by OpenMP's `scan`:
 
@@ -11,7 +10,7 @@ Along a row that is contiguous a vector takes the next elements at once (`is_in_
                 #pragma omp scan inclusive(total_so_far)
                 total_ptr[r] = total_so_far;
 
-Sums, products and exponentials of float32 run in double, as ATen's do on a CPU: a long row of roundings would show.
+Sums and products of float32 run in double, as ATen's do on a CPU: a long row of roundings would show.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class RunningValue:
     @property
     def held(self) -> torch.dtype:
         """The dtype that the value runs in."""
-        is_rounded = self.kind in ("sum", "prod", "logsumexp") and self.dtype.is_floating_point
+        is_rounded = self.kind in ("sum", "prod") and self.dtype.is_floating_point
         return torch.float64 if is_rounded else self.dtype
 
     @property
@@ -53,9 +52,7 @@ class RunningValue:
         """Before the first element."""
         if self.kind in ("sum", "prod"):
             return (Field("", value_type(self.held), zero_or_one(self.kind, self.held)),)
-        worst = highest(self.held) if self.kind.endswith("min") else lowest(self.held)
-        if self.kind.startswith("arg"):
-            return Field("", "int64_t", "0"), Field("_best", value_type(self.held), worst)
+        worst = highest(self.held) if self.kind == "min" else lowest(self.held)
         value = Field("", value_type(self.held), worst)
         return (value, Field("_is_nan", "int", "0")) if self.notes_nan else (value,)
 
@@ -67,22 +64,14 @@ class RunningValue:
     @property
     def operators(self) -> tuple[str, ...]:
         """By which OpenMP joins each of the variables in lanes; none where it cannot."""
-        first = {"sum": "+", "prod": "*", "min": "min", "max": "max"}.get(self.kind)
-        if first is None or self.held == torch.bool:
+        if self.held == torch.bool:
             return ()
+        first = {"sum": "+", "prod": "*"}.get(self.kind, self.kind)
         return (first, "|") if self.notes_nan else (first,)
 
-    def take(self, operands: list[str], place: str = "") -> list[str]:
+    def take(self, value: str, place: str = "") -> list[str]:
         """Statements that take the next element in; `place` completes the variables' names."""
         into = [f"{self.name}{field.suffix}{place}" for field in self.fields]
-        value = operands[0]
-        if self.kind == "logsumexp":
-            return [f"{into[0]} = fs::log_of_sum({into[0]}, double({value}));"]
-        if self.kind.startswith("arg"):
-            # The latest one among equals, and the latest NaN.
-            sign = ">=" if self.kind == "argmax" else "<="
-            test = f"{value} != {value} || {value} {sign} {into[1]}"
-            return [f"if ({test}) {into[1]} = {value}, {into[0]} = {operands[1]};"]
         return joined(self.kind, into, value, self.notes_nan)
 
     def result(self, place: str = "") -> str:

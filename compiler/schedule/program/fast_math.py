@@ -5,7 +5,6 @@
     1 - tanh(x)^2         ->  p (2 - p)             where p is one_plus_tanh(x), and sums may follow as well
     exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
     positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`, `narrow_indices.py`)
-    log(exp(x) + 1e-9)    ->  log_of_normal(...)     everywhere that bounds allow it (see `logarithms.py`)
 
 The functions of CUDA's libm are right to the last bits of a float32, which takes 25 instructions for an error function.
 An H200 issues some 30 instructions for each element of bfloat16 that its memory can read and write, and a half type
@@ -23,7 +22,6 @@ from dataclasses import replace
 import torch
 
 from compiler.schedule.group import Group
-from compiler.schedule.program.logarithms import with_fast_logarithms
 from compiler.schedule.program.narrow import in_32_bits
 from compiler.schedule.program.narrow_indices import with_narrow_indices
 from compiler.schedule.program.program import Statement
@@ -56,10 +54,6 @@ def fast_statements(
 
 def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
     """The statements with fast-math approximations; each keeps its number, so that its readers find it."""
-    return with_fast_logarithms(_for_half_results(statements, storage))
-
-
-def _for_half_results(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
     if not any(s.op in _FAST or s.op in _FAST_PLUS_ONE for s in statements):
         return statements
     by_number, readers = {s.number: s for s in statements}, _readers(statements)
