@@ -99,8 +99,8 @@ ATTACKS = (
     Attack(test_processes.look_around, may=frozenset({"own environment"})),
     Attack(test_processes.signal_others, may=frozenset({"nice user"})),
     Attack(test_processes.freeze_by_tracing),
-    # Memory of processes that are replaced all the time may be counted twice, and ends the job.
-    Attack(test_processes.leave_daemons, endings=("exited", "memory_limit")),
+    # Its processes replace each other all the time, and share its pipes: a limit may end it first.
+    Attack(test_processes.leave_daemons, endings=("exited", "memory_limit", "report_limit", "time_limit")),
     Attack(test_processes.leave_orphan),
     Attack(test_processes.fork_without_end, endings=("time_limit",), wall_seconds=SHORT_WALL_SECONDS),
     # The compiler's own clock may end the second before the worker's does.
