@@ -1729,8 +1729,7 @@ class Recompile:
 
 @dataclass(frozen=True)
 class Removed:
-    """A node that nothing had to be done for. It is one of `fx` where it is "dead", else of `aten`; in a training step
-    also one that repeated another before forward and backward were split."""
+    """A node that nothing had to be done for. It is one of `fx` if it is "dead", else of `aten`."""
 
     #: Why nothing had to be done.
     kind: Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"] = "dead"

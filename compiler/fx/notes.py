@@ -23,8 +23,6 @@ STANDS_FOR = "stands_for"
 CAPTURED_NAME = "captured_name"
 #: Of a call in a joint graph: the rewrite that it came of, as its subject and its reason.
 REWRITTEN = "rewritten"
-#: The calls that repeated this one, which AOTAutograd's partitioner dropped.
-REPEATS = "repeats"
 #: The record of a product until its graph is compiled: `passes.padding.choice.PaddingChoice`.
 PADDING = "padding"
 #: Of a convolution: it is to be a loop.

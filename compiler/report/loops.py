@@ -46,8 +46,7 @@ class LoopNode(ReportModel):
 
 
 class Removed(ReportModel):
-    """A node that nothing had to be done for. It is one of `fx` where it is "dead", else of `aten`; in a
-    training step also one that repeated another before forward and backward were split."""
+    """A node that nothing had to be done for. It is one of `fx` if it is "dead", else of `aten`."""
 
     kind: Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"] = Field(
         description="Why nothing had to be done."

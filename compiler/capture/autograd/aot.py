@@ -16,7 +16,6 @@ from compiler.accelerators import is_on
 from compiler.capture.autograd.draws import restore_values
 from compiler.capture.autograd.naming import input_names, name_inputs
 from compiler.capture.autograd.regions import write_out_regions
-from compiler.capture.autograd.repeats import note_repeats, repeats_in
 from compiler.capture.autograd.running_products import short_gradients_of_running_products
 from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
 from compiler.capture.autograd.training import CHEAP, VIEWS
@@ -158,12 +157,10 @@ def _split(
 
     for change in (*WITH_GRADIENTS, change_joint):
         change(joint)
-    repeats = repeats_in(joint)
     forward, backward = split_at_min_cut(
         joint, inputs, views=VIEWS, cheap=CHEAP, num_fwd_outputs=num_fwd_outputs, **settings
     )
     note_passed(forward, backward, num_fwd_outputs)
-    note_repeats(repeats, forward, backward)
     return forward, backward
 
 

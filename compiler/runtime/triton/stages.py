@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from compiler.accelerators import is_on
-from compiler.devices import usable_cores
 from compiler.runtime.triton import product_loops
-from compiler.runtime.triton.assembler import WaitingAssembler, unfinished, without_limit
+from compiler.runtime.triton.assembler import WaitingAssembler, without_limit
 
 #: What versions of Triton tell the assembler besides what is said in `_arguments`; no other version is known here.
 _OF_VERSION: dict[str, list[str]] = {"3.6": [], "3.7": ["--regAllocOptLevel=2"]}
@@ -84,39 +83,24 @@ def _assemble_early(backend: Any, stages: dict[str, Any], options: Any, started:
     try:
         arguments = _arguments(backend, options)
         waiting = start()
-        beside = start() if limit is not None and unfinished() < usable_cores() else None
     except (UnknownAssembler, OSError):
         return
     in_tritons_way = stages["cubin"]
-    stages["cubin"] = lambda text, metadata: (
-        _assembled(text, limit, waiting, beside, start) or in_tritons_way(text, metadata)
-    )
+    stages["cubin"] = lambda text, metadata: _assembled(text, limit, waiting, start) or in_tritons_way(text, metadata)
 
 
 def _assembled(
-    text: str,
-    limit: int | None,
-    waiting: WaitingAssembler,
-    beside: WaitingAssembler | None,
-    start: Callable[[], WaitingAssembler],
+    text: str, limit: int | None, waiting: WaitingAssembler, start: Callable[[], WaitingAssembler]
 ) -> bytes | None:
     """The binary; with the kernel's limit of registers only where it takes more by itself, and spills nothing for the
-    limit: given one, the assembler takes as many, also where it would do with fewer. An assembler `beside` the first
-    makes the other binary in the same time, which then may not be wanted; without one it is made after the first."""
-    if limit is None:
-        return waiting.assemble(text)
-    waiting.give(without_limit(text))
-    if beside is not None:
-        beside.give(text)
-    binary = waiting.made()
+    limit: given one, the assembler takes as many, also where it would do with fewer."""
+    binary = waiting.assemble(text if limit is None else without_limit(text))
     registers, _ = waiting.taken
-    if binary is None or registers is None or registers <= limit:
+    if limit is None or binary is None or registers is None or registers <= limit:
         return binary
-    if beside is None:
-        beside = start()
-        beside.give(text)
-    with_limit = beside.made()
-    return with_limit if with_limit is not None and beside.taken[1] == 0 else binary
+    other = start()
+    with_limit = other.assemble(text)
+    return with_limit if with_limit is not None and other.taken[1] == 0 else binary
 
 
 class UnknownAssembler(Exception):

@@ -46,7 +46,7 @@ export interface LoopNode {
   fallback: boolean;
 }
 
-/** A node that nothing had to be done for. It is one of `fx` where it is "dead", else of `aten`; in a training step also one that repeated another before forward and backward were split. */
+/** A node that nothing had to be done for. It is one of `fx` if it is "dead", else of `aten`. */
 export interface Removed {
   /** Why nothing had to be done. */
   kind: "dead" | "common_subexpression" | "constant" | "view" | "cast" | "copy";
