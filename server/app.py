@@ -108,7 +108,7 @@ class _Start:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def tell(message: Message) -> None:
             is_told = getattr(self._state, "has_told_failure", False)
-            await send(message | {"message": ""} if is_told and message["type"].endswith(".failed") else message)
+            await send({**message, "message": ""} if is_told and message["type"].endswith(".failed") else message)
 
         await self._app(scope, receive, tell if scope["type"] == "lifespan" else send)
 

@@ -79,7 +79,7 @@ _REPLACED = {
     "mask": "was simplified",
     "one-hot sum": "was replaced by the numbers of each row that are not zero",
     "picked numbers": "get their gradients row by row",
-    "pooling places": "are saved as bytes",
+    "pooling places": "are saved in four bytes each",
 }
 
 

@@ -32,7 +32,6 @@ from compiler.lowering import (  # noqa: F401
     checks,
     creation,
     embeddings,
-    foreach,
     index_put,
     indexing,
     late_sizes,

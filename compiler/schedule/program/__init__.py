@@ -6,6 +6,5 @@ build         and to a program of them
 lane_parts    short rows in parts of a few lanes
 single_pass   two passes over a row made one: sums relative to another result of it
 narrow        whole numbers in 32 bits
-fast_math     the same results by fewer instructions of a GPU,
-narrow_indices    of indices that are loaded
+fast_math     the same results by fewer instructions of a GPU
 """

@@ -30,9 +30,6 @@ _LENGTHS = {
     "one_plus_erf": 12, "load": OF_ACCESS, "store": OF_ACCESS,
     "rand": 16, "rand_compared": 8,
 }  # fmt: skip
-#: Those for an element of a row that programs share, from which on they are many: a thread needs more registers than
-#: are left to each where a multiprocessor has all the threads that it can.
-LONG_ROW = 40
 _NO_TEXT = frozenset(("constant", "index_value"))
 
 
