@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import chromium
@@ -62,14 +63,15 @@ def browser(chromium_path: str) -> Iterator[Browser]:
         yield playwright.chromium.launch(executable_path=chromium_path, args=["--no-sandbox"])
 
 
-@pytest.fixture(params=["light", "dark"])
-def theme(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A page of the size that the layout is made for. Whatever the browser complains of fails the test."""
+    with a_page(browser) as opened:
+        yield opened
+
+
+@contextmanager
+def a_page(browser: Browser) -> Iterator[Page]:
+    """One of the size that the layout is made for. Whatever the browser complains of fails the test."""
     complaints: list[str] = []
 
     def note(message: ConsoleMessage) -> None:

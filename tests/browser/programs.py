@@ -45,6 +45,8 @@ STORED = Report.model_validate_json(
 )
 STORED.graphs[0].predicted_us = sum(kernel.predicted_us or 0 for kernel in STORED.graphs[0].kernels)
 STAGES = len(STORED.stages)
+#: The stage, counted from 1, with which the kernels arrive.
+KERNELS_AT = 4
 #: The stage, counted from 1, that waits until it is stopped.
 STUCK_AT = {"stuck": 2, "stuck with a verdict": 7}
 HOSTILE = '<img src=x onerror="window.wasFooled = true"><script>window.wasFooled = true</script>'
@@ -287,7 +289,7 @@ def explore(source: str, options: Options, on_stage: Callable[[Report], None] | 
         report = report.model_copy(update={"sweep": swept(options.sweep)})
     report = report.model_copy(update={"sizes": [NamedSize(name="N", value=64, lines=[2])]})
     for stages in range(1, STAGES + 1):
-        if wish == "slow":
+        if wish == "slow" and stages <= KERNELS_AT:
             time.sleep(1 if stages == 1 else 2)
         if stages == STUCK_AT.get(wish):
             time.sleep(600)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.steps import SOURCE, faults_known_to_axe, open_stored, open_view, type_snippet
+from tests.browser.steps import SOURCE, faults_in_both_themes, faults_known_to_axe, open_stored, open_view, type_snippet
 
 PHONE = {"width": 390, "height": 844}
 
@@ -155,17 +155,16 @@ def test_a_first_visit_is_told_what_this_is_and_only_once(page: Page, server_url
     expect(welcome).to_have_count(0)
 
 
-def test_a_server_that_does_not_answer_is_asked_again(loose_page: Page, server_url: str, theme: str) -> None:
+def test_a_server_that_does_not_answer_is_asked_again(loose_page: Page, server_url: str) -> None:
     page = loose_page
-    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     open_stored(page, server_url, look="")
     expect(page.locator(".map-svg .node").first).to_be_visible()
     page.context.set_offline(True)
-    type_snippet(page, f"# offline {theme}\n" + SOURCE)
+    type_snippet(page, "# offline\n" + SOURCE)
     expect(page.locator(".offline")).to_contain_text("The server does not answer. What is on screen stays.")
     expect(page.locator("[data-figure=kernels]")).to_contain_text("3 kernels")
     expect(page.locator(".map-svg .node").first).to_be_visible()
-    assert faults_known_to_axe(page) == []
+    assert faults_in_both_themes(page) == []
     page.context.set_offline(False)
     # It asks again by itself too, and the button is then gone.
     page.evaluate("document.querySelector('.offline button')?.click()")
@@ -173,8 +172,7 @@ def test_a_server_that_does_not_answer_is_asked_again(loose_page: Page, server_u
     expect(page.locator(".verdict")).to_contain_text("Softmax became one kernel")
 
 
-def test_a_phone_shows_one_pane_at_a_time(page: Page, server_url: str, theme: str) -> None:
-    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+def test_a_phone_shows_one_pane_at_a_time(page: Page, server_url: str) -> None:
     page.set_viewport_size(PHONE)
     open_stored(page, server_url, look="")
     tabs = page.get_by_role("navigation", name="Panes")
@@ -183,7 +181,7 @@ def test_a_phone_shows_one_pane_at_a_time(page: Page, server_url: str, theme: st
         expect(page.locator(pane)).to_be_visible()
         expect(page.locator("#pane-editor, #pane-map, #pane-side, .toolbar").locator("visible=true")).to_have_count(1)
         assert not overflows(page)
-        assert faults_known_to_axe(page) == []
+        assert faults_in_both_themes(page) == []
     open_view(page, "timing")
     expect(page.locator("#drawer")).to_be_visible()
     assert not overflows(page)
@@ -191,19 +189,18 @@ def test_a_phone_shows_one_pane_at_a_time(page: Page, server_url: str, theme: st
     expect(page.locator("#drawer[data-view=timing]")).to_be_visible()
 
 
-def test_no_accessibility_fault_in_any_state(page: Page, server_url: str, theme: str) -> None:
-    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+def test_no_accessibility_fault_in_any_state(page: Page, server_url: str) -> None:
     open_stored(page, server_url, look="")
     page.get_by_text("Options", exact=True).click()
-    assert faults_known_to_axe(page) == []
+    assert faults_in_both_themes(page) == []
     page.get_by_text("Options", exact=True).click()
-    type_snippet(page, f"# stuck\n# {theme}\n" + SOURCE)
+    type_snippet(page, "# stuck\n# in any state\n" + SOURCE)
     expect(page.locator(".verdict")).to_contain_text("capture done")
-    assert faults_known_to_axe(page) == []
+    assert faults_in_both_themes(page) == []
     page.locator("[data-action=stop]").click()
     expect(page.locator(".status-chip")).to_have_text("stopped")
-    assert faults_known_to_axe(page) == []
-    type_snippet(page, f"# fails\n# {theme}\n" + SOURCE)
+    assert faults_in_both_themes(page) == []
+    type_snippet(page, "# fails\n# in any state\n" + SOURCE)
     expect(page.locator(".status-chip")).to_have_text("the snippet failed")
     page.get_by_text("Earlier").click()
-    assert faults_known_to_axe(page) == []
+    assert faults_in_both_themes(page) == []

@@ -178,3 +178,11 @@ def test_a_sweep_that_cannot_be_made_is_refused_before_the_snippet_runs(asked: s
     ended = CliRunner().invoke(app, ["explore", "-", "--sweep", asked], input=SIZES)
     assert ended.exit_code == 2 and ended.stdout == ""
     assert said in ended.stderr and ended.stderr.startswith("--sweep")
+
+
+def test_without_a_name_machine_code_lists_the_kernels() -> None:
+    source = "import torch\n\n\ndef f(x):\n    return torch.relu(x + 1)\n\n\nf(torch.randn(8))\n"
+    ended = run_here("machine-code", "-", source=source)
+    assert (ended.returncode, ended.stdout) == (0, "fused_add_relu\n"), ended.stderr
+    other = run_here("machine-code", "-", "absent", source=source)
+    assert other.returncode == 2 and "There are: fused_add_relu." in other.stderr
