@@ -66,8 +66,8 @@ _FLAGS_OF_GCC = (
     # one of constants), and GCC 12 makes no vectors of a bool that is one of two.
     "-fno-tree-pre",
 )
-#: What GCC links kernels with, named after them. It would add C++'s library, of which they use nothing: the linker takes
-#: a quarter as long to read its symbols as a small kernel takes to compile.
+#: What GCC links kernels with, named after them. It would add the library of C++, of which they use nothing: to read
+#: its symbols takes the linker a quarter as long as a small kernel takes to compile.
 _LIBRARIES_OF_KERNELS = ("-fno-exceptions", "-nodefaultlibs", "-lgomp", "-lm", "-lc", "-lgcc")
 
 
