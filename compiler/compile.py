@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, wraps
+from threading import Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import torch
@@ -304,20 +305,24 @@ def _on_gpu(generated: Generated, begun: GraphLaunchers | None) -> Launchers:
     return {name: by_name[kernel.name] for name, kernel in generated.primary.items()}
 
 
-def build_ahead(generated: Generated) -> Future[float]:
-    """Compile in a thread what `build` then finds compiled on a CPU; gives the seconds that it took."""
+def build_ahead(generated: Generated, after: Future[float] | None = None) -> Future[float]:
+    """Compile in a thread what `build` then finds compiled on a CPU; gives the seconds that it took. `after` is what is
+    compiled before it: the other cores are for what goes on meanwhile. A process that is forked has none of its threads,
+    so there is no pool of them."""
+    seconds: Future[float] = Future()
 
-    def compile_all() -> float:
+    def compile_all() -> None:
+        if after is not None:
+            after.result()
         started = time.perf_counter()
-        with suppress(Exception):  # which `build` comes upon too
-            _cpp_functions(generated)
-        return time.perf_counter() - started
+        try:
+            with suppress(Exception):  # which `build` comes upon too, and tells
+                _cpp_functions(generated)
+        finally:
+            seconds.set_result(time.perf_counter() - started)
 
-    return _ahead.submit(compile_all)
-
-
-#: One compilation at a time: the cores are for what goes on meanwhile too.
-_ahead = ThreadPoolExecutor(1, "build ahead")
+    Thread(target=compile_all, name="build ahead", daemon=True).start()
+    return seconds
 
 
 def _products(generated: Generated) -> dict[str, Product]:

@@ -110,7 +110,8 @@ def codegen(exploration: Exploration, graphs: Graphs[Planned]) -> Graphs[Generat
             work.report.predicted_us = predicted_us(generated)
             if exploration.device.type != "cuda" and not exploration.is_brief:
                 if exploration.wants("run"):
-                    exploration.ahead[work.report.name] = build_ahead(generated)
+                    last = next(reversed(exploration.ahead.values()), None)
+                    exploration.ahead[work.report.name] = build_ahead(generated, last)
                 share = exploration.shares.assembly.share(1 / len(graphs.work))
                 attach_triton(generated, work.report, exploration.options.target, share)
             done.append(work.after(generated))
