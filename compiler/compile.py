@@ -307,8 +307,8 @@ def _on_gpu(generated: Generated, begun: GraphLaunchers | None) -> Launchers:
 
 def build_ahead(generated: Generated, after: Future[float] | None = None) -> Future[float]:
     """Compile in a thread what `build` then finds compiled on a CPU; gives the seconds that it took. `after` is what is
-    compiled before it: the other cores are for what goes on meanwhile. A process that is forked has none of its threads,
-    so there is no pool of them."""
+    compiled before it: the other cores are for what goes on meanwhile. It is no thread of a pool: a process that was
+    forked would have the pool without its threads."""
     seconds: Future[float] = Future()
 
     def compile_all() -> None:
