@@ -142,7 +142,8 @@ def attacks() -> dict[str, Any]:
         for tier in ("A", "B"):
             found[f"tier {tier}, {name}"] = asyncio.run(_attack(tier, user, ATTACKS))
     for (tier, layer), names in ESCAPES.items():
-        chosen = tuple(attack for attack in ATTACKS if attack.run.__name__ in names)
+        by_name = {attack.run.__name__: attack for attack in ATTACKS}
+        chosen = tuple(by_name[name] for name in sorted(names))
         found[f"tier {tier}, plain, without {layer}"] = asyncio.run(_attack(tier, PLAIN_USER, chosen, layer))
     return {"attacks": found}
 
