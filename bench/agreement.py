@@ -1,13 +1,13 @@
 """Whether times can be believed: kernels' beside torch's profiler, and those of two explorations beside each other.
 
-    python -m bench.agreement --device cuda --runs 3 --seconds 225 --out agreement_h100.json
+    python -m bench.agreement --device cuda --runs 2 --seconds 225 --out agreement_h100.json
     python -m bench.agreement --device cpu --programs 01_activation,softmax_by_hand
 
-Each program is explored as the service would, and each kernel is then launched anew while torch's profiler records
-it: on the same tensors, alone, with the L2 cache overwritten before it. Between two marks of a launch there is nothing
-else, so that it is told by its place and not by a name; the profiler's time is from the start of the first work of the
-launch to the end of the last. Then all programs are explored again, as often as `--runs` says, each run in a process of
-its own.
+Each program is explored as the service would, several times, each in a process of its own. A last process takes each
+kernel with the stopwatch of the explorations, on the same tensors, while torch's profiler records: so both see the
+same launches, in the same rhythm, at one clock of the GPU. A sample holds the stream before its launch, so that a
+launch is told by its place and not by a name; the profiler's time is from the start of the first work of the launch to
+the end of the last. On a CPU the profiler sees launches of its own, as the stopwatch repeats short ones in a sample.
 
 `needed` is what the record of a device (`compiler/devices.py`) must have for `GOAL_SHARE` of the pairs, fitted to every
 other pair; `needed_elsewhere` is how many of the rest are within it. `ratios` are those of eager's time to each other
@@ -57,22 +57,22 @@ SHORTEST_US = 10.0
 SHORT_US = 50.0
 #: How far both may be apart, and how often two runs have to be within their spread.
 GOAL_PERCENT, GOAL_SHARE = 3.0, 0.95
-#: Launches of each kernel under the profiler.
-LAUNCHES = 20
-#: Seconds of the same launches before the profiler looks. Under matrix products a GPU lowers its clock, and the
-#: stopwatch's launches follow each other as these do. From rest a product of a millisecond is 7 to 14 % shorter.
+#: Samples of each kernel under the profiler.
+SAMPLES = 20
+#: Seconds of the same samples before: under matrix products a GPU lowers its clock. From rest a product of a
+#: millisecond is 7 to 14 % shorter.
 WARM_SECONDS = 0.5
-#: Cycles for which a GPU is held, so that a launch is queued before the one before it has ended; and those of a mark.
-HOLD_CYCLES, MARK_CYCLES = 200_000, 1
-_MARK = "spin_kernel"
+#: What the stopwatch holds the stream by, and what it overwrites the cache by.
+_HOLD, _FLUSH = "spin_kernel", ("memset", "fill")
+_MARK = "launch"
 METHOD = (
-    "A kernel's time is the median of the exploration's samples; the profiler's is the median of 20 launches of the "
-    "same kernel on the same tensors, each with a cold L2 cache on a GPU. `beside_us` is what the stopwatch shows "
-    "beside a kernel, which its time is without; `longer_us` is by how much kernels shorter than 50 us are longer than "
-    "the profiler says all the same. Two runs of a contestant are within their spread if their medians differ by no "
-    "more than the larger of the two stated spreads (`spread_ms`), and their ratios to eager's if they differ by no "
-    "more than the larger of the two stated factors. `contradicted` counts the pairs of which one says that a "
-    "contestant is faster than eager, or slower, and the other's ratio is not on that side of 1."
+    "A kernel's time is the median of the stopwatch's samples, and the profiler's that of the same launches, taken "
+    "while it recorded. `reported_us` is what an exploration told some seconds before. `beside_us` is what the "
+    "stopwatch shows beside a kernel, which its time is without; `longer_us` is by how much kernels shorter than 50 us "
+    "are longer than the profiler says all the same. Two runs of a contestant are within their spread if their medians "
+    "differ by no more than the larger of the two stated spreads (`spread_ms`), and their ratios to eager's if they "
+    "differ by no more than the larger of the two stated factors. `contradicted` counts the pairs of which one says "
+    "that a contestant is faster than eager, or slower, and the other's ratio is not on that side of 1."
 )
 
 
@@ -95,15 +95,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs: dict[str, list[Run]] = {}
     compared: list[dict[str, Any]] = []
     fresh = multiprocessing.get_context("spawn")
-    for turn in range(asked.runs):
+    for turn in range(asked.runs + 1):
+        is_profiled = turn == asked.runs  # last, as a profiler leaves each launch of its process slower
         with ProcessPoolExecutor(1, fresh) as process:
             beside = process.submit(_beside_us, device).result()
             for program in programs(chosen, size, asked.device):
-                if perf_counter() > ends or (turn and len(runs.get(program.name, ())) < turn):
+                if perf_counter() > ends or (not is_profiled and len(runs.get(program.name, ())) < turn):
                     continue
-                one, found = process.submit(explored, program, device, turn == 0).result()
-                runs.setdefault(program.name, []).append(one)
+                one, found = process.submit(explored, program, device, is_profiled).result()
                 compared += found
+                if not is_profiled:
+                    runs.setdefault(program.name, []).append(one)
                 if asked.out is not None:  # what was found stays, should this be stopped
                     results = told(runs, compared, beside, device)
                     write_json(asked.out, {**results, "environment": describe(device, None, 0)})
@@ -164,8 +166,8 @@ def beside_profiler(program: str, timed: Timed, device: torch.device) -> Iterato
         for name, arguments in record_arguments(work.compilation, work.captured.inputs).items():
             if name not in long or name not in known:
                 continue
-            ours = 1e3 * times[name].median_ms
-            theirs = statistics.median(profiled_us(partial(launches[name], *arguments), device))
+            ours, theirs = both_us(partial(launches[name], *arguments), device)
+            reported = 1e3 * times[name].median_ms
             yield {
                 "program": program,
                 "kernel": f"{work.report.name}.{name}",
@@ -173,57 +175,53 @@ def beside_profiler(program: str, timed: Timed, device: torch.device) -> Iterato
                 "measured_us": round(ours, 3),
                 "profiler_us": round(theirs, 3),
                 "percent": percent_apart(ours, theirs),
+                "reported_us": round(reported, 3),
+                "reported_percent": percent_apart(reported, theirs),
                 "disturbed": work.report.disturbed,
             }
 
 
-def profiled_us(call: Callable[[], object], device: torch.device) -> list[float]:
-    """Microseconds of each launch, by the profiler."""
-    return _on_gpu(call, device) if device.type == "cuda" else _on_host(call)
+def both_us(call: Callable[[], object], device: torch.device) -> tuple[float, float]:
+    """Microseconds of a launch by the stopwatch and by the profiler, as medians of the same launches."""
+    watch = stopwatch(device)
+    watch.prepare(call)
+    samples: list[float] = []
 
-
-def _on_gpu(call: Callable[[], object], device: torch.device) -> list[float]:
-    cache = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 64 << 20))
-    flush = torch.empty(2 * cache, dtype=torch.uint8, device=device)
-    spin = torch.cuda._sleep  # type: ignore[attr-defined]
-
-    def launch() -> None:
-        for _ in range(LAUNCHES):
-            flush.zero_()
-            spin(HOLD_CYCLES)
-            call()
-            spin(MARK_CYCLES)
-        torch.cuda.synchronize(device)
+    def take() -> None:
+        samples[:] = [watch.sample(call) for _ in range(SAMPLES)]
 
     began = perf_counter()
     while perf_counter() - began < WARM_SECONDS:
-        launch()
+        take()
+    theirs = _on_gpu(take) if device.type == "cuda" else _on_host(call)
+    return 1e3 * (statistics.median(samples) - watch.beside_ms), statistics.median(theirs)
+
+
+def _on_gpu(take: Callable[[], object]) -> list[float]:
     with profiler_of(activities=[ProfilerActivity.CUDA]) as profiler:
-        launch()
+        take()
     ran = [event for event in profiler.events() if event.device_type == torch.autograd.DeviceType.CUDA]
-    return between_marks([(event.name, event.time_range.start, event.time_range.end) for event in ran])
+    return held_launches([(event.name, event.time_range.start, event.time_range.end) for event in ran])
 
 
-def between_marks(events: Sequence[tuple[str, float, float]]) -> list[float]:
-    """What ran between the first and the second mark of each launch, from its start to its end. An event is a name, a
-    start and an end."""
+def held_launches(events: Sequence[tuple[str, float, float]]) -> list[float]:
+    """What ran after each hold of the stream, from its start to its end, without the overwriting of the cache that
+    comes before the next hold. An event is a name, a start and an end."""
+    ordered = sorted(events, key=lambda event: event[1])
+    holds = [place for place, event in enumerate(ordered) if _HOLD in event[0]]
     found: list[float] = []
-    inside, began, ended = False, float("inf"), 0.0
-    for name, start, end in sorted(events, key=lambda event: event[1]):
-        if _MARK in name:
-            if inside and ended > began:
-                found.append(ended - began)
-            inside, began, ended = not inside, float("inf"), 0.0
-        elif inside:
-            began, ended = min(began, start), max(ended, end)
+    for hold, following in zip(holds, [*holds[1:], len(ordered)], strict=True):
+        work = ordered[hold + 1 : following]
+        if following < len(ordered) and work and any(name in work[-1][0].lower() for name in _FLUSH):
+            work.pop()
+        if work:
+            found.append(max(end for _, _, end in work) - work[0][1])
     return found
 
 
 def _on_host(call: Callable[[], object]) -> list[float]:
-    for _ in range(3):
-        call()
     with profiler_of(activities=[ProfilerActivity.CPU]) as profiler:
-        for _ in range(LAUNCHES):
+        for _ in range(SAMPLES):
             with record_function(_MARK):
                 call()
     return [event.time_range.end - event.time_range.start for event in profiler.events() if event.name == _MARK]

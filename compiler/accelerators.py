@@ -17,10 +17,8 @@ SETTING = "FUSIONSCOPE_WITHOUT"
 
 #: Of the first call on any device.
 _OF_CAPTURE = {
-    "traced_once": "a graph that changes nothing is traced once, and equal calls in it are traced once",
-    "decomposed_once": "an operator is decomposed once for equal inputs",
+    "traced_once": "a graph that changes nothing is traced once",
     "formulas_once": "a formula of open sizes is made once",
-    "kinds_checked_once": "torch's cache of fake tensors checks each kind of result once",
     "settings_at_hand": "torch's settings are read from their table",
     "names_as_asked": "names of functions are found where a log wants them",
     "graphs_as_asked": "graphs are written as text where a log or `torch.export` wants them",
@@ -33,7 +31,6 @@ _OF_CAPTURE = {
 #: Of the first call on a GPU.
 _OF_TRITON = {
     "assembler_early": "the assembler is started before there is anything to assemble",
-    "fewer_of_llvm": "LLVM's passes are left out of products",
     "loops_kept": "the assembler does not unroll the loops of products",
     "device_functions": "kernels are linked with files of one function each",
     "compile_helpers": "other processes compile the kernels of a large graph",
@@ -45,8 +42,6 @@ _OF_CALLS = {
     "without_marks": "Dynamo's code does not mark its first part for a profiler",
     "without_hook_guard": "guards do not ask for hooks on saved tensors where none is saved",
     "without_wrapper": "the graph turns Dynamo off itself",
-    "host_values": "values that the host waits for are written to its memory by their kernel",
-    "seeds": "the host draws the seed of random numbers",
     "library_products": "cuBLASLt is called without torch's dispatch",
 }
 ACCELERATORS = _OF_CAPTURE | _OF_TRITON | _OF_CALLS

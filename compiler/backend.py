@@ -5,7 +5,7 @@ The entry point `torch_dynamo_backends` of the package names `fusionscope`, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -14,7 +14,6 @@ from compiler.capture.autograd.aot import compile_through_aot
 from compiler.capture.autograd.repeated_writes import write_to_repeated_memory
 from compiler.capture.autograd.shared_memory import OverlappingWrite
 from compiler.capture.captured import Implementation, Phase
-from compiler.capture.shortcuts.read_outputs import Read
 from compiler.capture.shortcuts.while_captured import shorten_captures_for
 from compiler.capture.torch_internals import is_forward_mode, leave_inductor_out_of_metrics, time_guards_as_they_are
 from compiler.fx.fake_values import device_of
@@ -31,15 +30,9 @@ class BoxedGraph:
         #: The same as a builtin function of the inputs by position, where there is one; with gradients off.
         self.direct: Callable[..., list[Any]] | None = getattr(implementation, "direct", None)
         self._implementation = getattr(implementation, "boxed", implementation)
-        self._for_reader = getattr(implementation, "for_reader", None)
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         return self._implementation(inputs)
-
-    def direct_for(self, reads: Mapping[int, Read]) -> Callable[..., list[Any]] | None:
-        """`direct` for a caller that does nothing with the outputs at those places but read their values."""
-        flat = self._for_reader(reads) if reads and self._for_reader is not None else None
-        return self.direct if flat is None else flat.direct
 
 
 def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **settings: Any) -> Callable[..., Any]:

@@ -19,27 +19,27 @@ from compiler.wording import byte_count, counted
 
 
 class Figure(ReportModel):
-    """One figure of both explorations; null where it is not known."""
+    """One figure of both explorations. A value is null if it is not known."""
 
     name: str = Field(description="What the figure is of, in words.", examples=["kernels"])
     kind: Literal["counted", "predicted", "measured"] = Field(
         description="How it is known: from shapes, from the device's model, or by a clock."
     )
-    unit: Literal["", "bytes", "us", "ms"] = Field(default="", description='Its unit; "" for a number of things.')
-    device: str = Field(default="", description="What a predicted or measured figure speaks of; both, if two differ.")
+    unit: Literal["", "bytes", "us", "ms"] = Field(default="", description='The unit. "" is a number of things.')
+    device: str = Field(default="", description="The device of a predicted or measured figure, or both.")
     before: float | None = Field(default=None, description="Its value in the first exploration.")
     after: float | None = Field(default=None, description="Its value in the second exploration.")
-    change: float | None = Field(default=None, description="after - before")
-    ratio: float | None = Field(default=None, description="after / before")
-    is_noise: bool = Field(default=False, description="Measured, and no measurable difference.")
+    change: float | None = Field(default=None, description="after - before.")
+    ratio: float | None = Field(default=None, description="after / before.")
+    is_noise: bool = Field(default=False, description="Measured, with no measurable difference.")
 
 
 class OptionChange(ReportModel):
     """An option that the two explorations have different values of."""
 
     name: str = Field(description="The option's name.", examples=["forbid"])
-    before: Any = Field(default=None, description="Its value in the first; null where it was not asked for.")
-    after: Any = Field(default=None, description="Its value in the second; null where it was not asked for.")
+    before: Any = Field(default=None, description="Its value in the first. Null if it was not asked for.")
+    after: Any = Field(default=None, description="Its value in the second. Null if it was not asked for.")
 
 
 class Comparison(ReportModel):
@@ -59,16 +59,14 @@ class Comparison(ReportModel):
 
     before: str = Field(description="Id of the first exploration.")
     after: str = Field(description="Id of the second exploration.")
-    options: list[OptionChange] = Field(default=[], description="Options that differ.")
-    what_if: list[WhatIf] = Field(default=[], description="What came of each option of the second exploration.")
+    options: list[OptionChange] = Field(default=[], description="The options that differ.")
+    what_if: list[WhatIf] = Field(default=[], description="The outcome of each option of the second exploration.")
     is_same_source: bool = Field(default=True, description="Whether both are explorations of the same source.")
-    differences: list[str] = Field(
-        default=[], description="In sentences: what else differs, and makes figures hard to compare."
-    )
-    figures: list[Figure] = Field(default=[], description="Every figure that one of the two has at least.")
-    kernels: list[KernelChange] = Field(default=[], description="Where the two divide the same nodes differently.")
+    differences: list[str] = Field(default=[], description="Other differences that make figures hard to compare.")
+    figures: list[Figure] = Field(default=[], description="Every figure that at least one of the two has.")
+    kernels: list[KernelChange] = Field(default=[], description="The kernels that divide the same nodes differently.")
     unchanged: list[KernelChange] = Field(default=[], description="Kernels that hold the same nodes in both.")
-    is_wrong: bool = Field(default=False, description="A compiled result of one of the two is wrong: it has no times.")
+    is_wrong: bool = Field(default=False, description="A compiled result of one of the two is wrong. It has no times.")
     verdict: str = Field(default="", description="What is wrong, if anything is, and what changed.")
 
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import torch
@@ -25,14 +25,12 @@ from torch.fx import GraphModule
 from compiler.capture.autograd.fixed_sizes import fix_sizes
 from compiler.capture.autograd.written_back import mark_updates, written_back
 from compiler.capture.captured import Implementation, Phase
-from compiler.capture.shortcuts.read_outputs import Read, soon_read
 from compiler.codegen.cpp.product import render_product
 from compiler.codegen.cpp.render import render_cpp
-from compiler.codegen.on_host import outputs_for_host
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.same_code import first_of_each_code
 from compiler.codegen.triton.render import render_triton
-from compiler.codegen.wrapper import is_of_torch, name_on_host, render_wrapper
+from compiler.codegen.wrapper import is_of_torch, render_wrapper
 from compiler.decisions import Decision
 from compiler.devices import Device, device_for
 from compiler.garbage import garbage_kept
@@ -48,12 +46,11 @@ from compiler.passes.layout.decide import lower_in_layout
 from compiler.passes.layout.passed import saved_outputs
 from compiler.passes.order import OF_EACH_GRAPH, run
 from compiler.passes.padding.choice import PaddingChoice
-from compiler.replay.choose import Compiled, Replayed, replayed_or_not
+from compiler.replay.choose import Compiled, replayed_or_not
+from compiler.replay.replayed import ReplayedCall
 from compiler.runtime.cpp.library import compile_kernels
 from compiler.runtime.cpp.product_steps import product_launcher
 from compiler.runtime.executable import Executable, build_executable
-from compiler.runtime.host.flat import FlatCall
-from compiler.runtime.host.host_values import HostValue, has_host_values, host_value
 from compiler.schedule.directives import Directives, OtherNames, directives_of
 from compiler.schedule.first_seed import counted_from, first_seed
 from compiler.schedule.group import Group
@@ -146,17 +143,18 @@ class Built(Generated):
 
     executable: Executable
     #: What is called instead of the executable, or why nothing is.
-    replayed: Replayed | Decision
+    replayed: ReplayedCall | Decision
 
     @property
     def implementation(self) -> Implementation:
         """What runs the graph: takes and gives flat lists."""
-        return self.replayed if isinstance(self.replayed, Replayed) else self.executable.flat or self.executable.call
+        executable = self.executable
+        return self.replayed if isinstance(self.replayed, ReplayedCall) else executable.flat or executable.call
 
     @property
     def replay_decision(self) -> Decision:
         """How launches reach the device so far."""
-        return self.replayed.decision if isinstance(self.replayed, Replayed) else self.replayed
+        return self.replayed.decision if isinstance(self.replayed, ReplayedCall) else self.replayed
 
 
 def _extended(kind: type[Made], before: Target, **found: Any) -> Made:
@@ -190,7 +188,6 @@ def lower(graph: GraphModule, target: Target, writes_inputs: bool = False) -> Lo
         mark_updates(graph)
     changed, paddings = run(OF_EACH_GRAPH, graph, target.decides_for, target.options)
     loops, layouts, foldings = lower_in_layout(changed, target.decides_for, target.options)
-    loops.soon_read = soon_read(graph, loops)
     back = written_back(graph, loops) if writes_inputs else {}
     update_inputs(loops, back)
     return _extended(
@@ -263,31 +260,11 @@ def build(generated: Generated, phase: Phase = "forward", launchers: GraphLaunch
     wrapper = render_wrapper(schedule, memory, generated.primary, runs_on)
     kernels = _on_gpu(generated, launchers) if runs_on.type == "cuda" else _on_cpu(generated)
     executable = build_executable(schedule, wrapper, kernels, runs_on)
-    if executable.flat is not None and has_host_values(runs_on):
-        for_reader = partial(_for_reader, generated, kernels)
-        executable = replace(executable, flat=replace(executable.flat, for_reader=for_reader))
-    replayed: Replayed | Decision = Decision("replay.cpu")
+    replayed: ReplayedCall | Decision = Decision("replay.cpu")
     if runs_on.type == "cuda":
         compiled = Compiled(schedule, memory, kernels, runs_on, generated.model, saved=generated.saved)
         replayed = replayed_or_not(executable.quickest, compiled, generated.options.replays, phase)
     return _extended(Built, generated, executable=executable, replayed=replayed)
-
-
-def _for_reader(generated: Generated, kernels: Launchers, reads: Mapping[int, Read]) -> FlatCall | None:
-    """What to call where the caller does nothing with the outputs at those places but read their values: it gives
-    values for them that are on the host. None where there is nothing better than what is called already."""
-    schedule, memory, runs_on = generated.schedule, generated.memory, generated.runs_on
-    sent: dict[str, HostValue] = {}
-    for place, name in outputs_for_host(schedule, memory, generated.primary, reads).items():
-        dtype = schedule.graph.buffers[name].dtype
-        way = host_value(runs_on, dtype, is_truth=reads[place] == "truth" and dtype == torch.bool)
-        if way is not None:
-            sent[name] = way
-    if not sent:
-        return None
-    wrapper = render_wrapper(schedule, memory, generated.primary, runs_on, sent.keys())
-    on_host = {name_on_host(name): way for name, way in sent.items()}
-    return build_executable(schedule, wrapper, kernels, runs_on, on_host).flat
 
 
 # --- what launches the kernels

@@ -146,7 +146,7 @@ REASONS: dict[str, str] = {
     "replay.cpu": "the graph runs on the CPU, where a launch is a call of a function",
     "replay.off": "the option turns CUDA graphs off",
     "replay.few_launches": "with {launches} launches a CUDA graph would save the host no time",
-    "replay.open_sizes": "a CUDA graph has fixed sizes, and one of these is known only from a tensor's shape",
+    "replay.open_sizes": "a CUDA graph has fixed sizes and numbers, and this graph takes others in each call",
     "replay.other_device": "{what} needs another device than the GPU",
     "replay.unknown_call": "it is not known whether {what} may be recorded",
     "replay.random_call": "{what} draws random numbers in its own way",

@@ -19,7 +19,7 @@ class InputSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    shape: tuple[int, ...] = Field(description="Sizes, outermost first; () is a scalar tensor.", examples=[(64, 128)])
+    shape: tuple[int, ...] = Field(description="Sizes, outermost first. () is a scalar tensor.", examples=[(64, 128)])
     dtype: str = Field(default="float32", description="torch dtype name, such as float32, bfloat16, int64, bool.")
     low: int = Field(default=0, description="Smallest value of an integer input.")
     high: int = Field(default=10, description="One past the largest value of an integer input.")
@@ -31,9 +31,9 @@ class Timing(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = Field(default=True, description="Whether anything is timed.")
-    cold_l2: bool = Field(default=True, description="Clear the L2 cache before each sample on a GPU.")
-    min_runs: int = Field(default=20, ge=3, le=1000, description="Interleaved samples per contestant.")
-    max_seconds: float = Field(default=2.0, gt=0, le=60, description="Stop sampling after this many seconds.")
+    cold_l2: bool = Field(default=True, description="Whether the L2 cache of a GPU is cleared before each sample.")
+    min_runs: int = Field(default=20, ge=3, le=1000, description="Interleaved samples for each contestant.")
+    max_seconds: float = Field(default=2.0, gt=0, le=60, description="Sampling stops after this many seconds.")
 
 
 #: Sizes that one sweep may have: with the snippet itself they must fit into the time of one exploration.
@@ -48,9 +48,9 @@ class Sweep(BaseModel):
     name: str = Field(
         min_length=1,
         max_length=200,
-        description="A whole number assigned at top level (`N`), a dimension of an annotated argument "
-        "(`x.shape[0]`) or of an input of the request (`inputs[0].shape[1]`), or a number wherever it is written "
-        "(`4096`); several with commas between take the same value.",
+        description="A whole number assigned at top level (`N`), a dimension of an annotated argument (`x.shape[0]`) "
+        "or of an input of the request (`inputs[0].shape[1]`), or a number wherever it is written "
+        "(`4096`). Several names with commas between them take the same value.",
     )
     values: tuple[int, ...] = Field(
         min_length=2, max_length=MOST_SWEPT, description="Different whole numbers, explored in ascending order."
@@ -59,7 +59,7 @@ class Sweep(BaseModel):
         default=45.0,
         gt=0,
         le=600,
-        description="A size is not measured if that is expected to end later than this after the exploration began.",
+        description="A size that is expected to end later than this after the exploration began is not measured.",
     )
 
     @field_validator("values")
@@ -98,7 +98,7 @@ class KernelArgument(BaseModel):
     type: str = Field(
         max_length=64,
         pattern=r"^[\w*\[\], <>]+$",
-        description="As Triton writes it, such as *fp32, i64 or tensordesc<fp16[64, 64]>.",
+        description="The type as Triton writes it, such as *fp32, i64 or tensordesc<fp16[64, 64]>.",
         examples=["*fp32"],
     )
     is_divisible: bool = Field(default=False, description="Whether an address or a number is a multiple of 16.")
@@ -113,14 +113,16 @@ class KernelToCompile(BaseModel):
     name: str = Field(max_length=200, pattern=r"^[A-Za-z_]\w*$", description="The function's name.")
     language: Literal["triton", "cpp", "inductor"] = Field(
         default="triton",
-        description='"inductor" is a text of TorchInductor\'s: a module with Triton in it or, for the host, C++.',
+        description='"inductor" is a text of TorchInductor: a module with Triton in it or, for the host, C++.',
     )
     target: str = Field(
         default="sm_90",
         pattern=r"^(sm_\d{2,3}|gfx942|host)$",
-        description='A GPU, such as sm_90 or gfx942; "host" for C++.',
+        description='A GPU, such as sm_90 or gfx942. "host" is for C++.',
     )
-    arguments: tuple[KernelArgument, ...] = Field(default=(), max_length=512, description="Of a Triton kernel.")
+    arguments: tuple[KernelArgument, ...] = Field(
+        default=(), max_length=512, description="Arguments of a Triton kernel."
+    )
     constants: dict[str, int] = Field(default_factory=dict, description="Values of its constexpr arguments.")
     launch: dict[str, int] = Field(
         default_factory=dict,
@@ -185,15 +187,15 @@ class Options(BaseModel):
         examples=[[{"shape": [64, 128], "dtype": "bfloat16"}]],
     )
     device: str | None = Field(
-        default=None, description='"cpu" or "cuda"; by default the GPU where there is one.', examples=["cpu"]
+        default=None, description='"cpu" or "cuda". The default is the GPU if there is one.', examples=["cpu"]
     )
     target: str = Field(
         default="sm_90",
         pattern=r"^sm_\d{2,3}$",
-        description="GPU that Triton kernels are generated for where no GPU is at hand, such as sm_80, sm_90.",
+        description="GPU that Triton kernels are generated for if no GPU is present, such as sm_80 or sm_90.",
     )
     peer: bool = Field(default=False, description="Also compile and time with TorchInductor.")
-    peer_mode: Mode | None = Field(default=None, description="TorchInductor's mode; by default that of `mode`.")
+    peer_mode: Mode | None = Field(default=None, description="TorchInductor's mode. The default is that of `mode`.")
     peer_seconds: float = Field(
         default=60.0,
         gt=0,
@@ -207,53 +209,53 @@ class Options(BaseModel):
         "or a backend of torch._dynamo.list_backends(), such as cudagraphs.",
         examples=[["aot_eager", "inductor-max-autotune"]],
     )
-    training: bool | None = Field(default=None, description="Capture the backward graph; by default if one is needed.")
+    training: bool | None = Field(default=None, description="Capture the backward graph. By default if one is needed.")
     dynamic: bool | None = Field(
         default=None,
         description="Sizes that graphs leave open: all, none, or by default those that change from call to call.",
     )
     mode: Mode = Field(
         default="default",
-        description="A mode of torch.compile: reduce-overhead replays launches, max-autotune times products.",
+        description="A mode of torch.compile. reduce-overhead replays launches, max-autotune times products.",
     )
     cuda_graphs: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="Replay the launches of a graph as one CUDA graph: where its first calls show that it pays, "
-        'wherever it is legal, or never. The mode "reduce-overhead" makes "auto" "on". See docs/cuda_graphs.md.',
+        description="Replay the launches of a graph as one CUDA graph: if its first calls show that it pays, if it is "
+        'legal, or never. The mode "reduce-overhead" turns "auto" into "on". See docs/cuda_graphs.md.',
     )
     knobs: dict[str, Any] = Field(
-        default_factory=dict, description="Scheduler knobs; see docs/knobs.md.", examples=[{"tf32": True}]
+        default_factory=dict, description="Knobs of the scheduler. See docs/knobs.md.", examples=[{"tf32": True}]
     )
     force: tuple[NodePair, ...] = Field(
         default=(),
         max_length=MOST_ASKED_PAIRS,
-        description="Pairs of nodes to fuse where legal, paying or not.",
+        description="Pairs of nodes to fuse if that is legal, even if it does not pay.",
         examples=[[("sin", "sum_1")]],
     )
     forbid: tuple[NodePair, ...] = Field(
         default=(), max_length=MOST_ASKED_PAIRS, description="Pairs of nodes to keep in different kernels."
     )
     rules_off: tuple[str, ...] = Field(
-        default=(), description="Rules of fusion that are not used, by their ids.", examples=[["vertical"]]
+        default=(), description="Ids of fusion rules that are not used.", examples=[["vertical"]]
     )
     largest_group: int | None = Field(default=None, ge=1, description="The most loop nodes in a kernel (512).")
     device_model: str | None = Field(
         default=None,
-        description="Device whose model predicts and decides, such as A100; by default the one that kernels are for.",
+        description="Device whose model predicts and decides, such as A100. By default the one that kernels are for.",
         examples=["A100"],
     )
-    produce: tuple[StageName, ...] | None = Field(default=None, description="Stages wanted; by default all.")
+    produce: tuple[StageName, ...] | None = Field(default=None, description="The wanted stages. The default is all.")
     timing: Timing = Field(default=Timing(), description="How times are taken.")
     trace: bool = Field(
         default=False,
-        description="Record one call of eager and one of each graph's kernels by torch's profiler; see `.trace.json`.",
+        description="Record one call of eager and one of each graph's kernels by torch's profiler. See `.trace.json`.",
     )
     max_seconds: float | None = Field(
         default=None,
         gt=0,
         le=86400,
-        description="Seconds that the whole exploration may take: checks and times that would end later are left out, "
-        "and a note says which. The service allows no more than nine tenths of its `wall_seconds`.",
+        description="Seconds that the whole exploration may take. Checks and times that would end later are left out, "
+        "with a note. The service allows no more than nine tenths of its `wall_seconds`.",
     )
     sweep: Sweep | None = Field(
         default=None,
@@ -261,7 +263,7 @@ class Options(BaseModel):
         examples=[{"name": "N", "values": [256, 4096]}],
     )
     machine_code: KernelToCompile | None = Field(
-        default=None, description="Compile one kernel, which the source holds, down to machine code; do nothing else."
+        default=None, description="Compile one kernel of the source down to machine code, and do nothing else."
     )
     seed: int = Field(default=0, description="Seed set before the snippet runs.")
 

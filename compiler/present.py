@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from compiler import report as rep
-from compiler.capture.autograd.repeats import removed_repeats
 from compiler.capture.autograd.without_effect import without_effect
 from compiler.capture.captured import CapturedGraph
 from compiler.capture.describe import describe_fx
@@ -53,7 +52,6 @@ def present_captured(graph: CapturedGraph, device: str) -> rep.Graph:
         partner=graph.partner,
         saved=graph.saved,
         recomputed=graph.recomputed,
-        removed=list(removed_repeats(graph.aten)),
         rewrites=[*graph.rewrites, *rewrites_of(graph.aten.graph)],
     )
 
@@ -100,7 +98,7 @@ def present_lowered(compilation: Lowered, report: rep.Graph) -> None:
     report.layouts = [describe_layout(choice) for choice in compilation.layouts]
     report.foldings = [describe_folding(folding) for folding in compilation.foldings]
     report.paddings = [describe_padding(choice) for choice in compilation.paddings]
-    report.removed = [*without_effect(report), *report.removed, *map(_present_removed, compilation.loops.removed)]
+    report.removed = [*without_effect(report), *map(_present_removed, compilation.loops.removed)]
 
 
 def _described(graph: LoopGraph, dead: tuple[str, ...] = ()) -> list[rep.LoopNode]:

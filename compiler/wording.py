@@ -1,6 +1,8 @@
-"""Words that sentences share, and the name that snippets go by. It imports nothing."""
+"""Words that sentences share, and the name that snippets go by. It imports nothing of ours."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 #: The file name that a snippet is compiled under: tracebacks, guards and graphs name it.
 SNIPPET_FILE = "snippet.py"
@@ -9,6 +11,12 @@ SNIPPET_FILE = "snippet.py"
 def counted(number: float, noun: str) -> str:
     """`1 kernel`, `2 kernels`."""
     return f"{number:.0f} {noun}" if number == 1 else f"{number:.0f} {noun}s"
+
+
+def line_list(lines: Iterable[int]) -> str:
+    """`line 3`, `lines 3, 4`; nothing where there are none."""
+    numbers = [str(line) for line in lines]
+    return f"line{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else ""
 
 
 def byte_count(value: int) -> str:

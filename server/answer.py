@@ -8,7 +8,7 @@ from rich.table import Table
 
 from compiler.refusals import Refusal, costliest
 from compiler.report import Graph, Kernel, Report
-from compiler.wording import byte_count, counted
+from compiler.wording import byte_count, counted, line_list
 from server.beside import print_what_if
 from server.captured import break_sentences
 from server.figures import microseconds, milliseconds, plus_minus
@@ -107,7 +107,7 @@ def _time(kernel: Kernel, graph: Graph, report: Report) -> str:
 def _print_refusal(refusal: Refusal, report: Report, console: Console) -> None:
     decision = refusal.decision
     stake = f", {byte_count(refusal.bytes)} at stake" if refusal.bytes else ""
-    lines = f" (lines {', '.join(map(str, decision.lines))})" if decision.lines else ""
+    lines = f" ({line_list(decision.lines)})" if decision.lines else ""
     where = "" if len(report.graphs) == 1 else f" of {refusal.graph}"
     console.print(f"\n[red]Not fused[/]: {terminal(f'{decision.a} and {decision.b}{where}{lines}{stake}')}")
     console.print(f"  {terminal(decision.message)}")

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 
 import structlog
 from fastapi import FastAPI, Request, Response, Security
+from starlette.datastructures import State
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.types import Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server import logs, problems
 from server.clients import AdmissionMiddleware, Clients, Counts
@@ -37,6 +38,9 @@ MAX_BODY_BYTES = 1024 * 1024
 """Larger than any valid request: 64 KiB of source, all of it escaped, and the options."""
 
 
+_NO_DATABASE = "Web does not start without its database: start that first, or name another one in the setting database."
+
+
 def create_app(settings: Settings | None = None, worker: LocalWorker | None = None) -> FastAPI:
     """Web with `settings`, by default those of the environment. Where `worker` is given, it runs beside it."""
     settings = settings or Settings.load()
@@ -50,8 +54,8 @@ def create_app(settings: Settings | None = None, worker: LocalWorker | None = No
             try:
                 app.state.web = await stack.enter_async_context(running(settings, worker))
             except DatabaseUnavailable as failure:
-                # What catches this here logs all of its stack.
-                log.error("database_unavailable", problem=str(failure), hint="Web does not start without its database.")
+                log.error("database_unavailable", problem=str(failure), hint=_NO_DATABASE)
+                app.state.has_told_failure = True
                 raise
             yield
 
@@ -69,6 +73,7 @@ def create_app(settings: Settings | None = None, worker: LocalWorker | None = No
         docs_url=None,
         redoc_url=None,
     )
+    app.add_middleware(_Start, state=app.state)
     # The inner ones first. Each event is compressed by itself: whole answers are compressed another way.
     app.add_middleware(CompressedEvents)
     app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=4)
@@ -91,6 +96,21 @@ def create_app(settings: Settings | None = None, worker: LocalWorker | None = No
     documentation.install(app)
     page.install(app, settings.static_folder())
     return app
+
+
+class _Start:
+    """Keeps from the server's log the stack of a start that failed for what is in the log already."""
+
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        self._app = app
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def tell(message: Message) -> None:
+            is_told = getattr(self._state, "has_told_failure", False)
+            await send({**message, "message": ""} if is_told and message["type"].endswith(".failed") else message)
+
+        await self._app(scope, receive, tell if scope["type"] == "lifespan" else send)
 
 
 def _cached(app: FastAPI, id: str) -> Stored | None:

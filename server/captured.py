@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.report import Graph, GraphBreak, Recompile, Report, Rewrite
+from compiler.wording import line_list
 from server.plain_text import code
 
 #: Guards of one graph that a text shows: the first ones are about the call's own arguments.
@@ -78,12 +79,12 @@ _REPLACED = {
     "mask": "was simplified",
     "one-hot sum": "was replaced by the numbers of each row that are not zero",
     "picked numbers": "get their gradients row by row",
-    "pooling places": "are saved as bytes",
+    "pooling places": "are saved in four bytes each",
 }
 
 
 def _rewrite_sentence(found: Rewrite) -> str:
-    where = f" (lines {', '.join(map(str, found.lines))})" if found.lines else ""
+    where = f" ({line_list(found.lines)})" if found.lines else ""
     fate = _REPLACED[found.what] if found.verdict == "replaced" else "was kept as written"
     detail = f" {found.detail.rstrip('.')}." if found.detail else ""
     return f"{found.what}{where} {fate}: {found.message}{detail}" + (f" {found.remedy}" if found.remedy else "")

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from compiler.report import Graph, Kernel
-from compiler.wording import byte_count
+from compiler.wording import byte_count, line_list
 from server.plain_text import one_line
 
 MOST_KERNELS = 60
@@ -70,11 +70,11 @@ def _middle(place: int) -> float:
 def _box(kernel: Kernel, place: int) -> Iterator[str]:
     top = _middle(place) - _HEIGHT / 2
     operations = ", ".join(kernel.origins) or kernel.kind
-    lines = ", ".join(map(str, kernel.user_lines))
+    lines = line_list(kernel.user_lines)
     yield f'<rect class="k{place % 8}" x="{_LEFT}" y="{top}" width="{_WIDTH}" height="{_HEIGHT}" rx="6">'
     yield f"<title>{_text(kernel.name)}: {_text(operations, 2000)}</title></rect>"
     yield f'<text x="{_LEFT + 10}" y="{top + 19}">K{place + 1} {_text(operations, _CHARACTERS)}</text>'
-    told = f"{byte_count(kernel.bytes)} moved" + (f", from line {lines}" if lines else "")
+    told = f"{byte_count(kernel.bytes)} moved" + (f", from {lines}" if lines else "")
     yield f'<text class="quiet" x="{_LEFT + 10}" y="{top + 37}">{_text(told, _CHARACTERS)}</text>'
 
 

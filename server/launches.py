@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.report import Graph
+from compiler.wording import line_list
 from server.figures import microseconds
 
 
@@ -18,7 +19,7 @@ def _replay_sentences(graph: Graph) -> list[str]:
     if replay is None or replay.reason == "replay.cpu":
         return []
     verdict = "replayed as one CUDA graph" if replay.verdict == "replayed" else "launched one by one"
-    place = f" (line {', '.join(map(str, replay.lines))})" if replay.lines else ""
+    place = f" ({line_list(replay.lines)})" if replay.lines else ""
     told = [f"{verdict}{place}: {replay.message} ({replay.reason})"]
     ways = (("launch by launch", replay.launched), ("as a replay", replay.replayed))
     known = [f"{way} {microseconds(times.measured_host_us)}" for way, times in ways if times is not None]

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from compiler.report import Environment, Graph, Kernel, MachineCode, Peer, Report
 from compiler.why import Answer, UnknownNode, why
-from compiler.wording import counted
+from compiler.wording import counted, line_list
 from server.beside import print_what_if
 from server.captured import (
     all_recompiles,
@@ -89,7 +89,7 @@ def print_why(report: Report, pair: tuple[str, str], console: Console, as_json: 
         return True
     for answer in answers:
         colour = "green" if answer.verdict == "fused" else "red"
-        where = f" (lines {', '.join(map(str, answer.lines))})" if answer.lines else ""
+        where = f" ({line_list(answer.lines)})" if answer.lines else ""
         console.print(f"[bold]{terminal(answer.a)} and {terminal(answer.b)}[/]: [{colour}]{answer.verdict}[/]{where}")
         console.print(f"  {terminal(answer.reason)}: {terminal(answer.message)}")
         if answer.would_fuse_if:
@@ -175,7 +175,7 @@ def _print_kernel(kernel: Kernel, place: int, graph: Graph, environment: Environ
     facts = [kernel.kind, f"{kernel.bytes:,} bytes"]
     facts += same_code(kernel, repeats(graph))
     if kernel.user_lines:
-        facts.append("lines " + ", ".join(map(str, kernel.user_lines)))
+        facts.append(line_list(kernel.user_lines))
     if kernel.registers is not None:
         facts.append(f"{kernel.registers} registers")
     facts += kernel_times(kernel, environment, graph.disturbed is not None)

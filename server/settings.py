@@ -278,7 +278,7 @@ class WebSettings(LimitSettings):
         if self.executor == "ray" and self.workers:
             raise ValueError("the workers of a Ray cluster are found automatically: set either executor=ray or workers")
         if self.executor == "ray" and importlib.util.find_spec("ray") is None:
-            raise ValueError("executor=ray needs Ray: install it with `pip install 'fusionscope[ray]'`")
+            raise ValueError("executor=ray needs Ray: install it with `pip install '.[ray]'` in the checkout")
         if self.ray_address.startswith("ray://"):
             raise ValueError(
                 "ray_address is the address of the cluster's head, host:port, and not of a Ray Client server"

@@ -5,8 +5,9 @@
 What a registry of images would give is made here: a base with Python by debootstrap, under the name of the real one.
 A Docker daemon of this script's own builds and runs everything in a temporary folder, so the images, containers and
 networks of the machine are not touched. Then a snippet is explored over HTTP: in tier B with Docker's own settings, in
-tier A with those of `deploy/tier-a.yml`, and with PostgreSQL; web and the database server are killed in between.
-Whatever happens, all of it is removed.
+tier A with those of `deploy/tier-a.yml`, with a user for each job, and with PostgreSQL, whose server is killed.
+Containers are looked at from inside, those of web and the worker are ended in the middle of a job, and both images are
+replaced by those of another build. Whatever happens, all of it is removed.
 
 It needs root, about 10 GB of disk and a quarter of an hour, and of Debian: debootstrap, docker.io, docker-compose.
 
@@ -19,9 +20,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import http.client
 import http.server
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -61,8 +64,34 @@ CMD if [ ! -s $PGDATA/PG_VERSION ]; then \\
 """
 """Debian's server under the name of the official image, as far as deploy/postgres.yml uses that."""
 
+INSIDE = """
+import json, os, pathlib, socket
+texts = [pathlib.Path("/proc", name, "status").read_text() for name in os.listdir("/proc") if name.isdigit()]
+processes = [dict(line.split(":\\t", 1) for line in text.splitlines() if ":\\t" in line) for text in texts]
+writable = []
+for folder, within, _ in os.walk("/"):
+    if os.access(folder, os.W_OK):
+        writable.append(folder)
+        within.clear()
+    within[:] = [name for name in within if folder != "/" or name != "proc"]
+networks = [name for _, name in socket.if_nameindex()]
+print(json.dumps({"processes": processes, "writable": sorted(writable), "networks": networks}))
+"""
+"""Run in a container as its own user: says what its processes may do, and what may be written."""
+
+ANOTHER_BUILD = """
+FROM {image}
+USER root
+RUN echo "# Another build." >>"$(python -c 'import compiler; print(compiler.__file__)')"
+USER {user}
+"""
+
+IMAGES = {"web": "fusionscope-web", "worker": "fusionscope-worker:cpu"}
+USERS = {"web": "10001:10001", "worker": "10002:10001"}
+WRITABLE = {"web": ["/data", "/dev/mqueue", "/dev/shm", "/tmp"]}
+WRITABLE["worker"] = ["/dev/mqueue", "/dev/shm", "/run/fusionscope", "/tmp"]
+
 START_SECONDS = 180.0
-EXPLORE_SECONDS = 60
 
 
 class Failed(Exception):
@@ -146,7 +175,7 @@ def build(index: str) -> None:
     # pip in the base trusts Debian's certificates by itself; Node has to be told.
     arguments |= {"PIP_CERT": str(CERTIFICATES), "NODE_EXTRA_CA_CERTS": str(CERTIFICATES)}
     options = [option for name, value in arguments.items() for option in ("--build-arg", f"{name}={value}")]
-    for target, tag in (("web", "fusionscope-web"), ("worker", "fusionscope-worker:cpu")):
+    for target, tag in IMAGES.items():
         started = time.monotonic()
         command = [DOCKER, "build", "--network", "host", "--target", target, "--tag", tag, *options, "."]
         run(*command, DOCKER_BUILDKIT="1")
@@ -181,6 +210,19 @@ class Stack:
         found: dict[str, Any] = yaml.safe_load(self.compose("config"))
         return found
 
+    def container(self, service: str) -> str:
+        return self.compose("ps", "--quiet", service).strip()
+
+    def end(self, service: str, by: signal.Signals) -> None:
+        """Sends a signal to a container's first process, past Docker, which therefore starts the container again."""
+        process = run(DOCKER, "inspect", "--format", "{{.State.Pid}}", self.container(service))
+        os.kill(int(process), by)
+
+    def inside(self, service: str) -> dict[str, Any]:
+        """What `INSIDE` says of the container of a service."""
+        found: dict[str, Any] = json.loads(run(DOCKER, "exec", self.container(service), "python", "-c", INSIDE))
+        return found
+
     def read(self, path: str, body: dict[str, Any] | None = None, timeout: float = 10.0) -> bytes:
         """What the service answers. Raises `OSError` for anything but success."""
         data = None if body is None else json.dumps(body).encode()
@@ -203,18 +245,40 @@ class Stack:
         wait_until(is_ready, f"A worker of tier {tier}")
         print(f"tier {tier}: ready after {time.monotonic() - started:.0f} s", flush=True)
 
-    def explore(self, comment: str) -> str:
-        """Pastes the snippet, told apart by a comment; the path of its report. Raises `Failed` where it is wrong."""
-        path = f"/api/v1/explorations?wait={EXPLORE_SECONDS}"
+    def explore(self, comment: str, meanwhile: Callable[[], None] | None = None) -> str:
+        """Pastes the snippet, told apart by a comment; the path of its report. Raises `Failed` where it is wrong.
+
+        What happens `meanwhile` begins when the snippet runs, which then takes some seconds.
+        """
         source = f"# {comment}\n{SNIPPET.read_text()}"
-        report = json.loads(self.read(path, {"source": source}, EXPLORE_SECONDS + 10.0))
+        if meanwhile is not None:
+            source += "\nimport time\n\ntime.sleep(5)\n"
+        promised = json.loads(self.read("/api/v1/explorations", {"source": source}))
+        path = f"/api/v1/explorations/{promised['id']}"
+        started = time.monotonic()
+        if meanwhile is not None:
+            wait_until(lambda: self.report(path).get("observed") is not None, "The snippet's process")
+            meanwhile()
+        wait_until(lambda: self.report(path).get("status", "running") != "running", "The report")
+        report = self.report(path)
         if report["status"] != "ok":
             raise Failed(f"The exploration ended as {report['status']}: {report.get('error')}")
         seen = report["observed"]
+        if (meanwhile is not None) is not (seen["attempt"] > 1):
+            raise Failed(f"{comment}: the exploration took {seen['attempt']} attempts.")
         print(
-            f"{comment}: {report['summary']['verdict']} Tier {seen['tier']}, {seen['wall_seconds']:.1f} s", flush=True
+            f"{comment}: {report['summary']['verdict']} Tier {seen['tier']}, attempt {seen['attempt']},"
+            f" {seen['wall_seconds']:.1f} s, answered after {time.monotonic() - started:.1f} s",
+            flush=True,
         )
-        return f"/api/v1/explorations/{report['id']}"
+        return path
+
+    def report(self, path: str) -> dict[str, Any]:
+        """A report as it stands; without anything in it while nobody answers."""
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            found: dict[str, Any] = json.loads(self.read(path))
+            return found
+        return {}
 
 
 def run_options(service: dict[str, Any], further: list[str]) -> list[str]:
@@ -231,17 +295,64 @@ def run_options(service: dict[str, Any], further: list[str]) -> list[str]:
     return options + [f"--security-opt={option}" for option in [*service["security_opt"], *further]]
 
 
+def check_same(stack: Stack, path: str, before: bytes, event: str) -> None:
+    if stack.read(path) != before:
+        raise Failed(f"A stored report is another one after {event}.")
+    print(f"after {event}: the stored report has the same bytes", flush=True)
+
+
+def check_page(stack: Stack) -> None:
+    """The page and each file that it names are there. Raises `OSError` where one is not."""
+    files = re.findall(r'(?:src|href)="(/[^"]+)"', stack.read("/").decode())
+    read = sum(len(stack.read(name)) for name in files)
+    print(f"the page: {len(files)} files, {read / 1e3:.0f} kB", flush=True)
+
+
+def check_inside(stack: Stack, name: str) -> None:
+    """Raises `Failed` where a container of the usual settings may do more than docs/operators.md says."""
+    found = stack.inside(name)
+    wanted = {"CapEff": 0, "CapPrm": 0, "CapBnd": 0, "NoNewPrivs": 1, "Seccomp": 2}
+    for process in found["processes"]:
+        users = set(process["Uid"].split())
+        has = {field: int(process[field], 16) for field in wanted}
+        if users != {USERS[name].split(":")[0]} or has != wanted:
+            raise Failed(f"In {name}, {process['Name']} runs as {users} with {has}.")
+    networks = {"lo"} if name == "worker" else {"lo", "eth0"}
+    if found["writable"] != WRITABLE[name] or set(found["networks"]) != networks:
+        raise Failed(f"{name} may write {found['writable']}, and has the networks {found['networks']}.")
+    print(
+        f"inside {name}: {len(found['processes'])} processes, none of them root or with a capability;"
+        f" only {', '.join(found['writable'])} can be written; networks: {', '.join(found['networks'])}",
+        flush=True,
+    )
+
+
+def check_upgrade(stack: Stack, path: str) -> None:
+    """Both images become those of another build: the report at `path` stays, and the snippet is explored again."""
+    before = stack.read(path)
+    for name, image in IMAGES.items():
+        changed = ANOTHER_BUILD.format(image=image, user=USERS[name])
+        run(DOCKER, "build", "--network", "none", "--tag", image, "-", given=changed, DOCKER_BUILDKIT="1")
+    stack.compose("up", "--detach", "--no-build")
+    stack.wait_until_ready("B")
+    check_same(stack, path, before, "an upgrade")
+    if stack.explore("Docker's own settings") == path:
+        raise Failed("A snippet has the same id in another build.")
+
+
 def check_tiers(port: int) -> None:
     with Stack(port).running() as stack:
         stack.wait_until_ready("B")
+        check_page(stack)
         path = stack.explore("Docker's own settings")
         before = stack.read(path)
-        stack.compose("kill", "web")
-        stack.compose("up", "--detach", "--no-build")
+        for name in IMAGES:
+            check_inside(stack, name)
+            for by in (signal.SIGTERM, signal.SIGKILL):
+                stack.explore(f"{by.name} of {name}", meanwhile=functools.partial(stack.end, name, by))
         stack.wait_until_ready("B")
-        if stack.read(path) != before:
-            raise Failed("A stored report is another one after a kill of web.")
-        print("killed and started again: the stored report has the same bytes", flush=True)
+        check_same(stack, path, before, "kills of web and worker")
+        check_upgrade(stack, path)
         stack.compose("stop", "worker")
         service = stack.configuration()["services"]["worker"]
         added = yaml.safe_load((ROOT / "deploy" / "tier-a.yml").read_text())["services"]["worker"]["security_opt"]
@@ -253,6 +364,16 @@ def check_tiers(port: int) -> None:
             run(DOCKER, "rm", "--force", container)
 
 
+def check_job_users(port: int) -> None:
+    with Stack(port, "deploy/job-users.yml").running() as stack:
+        stack.wait_until_ready("B")
+        path = stack.explore("deploy/job-users.yml")
+        layers = stack.report(path)["observed"]["isolation"]
+        print(f"deploy/job-users.yml: {', '.join(layers)}", flush=True)
+        if "a user of its own" not in layers:
+            raise Failed("Jobs have no user of their own.")
+
+
 def check_postgres(port: int) -> None:
     run(DOCKER, "build", "--network", "host", "--tag", "postgres:17", "-", given=POSTGRES, DOCKER_BUILDKIT="1")
     with Stack(port, "deploy/postgres.yml").running() as stack:
@@ -262,9 +383,7 @@ def check_postgres(port: int) -> None:
         stack.compose("kill", "postgres")
         stack.compose("up", "--detach", "--no-build")
         stack.wait_until_ready("B")
-        if stack.read(path) != before:
-            raise Failed("A stored report is another one after a kill of the database server.")
-        print("database server killed and started again: the stored report has the same bytes", flush=True)
+        check_same(stack, path, before, "a kill of the database server")
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
@@ -292,6 +411,7 @@ def main() -> int:
             with torch_index(folder / "wheels") as index:
                 build(index)
             check_tiers(port)
+            check_job_users(port)
             check_postgres(port)
     except Failed as failure:
         print(failure, file=sys.stderr)

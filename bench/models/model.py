@@ -61,7 +61,7 @@ def missing_library() -> str | None:
     """What to install where the models' library is not there, as one sentence."""
     if find_spec("transformers") is not None:
         return None
-    return "The models are those of the package transformers, which is missing: pip install 'fusionscope[bench]'."
+    return "The models are those of the package transformers, which is missing: pip install '.[bench]'."
 
 
 def pixels(size: int, name: str = "pixel_values") -> Callable[[int, torch.Generator], dict[str, Tensor]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.service import answers, crowd, kills
+from bench.service import answers, attacks, crowd, kills
 from bench.service.figures import ROOT, write
 
 CASES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
@@ -15,6 +15,7 @@ CASES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "snippet": lambda asked: answers.snippet(asked.snippet, asked.samples, at_once=4),
     "stored": lambda asked: answers.stored(asked.requests, connections=16),
     "starts": lambda asked: answers.starts(asked.samples),
+    "attacks": lambda asked: attacks.attacks(),
     "crowd": lambda asked: crowd.crowd(asked.clients, asked.seconds, asked.seed),
     "kills": lambda asked: kills.kills(asked.kills, asked.seed),
 }

@@ -16,10 +16,10 @@ class Access:
     #: The buffer that is read or written.
     buffer: str = ""
 
-    #: The element offset as a formula of the loop variables; of a library call, that it is all of it.
+    #: The element offset as a formula of the loop variables, or that a call uses the whole buffer.
     index: str = ""
 
-    #: Bytes of the elements that are touched, each once.
+    #: Bytes of the elements that are touched. Each element counts once.
     bytes: int = 0
 
 
@@ -27,37 +27,37 @@ class Access:
 class AlignedKernels:
     """Kernels of both compilers that compute the same nodes: the smallest sets that are whole in both."""
 
-    #: The graph of ours.
+    #: Our graph.
     graph: str = ""
 
-    #: What the other compiler made of ours: merged is fewer kernels.
+    #: How the other compiler divides the nodes. Merged is fewer kernels.
     relation: Literal["same", "split", "merged", "regrouped", "only ours", "only theirs"] = "same"
 
     #: Nodes of `aten` that they compute, in the graph's order.
     nodes: list[str] = field(default_factory=list)
 
-    #: Places of our kernels in the graph, counted from 0.
+    #: Positions of our kernels in the graph, counted from 0.
     ours: list[int] = field(default_factory=list)
 
-    #: Places of the other compiler's kernels, counted from 0.
+    #: Positions of the other compiler's kernels, counted from 0.
     theirs: list[int] = field(default_factory=list)
 
-    #: What is different, in a sentence; empty where nothing is.
+    #: The difference, in a sentence. Empty if there is none.
     sentence: str = ""
 
-    #: The decision of ours that explains it; empty where none does.
+    #: Our decision that explains the difference. Empty if none does.
     because: str = ""
 
-    #: Place of that decision among the graph's `decisions`.
+    #: Position of that decision among the graph's `decisions`.
     decision: Optional[int] = None
 
     #: The two loop nodes that the decision is about.
     pair: Optional[tuple[str, str]] = None
 
-    #: The other compiler's words for not fusing; empty where it has none.
+    #: The other compiler's words for not fusing. Empty if it has none.
     refusal: str = ""
 
-    #: How often the same is found, as in equal layers; 0 where one before this tells of it.
+    #: How often the same is found. 0 if an earlier entry counts this one.
     count: int = 1
 
 
@@ -97,25 +97,25 @@ class Buffer:
     #: Bytes of memory that it takes.
     bytes: int = 0
 
-    #: Position of the kernel that writes it; -1 for an input.
+    #: Position of the kernel that writes it. An input has -1.
     first: Optional[int] = None
 
     #: Position of the last kernel that reads it.
     last: Optional[int] = None
 
-    #: What becomes of it; register is never in memory.
+    #: What becomes of it. A register is never in memory.
     fate: Literal["input", "output", "register", "reused", "in_place", "allocated", "dead"] = "input"
 
     #: The buffer whose memory it gets.
     takes_over: Optional[str] = None
 
-    #: Of integers that the graph is given: the smallest one.
+    #: The smallest value of integers that the graph is given.
     smallest: Optional[int] = None
 
-    #: Of integers that the graph is given: the largest one.
+    #: The largest value of integers that the graph is given.
     largest: Optional[int] = None
 
-    #: What else is to be said of it.
+    #: A further remark.
     note: Optional[str] = None
 
 
@@ -129,17 +129,17 @@ class CallErrors:
     #: Its name: "the result", "result 2", "the gradient of x".
     output: str = ""
 
-    #: The seed of the inputs. The snippet's own seed is its own inputs; for the others each floating argument has
-    #: values drawn from its own.
+    #: The seed of the inputs. With the snippet's own seed they are the snippet's own inputs. With another seed each
+    #: floating argument gets values drawn from its own.
     seed: int = 0
 
     #: Its dtype by torch's name.
     dtype: str = ""
 
-    #: How many elements were compared; a complex one is two.
+    #: How many elements were compared. A complex element counts as two.
     elements: int = 0
 
-    #: Everybody's, eager's first.
+    #: The errors of each contestant. Eager is first.
     of: list[ContestantErrors] = field(default_factory=list)
 
 
@@ -165,13 +165,13 @@ class CodeLevel:
     #: The code, without debug sections.
     text: str = ""
 
-    #: Pairs: a line of `text`, a line of the source.
+    #: Pairs of a line of `text` and a line of the source.
     lines: list[tuple[int, int]] = field(default_factory=list)
 
-    #: Lines that there are.
+    #: Lines before the text was cut.
     all_lines: int = 0
 
-    #: What was left out at the end for its length, in a sentence.
+    #: What was left out at the end, in a sentence.
     cut: Optional[str] = None
 
 
@@ -182,7 +182,7 @@ class Compilation:
     #: Its id in torch's logs, such as 0/1: the frame, and how often it was compiled before.
     id: str = ""
 
-    #: The user's function that was compiled; null where it has no name.
+    #: The user's function that was compiled. Null if the function has no name.
     function: Optional[str] = None
 
     #: The first line of that function in the snippet.
@@ -194,7 +194,7 @@ class Compilation:
     #: The function's bytecode, one instruction a line.
     bytecode_before: str = ""
 
-    #: What Dynamo made of it, one instruction a line.
+    #: The bytecode that Dynamo made of it, one instruction a line.
     bytecode_after: str = ""
 
     #: What torch logged of this compilation.
@@ -205,13 +205,13 @@ class Compilation:
 class CompilePhase:
     """What one phase of compiling took, of all graphs together: ours by the clock, the peer's by torch's counters."""
 
-    #: Capture is Dynamo and AOTAutograd; a build is what g++ or Triton makes of what was generated.
+    #: Capture is Dynamo and AOTAutograd. Build is the compilation by g++ or Triton.
     phase: Literal["capture", "lowering", "scheduling", "code generation", "build"] = "capture"
 
-    #: Seconds of ours; null where none were taken.
+    #: Our seconds. Null if none were taken.
     compiled_seconds: Optional[float] = None
 
-    #: Seconds of the peer; null where none were taken.
+    #: The peer's seconds. Null if none were taken.
     peer_seconds: Optional[float] = None
 
 
@@ -219,7 +219,7 @@ class CompilePhase:
 class Contestant:
     """Wall time of one way to run the same calls, in milliseconds; every sample is kept."""
 
-    #: Which way it is: "eager", "compiled" (ours), "peer", or another by its own name.
+    #: "eager", "compiled" (ours), "peer", or the name of another contestant.
     name: str = ""
 
     #: Every sample, in milliseconds, in the order in which they were taken.
@@ -228,23 +228,23 @@ class Contestant:
     #: The median of the samples, in milliseconds.
     median_ms: float = 0.0
 
-    #: 25th percentile.
+    #: The 25th percentile of the samples, in milliseconds.
     low_ms: float = 0.0
 
-    #: 75th percentile.
+    #: The 75th percentile of the samples, in milliseconds.
     high_ms: float = 0.0
 
-    #: By how much the median of another run may differ, 95 times in 100; null in older reports.
+    #: How much the median of another run may differ, in 95 of 100 runs. Null in older reports.
     spread_ms: Optional[float] = None
 
-    #: By which factor the ratio of eager's median to this one may be another in another run, 95 times in 100: 1.04 is 4
-    #: %. They are interleaved, so this is not what the two spreads would give. Null where it is not known.
+    #: The factor by which the ratio of eager's median to this one may differ in another run, in 95 of 100 runs. 1.04 is
+    #: 4 %. Samples are interleaved, so the two spreads do not give this factor. Null if unknown.
     ratio_factor: Optional[float] = None
 
-    #: Seconds of its first call, compiling included; null where it was not taken.
+    #: Seconds of the first call, compiling included. Null if it was not timed.
     compile_s: Optional[float] = None
 
-    #: Whether that ratio is further from 1 than `ratio_factor`; null where it is not known.
+    #: Whether the ratio to eager is further from 1 than `ratio_factor`.
     differs_from_eager: Optional[bool] = None
 
 
@@ -255,11 +255,11 @@ class ContestantErrors:
     #: Its name, as among the contestants that were timed.
     contestant: str = ""
 
-    #: Null where the two cannot be compared.
+    #: Errors of its elements. Null if not comparable.
     errors: Optional[ElementErrors] = None
 
-    #: Where rounding does not explain it, what is wrong with it, in a clause: an error, another dtype or shape, or NaN
-    #: or an infinity where neither float64 nor eager has it.
+    #: What is wrong, in a clause, if rounding does not explain it: an error, another dtype or shape, or NaN or an
+    #: infinity where neither float64 nor eager has it.
     problem: Optional[str] = None
 
 
@@ -270,7 +270,7 @@ class ContestantOutcome:
     #: Its name, as the options ask for it.
     name: str = ""
 
-    #: Milliseconds of a call, the median of all samples.
+    #: Milliseconds of a call: the median of all samples.
     median_ms: Optional[float] = None
 
     #: Seconds of its first call, compiling included.
@@ -296,10 +296,10 @@ class Decision:
     #: The round of the scheduler in which they were looked at.
     round: int = 0
 
-    #: Whether one reads what the other writes (vertical), or neither does (horizontal).
+    #: Vertical if one reads what the other writes. Otherwise horizontal.
     kind: Literal["vertical", "horizontal"] = "vertical"
 
-    #: Whether they became one.
+    #: Whether the two became one kernel.
     verdict: Literal["fused", "refused"] = "fused"
 
     #: Id of the reason, as in GET /api/v1/reasons.
@@ -311,10 +311,10 @@ class Decision:
     #: The numbers that the reason speaks of, by name.
     numbers: dict[str, Any] = field(default_factory=dict)
 
-    #: What the cost model expects of it.
+    #: What the cost model expects of the fusion.
     score: Optional[Score] = None
 
-    #: Lines of the snippet that both came from.
+    #: Lines of the snippet that the two came from.
     lines: list[int] = field(default_factory=list)
 
     #: The buffer that the verdict is about.
@@ -323,19 +323,19 @@ class Decision:
     #: Bytes of that buffer.
     shared_bytes: Optional[int] = None
 
-    #: That of `a`, then that of `b`.
+    #: The side of `a`, then the side of `b`.
     sides: list[Side] = field(default_factory=list)
 
-    #: Whether both index expressions are over the same loops.
+    #: Whether both index expressions use the same loops.
     same_loops: bool = False
 
-    #: Of a fusion: the loops that were given up, by those that were kept.
+    #: The loops that a fusion gave up, as formulas of the others.
     change: str = ""
 
-    #: Of a fusion of two units: the number of what they became.
+    #: The number of the unit that the fusion of two units made.
     makes: Optional[int] = None
 
-    #: A change under which the rules do fuse the two: it was tried.
+    #: A change under which the rules fuse the two. It was tried.
     would_fuse_if: str = ""
 
 
@@ -346,7 +346,7 @@ class EdgeTraffic:
     #: The buffer.
     tensor: str = ""
 
-    #: The loop node; None for an input or a constant.
+    #: The loop node that makes it. Null for an input or a constant.
     producer: Optional[str] = None
 
     #: The loop node that reads it.
@@ -358,7 +358,7 @@ class EdgeTraffic:
     #: Bytes that this reader reads of it without fusion.
     read_bytes: int = 0
 
-    #: Of `read_bytes`, what the reader's kernel does not read for it.
+    #: The part of `read_bytes` that the reader's kernel does not read for it.
     saved_read_bytes: int = 0
 
     #: What fusion made of it.
@@ -375,10 +375,10 @@ class ElementErrors:
     #: The mean of all differences.
     mean: float = 0.0
 
-    #: The largest in units in the last place: of the output's dtype, at the exact value.
+    #: The largest difference in units in the last place of the output's dtype, at the exact value.
     largest_ulp: float = 0.0
 
-    #: The mean in units in the last place.
+    #: The mean difference in units in the last place.
     mean_ulp: float = 0.0
 
 
@@ -392,7 +392,7 @@ class Environment:
     #: Version of PyTorch.
     torch: str = ""
 
-    #: Version of Triton; null where it is not installed.
+    #: Version of Triton. Null if Triton is not installed.
     triton: Optional[str] = None
 
     #: Where tensors were: cpu or cuda.
@@ -407,25 +407,25 @@ class Environment:
     #: The device whose model decided and predicted.
     decides_for: str = ""
 
-    #: Of the device that ran, and then of the one whose model decided, where that is another.
+    #: The device that ran. If the model of another device decided, that device follows.
     peaks: list[Peak] = field(default_factory=list)
 
-    #: Version of the GPU's driver; null on a CPU.
+    #: Version of the GPU's driver. Null on a CPU.
     driver: Optional[str] = None
 
-    #: Clocks of the GPU in MHz, by name, where they were read.
+    #: Clocks of the GPU in MHz, by name. Null if they were not read.
     clocks: Optional[dict[str, Any]] = None
 
     #: The seed that was set before the snippet ran.
     seed: int = 0
 
-    #: Commit of the compiler's sources, where it is known.
+    #: Commit of the compiler's sources. Null if unknown.
     commit: Optional[str] = None
 
     #: Version of Fusionscope.
     compiler: str = ""
 
-    #: Threads that a CPU computed with; null on a GPU.
+    #: Threads that a CPU computed with. Null on a GPU.
     threads: Optional[int] = None
 
 
@@ -439,7 +439,7 @@ class Error:
     #: What went wrong, in its own words.
     message: str = ""
 
-    #: The line of the snippet, counted from 1, where one is known.
+    #: The line of the snippet, counted from 1. Null if unknown.
     line: Optional[int] = None
 
     #: The stage that it stopped.
@@ -448,7 +448,7 @@ class Error:
     #: What the reader can do about it.
     hint: Optional[str] = None
 
-    #: Frames of the snippet; or, where the defect is ours, of the compiler, without the snippet's text.
+    #: Frames of the snippet. If the defect is ours, frames of the compiler, without the snippet's text.
     traceback: Optional[str] = None
 
 
@@ -460,7 +460,7 @@ class ExecutionTraffic:
     #: Bytes of all launches together.
     bytes: int = 0
 
-    #: Bytes of the library calls among them, which move it at least.
+    #: Bytes of the library calls, which are the least that they move.
     library_bytes: int = 0
 
     #: Each launch, in order.
@@ -474,16 +474,16 @@ class Flip:
     #: What flips: a verdict, a count of kernels, or a choice.
     kind: Literal["verdict", "kernels", "choice"] = "verdict"
 
-    #: The graph that it is in; of a count: all of them.
+    #: The graph that it is in. Empty for a count of all graphs.
     graph: Optional[str] = None
 
-    #: The pair, as "a + b"; the kernel whose plan it is; or "kernels".
+    #: The pair as "a + b", the kernel whose plan it is, or "launches" or "kernels".
     about: str = ""
 
-    #: What it is at the size before.
+    #: The answer at the size before.
     before: str = ""
 
-    #: What it is at this size.
+    #: The answer at this size.
     after: str = ""
 
 
@@ -500,13 +500,13 @@ class FoldingDecision:
     #: The reason in a sentence.
     message: str = ""
 
-    #: Of `aten`: the convolution first, the ReLU last.
+    #: The nodes of `aten`. The convolution is first, the ReLU last.
     nodes: list[str] = field(default_factory=list)
 
-    #: The pass over the result that is spared.
+    #: Predicted time of the pass that is saved.
     predicted_saved_us: float = 0.0
 
-    #: What it takes to compute the filter in each call.
+    #: Predicted microseconds to compute the filter in each call.
     predicted_filter_us: float = 0.0
 
     #: Lines of the snippet that it is about.
@@ -529,13 +529,13 @@ class FxNode:
     #: Names of the nodes that it takes, in order.
     args: list[str] = field(default_factory=list)
 
-    #: The node as one line of code, cut where it is long.
+    #: The node as one line of code. A long line is cut.
     text: str = ""
 
-    #: Sizes of its result, outermost first; null where that is no single tensor.
+    #: Sizes of its result, outermost first. Null if it is not a single tensor.
     shape: Optional[list[Union[int, str]]] = None
 
-    #: Strides of its result, in elements; null where it has none.
+    #: Strides of its result, in elements. Null if it has none.
     stride: Optional[list[Union[int, str]]] = None
 
     #: The dtype of its result by torch's name, such as float32.
@@ -550,7 +550,7 @@ class FxNode:
     #: Path of the innermost nn.Module that it ran in.
     module: Optional[str] = None
 
-    #: Whether nothing that the graph gives depends on it.
+    #: Whether no result of the graph depends on it.
     dead: bool = False
 
 
@@ -561,23 +561,23 @@ class GpuWhileTimed:
     #: How often the service looked.
     looks: int = 0
 
-    #: Lowest clock of its multiprocessors that was seen, in MHz.
+    #: The lowest clock of the multiprocessors that was seen, in MHz.
     sm_mhz_least: float = 0.0
 
-    #: Highest clock that it has, in MHz.
+    #: The highest clock that the GPU has, in MHz.
     sm_mhz_possible: Optional[float] = None
 
-    #: Highest temperature that was seen, in degrees Celsius.
+    #: The highest temperature that was seen, in degrees Celsius.
     temperature_c_most: Optional[float] = None
 
-    #: What slowed it at any of these looks, such as "power cap"; empty where nothing did.
+    #: What slowed it at any of these looks, such as "power cap". Empty if nothing did.
     slowed_by: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class GradientCheck:
     """One result or gradient of a whole trained function: errors of eager and compiled against it in float64. An error
-    is null where the two cannot be compared."""
+    is null if the two cannot be compared."""
 
     #: The function that was called.
     entry: str = ""
@@ -585,13 +585,13 @@ class GradientCheck:
     #: "the result", or "the gradient of x".
     name: str = ""
 
-    #: Relative error of eager against float64; null where it cannot be compared.
+    #: Relative error of eager against float64. Null if the two cannot be compared.
     eager_error: Optional[float] = None
 
-    #: Relative error of compiled against float64; null where it cannot be compared.
+    #: Relative error of compiled against float64. Null if the two cannot be compared.
     compiled_error: Optional[float] = None
 
-    #: Whether rounding explains the error: see docs/measuring.md.
+    #: Whether rounding explains the error. See docs/measuring.md.
     is_correct: bool = False
 
 
@@ -605,25 +605,25 @@ class Graph:
     #: The user's function that it is a part of.
     function: Optional[str] = None
 
-    #: Whether it computes only, or is a half of a training step.
+    #: Whether the graph only computes, or is one half of a training step.
     phase: Literal["inference", "forward", "backward"] = "inference"
 
-    #: The backward graph of a forward graph, and the other way.
+    #: The backward graph of a forward graph, or the reverse.
     partner: Optional[str] = None
 
-    #: How often the snippet ran it.
+    #: How often the snippet ran the graph.
     calls: int = 0
 
-    #: Where its kernels run: cpu or cuda. Beside a GPU, a graph of CPU tensors runs on the CPU.
+    #: Where the kernels run: cpu or cuda. A graph of CPU tensors runs on the CPU, also beside a GPU.
     device: str = ""
 
     #: The graph as Dynamo captured it.
     fx: list[FxNode] = field(default_factory=list)
 
-    #: The same after AOTAutograd: functional, decomposed, forward or backward alone.
+    #: The graph after AOTAutograd: functional and decomposed, and forward or backward alone.
     aten: list[FxNode] = field(default_factory=list)
 
-    #: Conditions under which it may be used.
+    #: Conditions under which the graph may be used.
     guards: list[Guard] = field(default_factory=list)
 
     #: The graph break that ended this graph, if one did.
@@ -632,68 +632,68 @@ class Graph:
     #: Why this graph was compiled again, if it was.
     recompiles: list[Recompile] = field(default_factory=list)
 
-    #: What this graph leaves open: it serves every value.
+    #: Sizes and numbers that the graph leaves open.
     symbols: list[Symbol] = field(default_factory=list)
 
-    #: Of a backward graph: what the forward saved for it.
+    #: What the forward graph saved for this backward graph.
     saved: list[SavedTensor] = field(default_factory=list)
 
-    #: Of a backward graph: nodes of the forward graph that it computes again, not saved.
+    #: Nodes of the forward graph that this backward graph computes again.
     recomputed: list[str] = field(default_factory=list)
 
     #: What was replaced between `fx` and `aten`, or nearly was.
     rewrites: list[Rewrite] = field(default_factory=list)
 
-    #: What became no loop, since there was nothing to do.
+    #: Nodes that became no loop: there was nothing to do.
     removed: list[Removed] = field(default_factory=list)
 
-    #: What was decided of convolutions, before `loops`.
+    #: How tensors lie around convolutions.
     layouts: list[LayoutDecision] = field(default_factory=list)
 
-    #: What convolutions took of what follows them.
+    #: What convolutions took over from later nodes.
     foldings: list[FoldingDecision] = field(default_factory=list)
 
-    #: Products of sizes that eight does not divide.
+    #: Products whose sizes are not divisible by eight.
     paddings: list[PaddingDecision] = field(default_factory=list)
 
     #: The loop nodes before fusion.
     loops: list[LoopNode] = field(default_factory=list)
 
-    #: In a large graph only the weightiest: see `more_decisions`.
+    #: The scheduler's decisions. A large graph lists the weightiest ones.
     decisions: list[Decision] = field(default_factory=list)
 
-    #: Those that are not told at length: both units, the round, the reason.
+    #: Decisions without their details: both units, the round and the reason.
     more_decisions: list[tuple[int, int, int, str]] = field(default_factory=list)
 
-    #: Pairs of kernels that run over as many iterations and leave no decision, being far apart.
+    #: Pairs of kernels with as many iterations that were not asked about, because they are far apart.
     pairs_not_asked: int = 0
 
     #: What the scheduler did, round by round.
     rounds: list[Round] = field(default_factory=list)
 
-    #: Its tensors, and what becomes of each.
+    #: The tensors of the graph, and what becomes of each.
     buffers: list[Buffer] = field(default_factory=list)
 
-    #: What the buffers take.
+    #: The memory that the buffers take.
     memory: Optional[Memory] = None
 
-    #: The bytes that it moves.
+    #: The bytes that the graph moves.
     traffic: Optional[Traffic] = None
 
     #: What is launched, in order.
     kernels: list[Kernel] = field(default_factory=list)
 
-    #: The generated kernels one after another; what library calls take is not predicted.
+    #: Predicted time of the generated kernels, one after another.
     predicted_us: Optional[float] = None
 
-    #: One call of the graph with these kernels, measured beside each kernel alone.
+    #: Microseconds of one call of the graph. It was measured beside each kernel alone.
     call_us: Optional[float] = None
 
-    #: Why the kernels' measured times are not to be relied on: they do not add up to the call's. They have no bandwidth
-    #: then.
+    #: Why the measured times of the kernels are not reliable: they do not add up to the time of the call. The kernels
+    #: then have no bandwidth.
     disturbed: Optional[str] = None
 
-    #: Of its outputs against float64, where they were compared; for one seed, on its first inputs.
+    #: Errors of the outputs against float64, for one seed, on the first inputs.
     errors: list[OutputErrors] = field(default_factory=list)
 
     #: The function that launches the kernels, as Python.
@@ -705,7 +705,7 @@ class Graph:
     #: Launches of eager PyTorch for the same graph.
     eager_kernels: Optional[int] = None
 
-    #: Bytes that these move.
+    #: Bytes that eager PyTorch moves for the same graph.
     eager_bytes: Optional[int] = None
 
     #: Bytes that any compiler must move.
@@ -743,7 +743,7 @@ class GraphBreak:
     #: The graphs that it ended.
     before: list[str] = field(default_factory=list)
 
-    #: The graphs that ran next, where tracing was taken up again.
+    #: The graphs that ran next, if tracing started again.
     after: list[str] = field(default_factory=list)
 
     #: How often tracing met it.
@@ -781,7 +781,7 @@ class IndexTerm:
     #: The term with its sign.
     text: str = ""
 
-    #: Whether the other side lacks it.
+    #: Whether the other side does not have the term.
     differs: bool = False
 
 
@@ -790,22 +790,22 @@ class Kernel:
     """What is launched: one generated function or one library call. A generated one gets `reads`, then `writes`, then
     `sizes`."""
 
-    #: Its function's name, or the operator of a library call. Unique among generated kernels of a graph.
+    #: The name of its function, unique among generated kernels, or the operator of a library call.
     name: str = ""
 
-    #: What it is written in; extern is a library call.
+    #: Its language. extern is a library call.
     kind: Literal["triton", "cpp", "extern"] = "triton"
 
     #: The loop nodes that it computes.
     nodes: list[str] = field(default_factory=list)
 
-    #: The nodes of `aten` that these came from.
+    #: The nodes of `aten` that the loop nodes came from.
     origins: list[str] = field(default_factory=list)
 
     #: Its whole text.
     source: str = ""
 
-    #: The language of `source`, for who highlights it.
+    #: The language of `source`, for highlighting.
     language: Literal["python", "cpp"] = "python"
 
     #: Where each line of `source` comes from.
@@ -820,62 +820,62 @@ class Kernel:
     #: Buffers that it writes.
     writes: list[str] = field(default_factory=list)
 
-    #: Bytes that it moves: each read counted once, each write counted once.
+    #: Bytes that it moves. Each read counts once, and each write counts once.
     bytes: int = 0
 
-    #: Floating-point operations, counted: each operation of an element as one, each element of a reduction as one, each
-    #: pair of a product as two; null of a library call that torch has no formula for.
+    #: Floating-point operations. An element of an operation or of a reduction counts as one, a pair of a product as
+    #: two. Null if unknown.
     flops: Optional[int] = None
 
-    #: Programs along each axis of the launch; null for C++ and library calls.
+    #: Programs along each axis of the launch. Null for C++ and library calls.
     grid: Optional[list[int]] = None
 
-    #: How it was generated: tile sizes, warps, stages, workspace bytes and the like, by name.
+    #: The settings that it was generated with, such as tile sizes and warps, by name.
     config: dict[str, Any] = field(default_factory=dict)
 
-    #: Registers of a thread, by the assembler.
+    #: Registers of a thread, from the assembler.
     registers: Optional[int] = None
 
-    #: Bytes that a thread spills and loads again, by the assembler.
+    #: Bytes that a thread spills and loads again, from the assembler.
     spills: Optional[int] = None
 
-    #: Bytes of shared memory of a program, by the assembler.
+    #: Shared bytes of a program, from the assembler.
     shared_bytes: Optional[int] = None
 
     #: Microseconds that the cost model expects.
     predicted_us: Optional[float] = None
 
-    #: Microseconds on the device, alone, the median of all samples.
+    #: Microseconds of the kernel alone on the device: the median of all samples.
     measured_us: Optional[float] = None
 
-    #: By how much `measured_us` of another run may differ, 95 times in 100.
+    #: How much `measured_us` of another run may differ, in 95 of 100 runs.
     spread_us: Optional[float] = None
 
-    #: 10^9 bytes a second: `bytes` by `measured_us`.
+    #: 10^9 bytes a second: `bytes` divided by `measured_us`.
     gb_per_s: Optional[float] = None
 
-    #: Percent of the device's memory bandwidth that this is; null on a CPU.
+    #: `gb_per_s` as a percentage of the device's memory bandwidth. Null on a CPU.
     percent_of_peak: Optional[float] = None
 
     #: Open sizes that a launch passes after the buffers, with their values in the first call.
     sizes: dict[str, Any] = field(default_factory=dict)
 
-    #: Those of `writes` whose values before the launch matter.
+    #: The buffers of `writes` whose values before the launch matter.
     updates: list[str] = field(default_factory=list)
 
-    #: Of a product on a CPU: the calls that a launch consists of, in order.
+    #: The calls that a launch of a product on a CPU consists of, in order.
     steps: list[KernelStep] = field(default_factory=list)
 
     #: Buffers that are passed as descriptors.
     descriptors: list[TileDescriptor] = field(default_factory=list)
 
-    #: The first kernel of the graph that is the same code but for names, if not this one.
+    #: The first kernel of the graph with the same code, except for names.
     same_as: Optional[str] = None
 
-    #: Of a call that launches a Triton kernel of the snippet's, whose text is `source`.
+    #: How the call launches a Triton kernel of the snippet, whose text is `source`.
     own: Optional[UserKernel] = None
 
-    #: Of a generated kernel, where the target is a GPU.
+    #: Where the values of a generated GPU kernel live.
     levels: Optional[KernelLevels] = None
 
     #: The same kernel for other targets.
@@ -889,7 +889,7 @@ class KernelArtifact:
     #: What it is written in.
     language: Literal["triton", "cpp", "ptx"] = "triton"
 
-    #: What it was generated for, such as sm_90.
+    #: The target that it was generated for, such as sm_90.
     target: str = ""
 
     #: Its whole text.
@@ -898,16 +898,16 @@ class KernelArtifact:
     #: Where each line of `source` comes from.
     lines: list[KernelLine] = field(default_factory=list)
 
-    #: Registers of a thread, by the assembler.
+    #: Registers of a thread, from the assembler.
     registers: Optional[int] = None
 
-    #: Bytes that a thread spills and loads again, by the assembler.
+    #: Bytes that a thread spills and loads again, from the assembler.
     spills: Optional[int] = None
 
-    #: Bytes of shared memory of a program, by the assembler.
+    #: Shared bytes of a program, from the assembler.
     shared_bytes: Optional[int] = None
 
-    #: How it was generated, by name.
+    #: The settings that it was generated with, by name.
     config: dict[str, Any] = field(default_factory=dict)
 
     #: How this rendering was checked, and with what result.
@@ -930,19 +930,19 @@ class KernelLevels:
     #: How many programs run.
     programs: int = 0
 
-    #: Of one program.
+    #: Threads of one program.
     threads: int = 0
 
-    #: Elements of one program along each axis; of one step in r.
+    #: Elements of a program along each axis. Along r, of one step.
     tile: dict[str, Any] = field(default_factory=dict)
 
-    #: Over the reduction loops; 0 without any, 1 where all of r stays in registers.
+    #: Passes over the reduction loops. 1 if all of r stays in registers.
     passes: int = 0
 
-    #: What it loads of each tensor.
+    #: What the kernel loads of each tensor.
     loads: list[TensorLoads] = field(default_factory=list)
 
-    #: Predicted: of what later passes load again, what the cache holds no more.
+    #: Predicted bytes that later passes load again and that the cache no longer holds.
     missed_bytes: int = 0
 
     #: Values of nodes that stay in registers and reach no memory.
@@ -970,7 +970,7 @@ class KernelLine:
 class KernelStep:
     """One call among those that a launch consists of: a function of the kernel's source, or a library call."""
 
-    #: The function of `source`; null for a library call.
+    #: The function of `source`. Null for a library call.
     function: Optional[str] = None
 
     #: The buffers that the function gets, in order.
@@ -985,7 +985,7 @@ class LaunchTraffic:
     """What one launch moves. `name` is eager's ATen operator, a loop node, or a kernel; `node` is the node of `fx` that
     eager made the call for."""
 
-    #: Eager's operator, a loop node, or a kernel.
+    #: Eager's operator, or the name of a loop node or of a kernel.
     name: str = ""
 
     #: The node of `fx` that eager made the call for.
@@ -1000,7 +1000,7 @@ class LaunchTraffic:
     #: Lines of the snippet that it came from.
     lines: list[int] = field(default_factory=list)
 
-    #: What a library call may move besides: `bytes` is then what it moves at least.
+    #: What a library call may move besides. `bytes` is then the least that it moves.
     unseen: str = ""
 
 
@@ -1012,10 +1012,10 @@ class LayoutConversion:
     #: The copy.
     buffer: str = ""
 
-    #: What it is a copy of.
+    #: The tensor that is copied.
     source: str = ""
 
-    #: What the reader takes it as.
+    #: What the copy is for its reader.
     what: Literal["image", "gradient", "filter", "argument", "output"] = "image"
 
     #: The node that needs it in these strides.
@@ -1039,19 +1039,19 @@ class LayoutDecision:
     #: The reason in a sentence.
     message: str = ""
 
-    #: Nodes of `aten`.
+    #: The convolutions, as nodes of `aten`.
     convolutions: list[str] = field(default_factory=list)
 
     #: The numbers that the reason speaks of, by name.
     numbers: dict[str, Any] = field(default_factory=dict)
 
-    #: Tensors as in eager: the library's calls, and the passes that folding would spare.
+    #: Predicted time of the library calls with tensors as in eager.
     predicted_kept_us: Optional[float] = None
 
-    #: Channels-last: the library's calls, conversions, and filters that are folded; or the product.
+    #: Predicted time channels-last, with conversions, or of the product or loop.
     predicted_moved_us: Optional[float] = None
 
-    #: Those that are channels-last, or would be if it paid.
+    #: Buffers that are channels-last, or would be if it paid.
     buffers: list[str] = field(default_factory=list)
 
     #: Copies at the edges of the region.
@@ -1065,10 +1065,10 @@ class LayoutDecision:
 class LoopNode:
     """A node of the loop IR. `sizes` and `reduction_sizes` are trip counts; `body` is one operation a line."""
 
-    #: Its name: that of the buffer that it writes, or of its library call.
+    #: Its name: the name of the buffer that it writes, or of its library call.
     name: str = ""
 
-    #: What kind of loop it is; extern is a library call.
+    #: The kind of loop. extern is a library call.
     kind: Literal["pointwise", "reduction", "scan", "scatter", "extern", "view"] = "pointwise"
 
     #: Trip counts of its loops, outermost first.
@@ -1098,19 +1098,19 @@ class LoopNode:
     #: Lines of the snippet that it came from.
     lines: list[int] = field(default_factory=list)
 
-    #: Whether nothing that the graph gives depends on it.
+    #: Whether no result of the graph depends on it.
     dead: bool = False
 
-    #: Of a scatter: the buffer whose values it begins with.
+    #: The buffer whose values a scatter begins with.
     updates: Optional[str] = None
 
-    #: The buffer of which it fills a part, with other nodes.
+    #: The buffer that it fills a part of, with other nodes.
     part_of: Optional[str] = None
 
-    #: Of a library call: its code, where view(buffer, shape, stride, offset) is a part of a buffer.
+    #: The code of a library call. view(buffer, shape, stride, offset) is a part of a buffer.
     call: Optional[str] = None
 
-    #: True for an ATen call that we have no lowering for.
+    #: Whether it is an ATen call that we have no lowering for.
     fallback: bool = False
 
 
@@ -1127,13 +1127,13 @@ class MachineCode:
     #: What it was compiled for: sm_90, gfx942, or host for this machine's processor.
     target: str = ""
 
-    #: From the kernel's source down.
+    #: Every level of its code, from the kernel's source down.
     levels: list[CodeLevel] = field(default_factory=list)
 
     #: Threads of a program.
     threads: Optional[int] = None
 
-    #: Registers of a thread; of vectors on an AMD GPU.
+    #: Registers of a thread. On an AMD GPU vector registers.
     registers: Optional[int] = None
 
     #: Bytes that a thread spills and loads again.
@@ -1142,25 +1142,25 @@ class MachineCode:
     #: Bytes of shared memory of a program.
     shared_bytes: Optional[int] = None
 
-    #: Null where its rules are not known here.
+    #: Null if the device's rules are not known.
     occupancy: Optional[Occupancy] = None
 
-    #: Instructions of the last level by what they do, each counted once as it is written.
+    #: Instructions of the last level by what they do. Each counts once, as it is written.
     instructions: dict[str, Any] = field(default_factory=dict)
 
     #: Loads and stores of the last level, in order.
     accesses: list[MemoryAccess] = field(default_factory=list)
 
-    #: Different instructions of matrix units; empty where they are not used.
+    #: The different instructions of matrix units. Empty if they are not used.
     matrix_instructions: list[str] = field(default_factory=list)
 
-    #: Of a C++ kernel: its innermost loops.
+    #: The innermost loops of a C++ kernel.
     loops: list[VectorLoop] = field(default_factory=list)
 
-    #: Of a C++ kernel: what the compiler says of loops.
+    #: What the compiler says of the loops of a C++ kernel.
     remarks: list[VectorRemark] = field(default_factory=list)
 
-    #: Of a Triton kernel: the steps that changed it.
+    #: The steps of Triton that changed the kernel.
     passes: list[Pass] = field(default_factory=list)
 
     #: What is missing and why, in sentences.
@@ -1174,10 +1174,10 @@ class Memory:
     #: The most that is alive at one time.
     peak_bytes: int = 0
 
-    #: Our kernels in the order in which they were written.
+    #: The peak of our kernels in the order of the code.
     unordered_peak_bytes: int = 0
 
-    #: Every buffer of our kernels in memory of its own, none let go.
+    #: The sum of all buffers of our kernels.
     without_reuse_bytes: int = 0
 
     #: Buffers that get the memory of others.
@@ -1186,7 +1186,7 @@ class Memory:
     #: The most that is alive at one time without fusion.
     unfused_peak_bytes: int = 0
 
-    #: Every buffer in memory of its own without fusion.
+    #: The sum of all buffers without fusion.
     unfused_without_reuse_bytes: int = 0
 
     #: Buffers that would get the memory of others without fusion.
@@ -1195,10 +1195,10 @@ class Memory:
     #: What is alive while each kernel runs, and after the last.
     live_bytes: list[int] = field(default_factory=list)
 
-    #: The same without fusion, node by node.
+    #: Bytes that are alive without fusion, node by node.
     unfused_live_bytes: list[int] = field(default_factory=list)
 
-    #: The plan without fusion; `first` and `last` are positions among the nodes not dead.
+    #: The buffers without fusion, with positions among the nodes that are not dead.
     unfused_buffers: list[Buffer] = field(default_factory=list)
 
 
@@ -1209,19 +1209,19 @@ class MemoryAccess:
     #: Its line in the text of the last level.
     line: int = 0
 
-    #: The line of the kernel's source, where it is known.
+    #: The line of the kernel's source, if known.
     source_line: Optional[int] = None
 
-    #: Its name, with what changes its meaning.
+    #: Name of the instruction, with the parts that change its meaning.
     instruction: str = ""
 
-    #: Which memory.
+    #: The kind of memory.
     space: Literal["global", "shared", "local", "constant", "other"] = "global"
 
     #: Whether it writes.
     is_store: bool = False
 
-    #: Bits of one thread; null where many threads share one access.
+    #: Bits of one thread. Null if many threads share one access.
     bits: Optional[int] = None
 
 
@@ -1235,7 +1235,7 @@ class NamedSize:
     #: Its value as written.
     value: int = 0
 
-    #: Lines of the snippet that it stands in.
+    #: Lines of the snippet that contain it.
     lines: list[int] = field(default_factory=list)
 
 
@@ -1255,26 +1255,26 @@ class Note:
 class Observed:
     """How the process of the snippet ran and ended, as the service saw it. The snippet cannot change any of this."""
 
-    #: Which attempt this is: earlier ones were lost with their worker.
+    #: Number of this attempt. Earlier attempts were lost with their worker.
     attempt: int = 1
 
-    #: Why it was over, empty while it runs: "exited" by itself, a limit that it overstepped ("time_limit",
-    #: "output_limit", "report_limit", "memory_limit", "disk_limit"), "cancelled", or "worker_lost".
+    #: Why it ended: "exited" by itself, a limit that it exceeded ("time_limit", "output_limit", "report_limit",
+    #: "memory_limit", "disk_limit"), "cancelled", or "worker_lost". Empty while it runs.
     ending: str = ""
 
-    #: Exit code of the process, where it exited.
+    #: Exit code of the process, if it exited.
     exit_code: Optional[int] = None
 
     #: Number of the signal that ended the process, if one did.
     signal: Optional[int] = None
 
-    #: From the snippet's start to its end, or until now while it runs; all waiting included.
+    #: Seconds from the snippet's start to its end, or until now while it runs. All waiting is included.
     wall_seconds: float = 0.0
 
-    #: How long it may run, without waiting for the device; null where it has not begun.
+    #: Seconds that it may run, without waiting for the device.
     wall_limit_seconds: Optional[float] = None
 
-    #: Of these: waiting until others had timed on the device.
+    #: Seconds of `wall_seconds` that it waited for the device.
     waited_seconds: float = 0.0
 
     #: Processor time of all its processes.
@@ -1283,16 +1283,16 @@ class Observed:
     #: Most memory of all its processes at one time.
     peak_memory_bytes: Optional[int] = None
 
-    #: Most memory on the GPU at one time.
+    #: The most memory on the GPU at one time.
     peak_gpu_memory_bytes: Optional[int] = None
 
-    #: Clocks of its GPU meanwhile; null on a CPU, or where the driver says nothing.
+    #: Clocks of its GPU meanwhile. Null on a CPU, and if the driver gives none.
     gpu_while_timed: Optional[GpuWhileTimed] = None
 
-    #: What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing, by the operator.
+    #: What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing.
     tier: Optional[str] = None
 
-    #: The layers of that in force, in words.
+    #: The layers of isolation in force, in words.
     isolation: list[str] = field(default_factory=list)
 
     #: Version of Python on the worker.
@@ -1301,17 +1301,17 @@ class Observed:
     #: Version of torch on the worker.
     torch: str = ""
 
-    #: Version of Triton on the worker, where it has one.
+    #: Version of Triton on the worker. Null if it has none.
     triton: Optional[str] = None
 
-    #: "cpu" or "cuda": what it was given.
+    #: The device that it was given: "cpu" or "cuda".
     device: str = ""
 
     #: Name of that device.
     device_name: str = ""
 
-    #: What the report says and cannot be, a sentence each. Such a report is not given as an answer again, and the
-    #: figures that cannot be are left out.
+    #: Statements of the report that cannot be true, a sentence each. Such a report is not given as an answer again.
+    #: Figures that cannot be true are left out.
     contradictions: list[str] = field(default_factory=list)
 
 
@@ -1319,22 +1319,22 @@ class Observed:
 class Occupancy:
     """How many warps a multiprocessor holds of this kernel at most, by NVIDIA's rules: computed, not measured."""
 
-    #: Warps that are there at once.
+    #: Warps of the kernel that a multiprocessor holds at once.
     warps: int = 0
 
     #: Warps that the multiprocessor has room for.
     most_warps: int = 0
 
-    #: The quotient of the two.
+    #: `warps` as a percentage of `most_warps`.
     percent: float = 0.0
 
-    #: Programs that are there at once.
+    #: Programs of the kernel that a multiprocessor holds at once.
     programs: int = 0
 
     #: What each resource allows.
     limits: list[OccupancyLimit] = field(default_factory=list)
 
-    #: The resources that allow least.
+    #: The resources that allow the fewest programs.
     limited_by: list[str] = field(default_factory=list)
 
     #: Where the rules and the limits are written.
@@ -1360,7 +1360,7 @@ class Outcome:
     #: The scheduler's last answer.
     verdict: Literal["fused", "refused", "never considered"] = "fused"
 
-    #: Id of the reason, as in GET /api/v1/reasons; null where it never asked.
+    #: Id of the reason, as in GET /api/v1/reasons. Null if the scheduler never asked.
     reason: Optional[str] = None
 
     #: Whether both are in one kernel in the end.
@@ -1371,19 +1371,19 @@ class Outcome:
 class OutputErrors:
     """One output of a graph with rounded values, of eager and of compiled, element by element."""
 
-    #: Its ATen node.
+    #: The ATen node of the output.
     output: str = ""
 
     #: Its dtype by torch's name.
     dtype: str = ""
 
-    #: How many elements were compared; a complex one is two.
+    #: How many elements were compared. A complex element counts as two.
     elements: int = 0
 
-    #: Errors of eager PyTorch; null where not comparable.
+    #: Errors of eager PyTorch. Null if not comparable.
     eager: Optional[ElementErrors] = None
 
-    #: Errors of ours; null where not comparable.
+    #: Errors of our kernels. Null if not comparable.
     compiled: Optional[ElementErrors] = None
 
 
@@ -1417,28 +1417,28 @@ class PaddingDecision:
     #: The reason in a sentence.
     message: str = ""
 
-    #: Node of `aten`.
+    #: The matrix product, as a node of `aten`.
     product: str = ""
 
     #: Rows, inner size and columns of the product as it is written.
     sizes: list[Union[int, str]] = field(default_factory=list)
 
-    #: Those that it has, or would have, padded.
+    #: Rows, inner size and columns of the padded product.
     padded: list[Union[int, str]] = field(default_factory=list)
 
-    #: The library's call at the sizes as written.
+    #: Predicted time at the sizes as written.
     predicted_kept_us: Optional[float] = None
 
-    #: The padded call, or those of rows apart.
+    #: Predicted time of the padded call or calls.
     predicted_padded_us: Optional[float] = None
 
-    #: All that is copied for it.
+    #: Predicted time of the copies for it.
     predicted_copies_us: Optional[float] = None
 
-    #: The first less the other two.
+    #: Predicted time that padding saves.
     predicted_saved_us: Optional[float] = None
 
-    #: What has to be copied for it.
+    #: The matrices that have to be copied for it.
     copies: list[PaddingCopy] = field(default_factory=list)
 
     #: Lines of the snippet that it is about.
@@ -1455,7 +1455,7 @@ class Pass:
     #: Its name in MLIR.
     name: str = ""
 
-    #: The changed lines with two lines around them; cut where it is long.
+    #: The changed lines with two lines around them. A long diff is cut.
     diff: str = ""
 
 
@@ -1472,11 +1472,11 @@ class Peak:
     #: 10^9 float32 operations a second; a fused multiply-add is two.
     gflop_per_s: float = 0.0
 
-    #: The same of the tensor cores on half types; null where there are none.
+    #: 10^9 operations a second of the tensor cores on half types. Null if there are none.
     half_product_gflop_per_s: Optional[float] = None
 
-    #: Whether `gb_per_s` was measured on such a device; else it is assumed. Operations are the data sheet's, or assumed
-    #: of a CPU.
+    #: Whether `gb_per_s` was measured on such a device. Otherwise it is assumed. The number of operations is from the
+    #: data sheet, or assumed for a CPU.
     is_measured: bool = False
 
 
@@ -1496,19 +1496,19 @@ class Peer:
     #: Its graphs, in the order in which it compiled them.
     graphs: list[PeerGraph] = field(default_factory=list)
 
-    #: Its kernels beside ours, the differences first.
+    #: Its kernels beside ours. Differences come first.
     alignment: list[AlignedKernels] = field(default_factory=list)
 
-    #: What it did not fuse, in its own words.
+    #: The kernels that it did not fuse, with its own words.
     refusals: list[PeerRefusal] = field(default_factory=list)
 
-    #: Times and errors of all that were asked.
+    #: Times and errors of all that were asked for.
     contestants: list[ContestantOutcome] = field(default_factory=list)
 
-    #: Of whole calls, how far everybody is from float64, for several seeds of the inputs.
+    #: How far everybody's results of whole calls are from float64, for several seeds.
     errors: list[CallErrors] = field(default_factory=list)
 
-    #: For which seeds there are errors, and why for no more, in a sentence.
+    #: The seeds that there are errors for, and why there are no more.
     seeds: str = ""
 
     #: What it made of the snippet, or why it was not asked, in sentences.
@@ -1522,7 +1522,7 @@ class PeerBuffer:
     #: Its name in the wrapper.
     name: str = ""
 
-    #: Bytes of all its elements; 0 where the size is symbolic.
+    #: Bytes of all its elements. 0 if the size is symbolic.
     bytes: int = 0
 
     #: Its dtype by torch's name.
@@ -1536,7 +1536,7 @@ class PeerBuffer:
 class PeerGraph:
     """One graph as the other compiler compiled it."""
 
-    #: The graph of ours that it is; null if there is none.
+    #: Our graph that it corresponds to. Null if there is none.
     graph: Optional[str] = None
 
     #: The function that launches its kernels, as Python.
@@ -1557,22 +1557,22 @@ class PeerKernel:
     """A launch of the other compiler in our terms: `origins` and the nodes of `lines` are nodes of `graph`'s `aten`,
     `nodes` are the other compiler's own buffers."""
 
-    #: Its function's name, or the operator of a library call. Unique among generated kernels of a graph.
+    #: The name of its function, unique among generated kernels, or the operator of a library call.
     name: str = ""
 
-    #: What it is written in; extern is a library call.
+    #: Its language. extern is a library call.
     kind: Literal["triton", "cpp", "extern"] = "triton"
 
     #: The loop nodes that it computes.
     nodes: list[str] = field(default_factory=list)
 
-    #: The nodes of `aten` that these came from.
+    #: The nodes of `aten` that the loop nodes came from.
     origins: list[str] = field(default_factory=list)
 
     #: Its whole text.
     source: str = ""
 
-    #: The language of `source`, for who highlights it.
+    #: The language of `source`, for highlighting.
     language: Literal["python", "cpp"] = "python"
 
     #: Where each line of `source` comes from.
@@ -1587,80 +1587,80 @@ class PeerKernel:
     #: Buffers that it writes.
     writes: list[str] = field(default_factory=list)
 
-    #: Bytes that it moves: each read counted once, each write counted once.
+    #: Bytes that it moves. Each read counts once, and each write counts once.
     bytes: int = 0
 
-    #: Floating-point operations, counted: each operation of an element as one, each element of a reduction as one, each
-    #: pair of a product as two; null of a library call that torch has no formula for.
+    #: Floating-point operations. An element of an operation or of a reduction counts as one, a pair of a product as
+    #: two. Null if unknown.
     flops: Optional[int] = None
 
-    #: Programs along each axis of the launch; null for C++ and library calls.
+    #: Programs along each axis of the launch. Null for C++ and library calls.
     grid: Optional[list[int]] = None
 
-    #: How it was generated: tile sizes, warps, stages, workspace bytes and the like, by name.
+    #: The settings that it was generated with, such as tile sizes and warps, by name.
     config: dict[str, Any] = field(default_factory=dict)
 
-    #: Registers of a thread, by the assembler.
+    #: Registers of a thread, from the assembler.
     registers: Optional[int] = None
 
-    #: Bytes that a thread spills and loads again, by the assembler.
+    #: Bytes that a thread spills and loads again, from the assembler.
     spills: Optional[int] = None
 
-    #: Bytes of shared memory of a program, by the assembler.
+    #: Shared bytes of a program, from the assembler.
     shared_bytes: Optional[int] = None
 
     #: Microseconds that the cost model expects.
     predicted_us: Optional[float] = None
 
-    #: Microseconds on the device, alone, the median of all samples.
+    #: Microseconds of the kernel alone on the device: the median of all samples.
     measured_us: Optional[float] = None
 
-    #: By how much `measured_us` of another run may differ, 95 times in 100.
+    #: How much `measured_us` of another run may differ, in 95 of 100 runs.
     spread_us: Optional[float] = None
 
-    #: 10^9 bytes a second: `bytes` by `measured_us`.
+    #: 10^9 bytes a second: `bytes` divided by `measured_us`.
     gb_per_s: Optional[float] = None
 
-    #: Percent of the device's memory bandwidth that this is; null on a CPU.
+    #: `gb_per_s` as a percentage of the device's memory bandwidth. Null on a CPU.
     percent_of_peak: Optional[float] = None
 
     #: Open sizes that a launch passes after the buffers, with their values in the first call.
     sizes: dict[str, Any] = field(default_factory=dict)
 
-    #: Those of `writes` whose values before the launch matter.
+    #: The buffers of `writes` whose values before the launch matter.
     updates: list[str] = field(default_factory=list)
 
-    #: Of a product on a CPU: the calls that a launch consists of, in order.
+    #: The calls that a launch of a product on a CPU consists of, in order.
     steps: list[KernelStep] = field(default_factory=list)
 
     #: Buffers that are passed as descriptors.
     descriptors: list[TileDescriptor] = field(default_factory=list)
 
-    #: The first kernel of the graph that is the same code but for names, if not this one.
+    #: The first kernel of the graph with the same code, except for names.
     same_as: Optional[str] = None
 
-    #: Of a call that launches a Triton kernel of the snippet's, whose text is `source`.
+    #: How the call launches a Triton kernel of the snippet, whose text is `source`.
     own: Optional[UserKernel] = None
 
-    #: Of a generated kernel, where the target is a GPU.
+    #: Where the values of a generated GPU kernel live.
     levels: Optional[KernelLevels] = None
 
     #: The same kernel for other targets.
     also: list[KernelArtifact] = field(default_factory=list)
 
-    #: The graph of ours that it belongs to; null if it has none.
+    #: Our graph that it belongs to. Null if there is none.
     graph: Optional[str] = None
 
-    #: What its name and its loops say that it is.
+    #: The form of the kernel, as its name and its loops show it.
     form: Literal[
         "pointwise", "reduction", "persistent reduction", "scan", "template", "foreach", "library call", "loops"
     ] = "loops"
 
-    #: Whether its own nodes have counterparts in ours; if not, `origins` are the nearest that have, or those of its
-    #: lines.
+    #: Whether its own nodes have counterparts in ours. If not, `origins` are the nearest nodes that have one, or the
+    #: nodes of its lines.
     is_exact: bool = True
 
-    #: Operators that it computes, as they were before decomposition.
+    #: Operators that it computes, by their names before decomposition.
     fuses: list[str] = field(default_factory=list)
 
 
@@ -1671,7 +1671,7 @@ class PeerLaunch:
     #: The line in the wrapper, counted from 1.
     line: int = 0
 
-    #: Place of what it launches among the other compiler's kernels, counted from 0.
+    #: Position of the kernel among the other compiler's kernels, counted from 0.
     kernel: int = 0
 
 
@@ -1682,7 +1682,7 @@ class PeerRefusal:
     #: The graph of ours that both belong to.
     graph: Optional[str] = None
 
-    #: Places of the two among the other compiler's kernels, from 0.
+    #: Positions of the two among the other compiler's kernels.
     kernels: tuple[int, int] = (0, 0)
 
     #: A node of `aten` that the first computes.
@@ -1708,10 +1708,10 @@ class Recompile:
     #: The first line of that function in the snippet.
     line: Optional[int] = None
 
-    #: The condition that failed, of the newest code there was.
+    #: The condition that failed, in the newest code.
     guard: Optional[str] = None
 
-    #: What it was about, as the snippet writes it.
+    #: What the condition is about, as the snippet writes it.
     subject: Optional[str] = None
 
     #: What the guard asks for.
@@ -1723,14 +1723,13 @@ class Recompile:
     #: The graph that was made for the new value.
     graph: Optional[str] = None
 
-    #: What the new graph leaves open and the earlier one did not.
+    #: What the new graph leaves open. The earlier graph did not.
     symbolic: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Removed:
-    """A node that nothing had to be done for. It is one of `fx` where it is "dead", else of `aten`; in a training step
-    also one that repeated another before forward and backward were split."""
+    """A node that nothing had to be done for. It is one of `fx` if it is "dead", else of `aten`."""
 
     #: Why nothing had to be done.
     kind: Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"] = "dead"
@@ -1738,7 +1737,7 @@ class Removed:
     #: The node that is gone.
     node: str = ""
 
-    #: The same in a sentence.
+    #: The reason in a sentence.
     because: str = ""
 
     #: Lines of the snippet that it came from.
@@ -1762,16 +1761,16 @@ class Replay:
     #: The numbers that the reason speaks of, by name.
     numbers: dict[str, Any] = field(default_factory=dict)
 
-    #: `cuda_graphs`, with what the mode makes of it.
+    #: The option `cuda_graphs`, as the mode changes it.
     option: Literal["auto", "on", "off"] = "auto"
 
-    #: The library call that stands in the way.
+    #: The library call that prevents a replay.
     node: Optional[str] = None
 
-    #: Its lines in the snippet.
+    #: Lines of the snippet that the library call came from.
     lines: list[int] = field(default_factory=list)
 
-    #: Launches of a call, library calls among them.
+    #: Launches of a call, library calls included.
     launches: int = 0
 
     #: Library calls among the launches.
@@ -1792,28 +1791,28 @@ class Replay:
     #: Bytes that are copied out of it in each call.
     copied_out_bytes: Optional[int] = None
 
-    #: Of a forward graph: what it saves and gives without a copy.
+    #: Bytes that a forward graph saves and gives without a copy.
     held_bytes: Optional[int] = None
 
-    #: Of the pool that all recordings on one stream share, as torch counts it.
+    #: Bytes of the pool that all recordings on one stream share. torch counts them.
     pool_bytes: Optional[int] = None
 
     #: How many recordings were made.
     recordings: int = 0
 
-    #: Calls that were replays so far, those of timing among them.
+    #: Calls that were replays so far, the timed ones included.
     replays: int = 0
 
-    #: Calls that went out one by one though there was a recording.
+    #: Calls that were launched one by one despite a recording.
     launched_calls: int = 0
 
-    #: A call launch by launch.
+    #: Times of a call launch by launch.
     launched: Optional[CallTimes] = None
 
-    #: A replay.
+    #: Times of a replay.
     replayed: Optional[CallTimes] = None
 
-    #: What a replay was expected to take the host.
+    #: Predicted microseconds of a replay on the host.
     predicted_host_us: Optional[float] = None
 
 
@@ -1843,10 +1842,10 @@ class Reuse:
     #: The buffer whose memory it was.
     takes_over: str = ""
 
-    #: Bytes that this spares.
+    #: Bytes that this saves.
     bytes: int = 0
 
-    #: Whether one kernel reads the one while it writes the other.
+    #: Whether one kernel reads the old buffer while it writes the new one.
     in_place: bool = False
 
 
@@ -1854,8 +1853,8 @@ class Reuse:
 class Rewrite:
     """Something that is computed better in another way: replaced, or kept and why."""
 
-    #: Attention written by hand, or the mask or repeated heads of a call of torch's own; in a training step a sum of
-    #: rows that hold one number, or where maxima over windows lie.
+    #: What was found: attention written by hand, a mask or repeated heads of torch's attention, or in a training step a
+    #: sum of rows that hold one number, or the places of maxima.
     what: Literal["attention", "mask", "heads", "one-hot sum", "picked numbers", "pooling places"] = "attention"
 
     #: Whether it was replaced.
@@ -1867,10 +1866,10 @@ class Rewrite:
     #: The reason in a sentence.
     message: str = ""
 
-    #: What exactly it was found in, in this graph.
+    #: The calls of this graph in which it was found.
     detail: str = ""
 
-    #: What the author can do, where there is something.
+    #: What the author can do. Empty if there is nothing.
     remedy: str = ""
 
     #: The nodes of `fx` that were replaced.
@@ -1885,16 +1884,16 @@ class Round:
     """One round of the scheduler: what it asked, and the fusion that it took as the best; at the end of all, those of
     small kernels that share launches."""
 
-    #: Its number, counted from 1.
+    #: Number of the round, counted from 1.
     number: int = 0
 
-    #: The two units, and the number of what they became.
+    #: The two units that were fused, and the number of the unit that they became.
     fused: list[tuple[int, int, int]] = field(default_factory=list)
 
-    #: How many pairs were refused in it.
+    #: How many pairs the round refused.
     refused: int = 0
 
-    #: How many units there are after it.
+    #: How many units there are after the round.
     units: int = 0
 
 
@@ -1908,7 +1907,7 @@ class SavedTensor:
     #: The input of the backward graph that it is.
     input: str = ""
 
-    #: An input or an output of the forward graph lives anyway; an activation is kept for this alone.
+    #: Inputs and outputs are alive anyway. An activation is kept for the backward graph alone.
     kind: Literal["input", "output", "activation"] = "input"
 
     #: Its sizes, outermost first.
@@ -1931,16 +1930,16 @@ class Score:
     #: The rule that the fusion would be made by, such as vertical.
     category: str = ""
 
-    #: Bytes that it spares reading and writing.
+    #: Bytes that the fusion does not have to read and write.
     bytes_saved: int = 0
 
-    #: How far apart the two stand in the order of the loop nodes.
+    #: How far apart the two are in the order of the loop nodes.
     distance: int = 0
 
-    #: Predicted microseconds of one kernel of both.
+    #: Predicted microseconds of one kernel that holds both.
     fused_us: Optional[float] = None
 
-    #: Predicted microseconds of both kernels one after another.
+    #: Predicted microseconds of the two kernels, one after another.
     unfused_us: Optional[float] = None
 
 
@@ -1948,19 +1947,19 @@ class Score:
 class Side:
     """One side of a decision as it was when it was asked about: a group of nodes, or a library call."""
 
-    #: Number of the unit; see `rounds`.
+    #: Number of the unit. See `rounds`.
     unit: int = 0
 
-    #: Its loops, those of a reduction after the bar; empty: a library call.
+    #: Its loops. Those of a reduction follow the bar.
     space: str = ""
 
-    #: How often its loops run together: a number, or a formula of open sizes.
+    #: Iterations of all its loops together: a number, or a formula of open sizes.
     iterations: Optional[Union[int, str]] = None
 
-    #: What it does with the shared buffer.
+    #: What the side does with the shared buffer.
     does: Literal["writes", "reads", "touches"] = "touches"
 
-    #: The element of the shared buffer, by its loops.
+    #: Element of the shared buffer, as a formula.
     index: list[IndexTerm] = field(default_factory=list)
 
 
@@ -1984,22 +1983,22 @@ class Stage:
 @dataclass(frozen=True)
 class Summary:
     """The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms. A
-    wrong result has no speed: where the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null,
-    and where they name "peer", `peer_ms` is. An error is null where one of the outputs cannot be compared, as NaN."""
+    wrong result has no speed: if the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null,
+    and if they name "peer", `peer_ms` is. An error is null if an output cannot be compared, such as NaN."""
 
     #: Launches of eager PyTorch.
     eager_kernels: Optional[int] = None
 
-    #: Launches of ours, library calls among them.
+    #: Our launches, library calls included.
     kernels: Optional[int] = None
 
-    #: Launches of TorchInductor; null where they speak of other calls.
+    #: Launches of TorchInductor. Null if they belong to other calls.
     peer_kernels: Optional[int] = None
 
     #: Bytes that eager moves.
     eager_bytes: Optional[int] = None
 
-    #: One kernel for each loop node and library call.
+    #: Bytes with one kernel for each node.
     unfused_bytes: Optional[int] = None
 
     #: Bytes that our kernels and library calls move.
@@ -2032,7 +2031,7 @@ class Summary:
     #: The largest relative error of compiled against float64.
     compiled_error: Optional[float] = None
 
-    #: The answer in a sentence or two; empty until calls were timed.
+    #: The answer in a sentence or two. Empty until calls were timed.
     verdict: str = ""
 
 
@@ -2047,7 +2046,7 @@ class SweepResult:
     #: What the snippet becomes at each size, in ascending order.
     sizes: list[SweptSize] = field(default_factory=list)
 
-    #: Those that flip first; see `more_pairs`.
+    #: The pairs. Those that flip come first. See `more_pairs`.
     pairs: list[SweptPair] = field(default_factory=list)
 
     #: How many pairs are not listed.
@@ -2062,7 +2061,7 @@ class SweepResult:
 
 @dataclass(frozen=True)
 class SweptPair:
-    """A pair of nodes, matched by name, with its outcome at each size in order; null where there is no such pair."""
+    """A pair of nodes, matched by name, with its outcome at each size in order. It is null if there is no such pair."""
 
     #: The graph that the pair is in.
     graph: str = ""
@@ -2073,7 +2072,7 @@ class SweptPair:
     #: The second of the two, as a loop node.
     b: str = ""
 
-    #: What became of them at each size, in order; null where there is no such pair.
+    #: What became of the pair at each size, in order. Null if that size has no such pair.
     outcomes: list[Optional[Outcome]] = field(default_factory=list)
 
     #: Whether the outcomes differ.
@@ -2082,7 +2081,7 @@ class SweptPair:
 
 @dataclass(frozen=True)
 class SweptSize:
-    """What the snippet becomes at one size. A figure is null where it is not known."""
+    """What the snippet becomes at one size. A figure is null if it is not known."""
 
     #: The value of the size.
     value: int = 0
@@ -2090,13 +2089,13 @@ class SweptSize:
     #: What went wrong at this size, in a sentence.
     error: Optional[str] = None
 
-    #: Outputs that rounding does not explain: there is no time of the compiled call then.
+    #: Outputs that rounding does not explain. The compiled call then has no time.
     wrong_results: list[WrongResult] = field(default_factory=list)
 
     #: Generated kernels and library calls.
     launches: Optional[int] = None
 
-    #: The generated ones among them.
+    #: Generated kernels.
     kernels: Optional[int] = None
 
     #: Bytes that all kernels and library calls move.
@@ -2105,16 +2104,16 @@ class SweptSize:
     #: Bytes that any compiler must move.
     floor_bytes: Optional[int] = None
 
-    #: The generated kernels, one after another.
+    #: Predicted time of the generated kernels.
     predicted_us: Optional[float] = None
 
-    #: The generated kernels together, each on its own.
+    #: The sum of the generated kernels, each alone.
     measured_us: Optional[float] = None
 
-    #: Milliseconds of a call of eager, the median.
+    #: Milliseconds of an eager call: the median.
     eager_ms: Optional[float] = None
 
-    #: Milliseconds of a compiled call, the median.
+    #: Milliseconds of a compiled call: the median.
     compiled_ms: Optional[float] = None
 
     #: How each Triton kernel runs its loops: "pointwise", "persistent", "looped", "split", "team" or "look_back".
@@ -2155,10 +2154,10 @@ class TensorLoads:
     #: The buffer that is loaded.
     tensor: str = ""
 
-    #: Bytes that come from memory: each element once.
+    #: Bytes that come from memory. Each element counts once.
     memory_bytes: int = 0
 
-    #: Bytes of all loads, those of elements that were loaded before among them.
+    #: Bytes of all loads. An element that is loaded again counts again.
     loaded_bytes: int = 0
 
 
@@ -2203,7 +2202,7 @@ class TimingResult:
     #: The GPU's name, or cpu.
     device: str = ""
 
-    #: On a CPU: the share of its time for which the process waited for a core that others had.
+    #: The share of its time in which the process waited for a CPU core.
     waited_share: Optional[float] = None
 
     #: Whether the L2 cache was cleared before each sample.
@@ -2218,7 +2217,7 @@ class TraceEvent:
     """Something that torch's profiler recorded in one call. The profiler takes time of its own: `timing` has the times
     that a call takes without it."""
 
-    #: "eager", or the graph of ours whose kernels were called.
+    #: "eager", or the name of our graph whose kernels were called.
     contestant: str = ""
 
     #: What ran: an operator, or a kernel of ours with its number on the page.
@@ -2230,7 +2229,7 @@ class TraceEvent:
     #: Microseconds since the first event of the call.
     start_us: float = 0.0
 
-    #: Microseconds that it took, those of events within it included.
+    #: Microseconds that it took, the events within it included.
     duration_us: float = 0.0
 
 
@@ -2239,7 +2238,7 @@ class Traffic:
     """The bytes that a graph moves between memory and a device, counted from shapes and not measured, in three ways to
     run it: eager (one kernel for each call), unfused (one for each loop node and library call), fused (our kernels)."""
 
-    #: Missing where the graph cannot be run on shapes alone.
+    #: Eager PyTorch. Null if the graph cannot be run on shapes alone.
     eager: Optional[ExecutionTraffic] = None
 
     #: One launch for each loop node and library call.
@@ -2251,19 +2250,19 @@ class Traffic:
     #: Bytes that any compiler must move.
     floor_bytes: Optional[int] = None
 
-    #: What of each tensor that is.
+    #: The bytes of the floor, tensor by tensor.
     floor: list[TensorTraffic] = field(default_factory=list)
 
     #: Each tensor on its way to each of its readers.
     edges: list[EdgeTraffic] = field(default_factory=list)
 
-    #: Of tensors that fusion keeps out of memory.
+    #: Bytes of tensors that fusion keeps out of memory.
     saved_written_bytes: int = 0
 
-    #: Of `edges` whose reader needs no read of its own.
+    #: The sum of `saved_read_bytes` over `edges`.
     saved_read_bytes: int = 0
 
-    #: What kernels read that their nodes alone would not: to compute values again.
+    #: Bytes that kernels read only to compute values again.
     more_read_bytes: int = 0
 
 
@@ -2271,7 +2270,7 @@ class Traffic:
 class UserArgument:
     """What a Triton kernel of the snippet's gets in one place."""
 
-    #: As Triton writes it, such as *fp32 or i32.
+    #: The type as Triton writes it, such as *fp32 or i32.
     type: str = ""
 
     #: Whether an address or a number is a multiple of 16.
@@ -2285,13 +2284,13 @@ class UserKernel:
     #: The function with `@triton.jit`, in the kernel's source.
     function: str = ""
 
-    #: Its arguments that are no constants, in order.
+    #: The arguments that are no constants, in order.
     arguments: list[UserArgument] = field(default_factory=list)
 
-    #: Its constants; a number that is 1 is one.
+    #: The constants. A number that is 1 is a constant.
     constants: dict[str, Any] = field(default_factory=dict)
 
-    #: Triton's options, of the first configuration.
+    #: Triton's options of the first configuration.
     launch: dict[str, Any] = field(default_factory=dict)
 
     #: Why it cannot be compiled by itself, in a sentence.
@@ -2317,7 +2316,7 @@ class VectorLoop:
     #: Floating-point instructions on one number.
     scalar: int = 0
 
-    #: The widest vector register in it; 0 without any.
+    #: Bits of the widest vector register in it. 0 if there is none.
     bits: int = 0
 
 
@@ -2328,10 +2327,10 @@ class VectorRemark:
     #: The line of the kernel's source.
     line: int = 0
 
-    #: Whether it made vectors.
+    #: Whether the compiler used vector instructions.
     is_vectorised: bool = False
 
-    #: Its words.
+    #: The compiler's words.
     message: str = ""
 
 
@@ -2342,7 +2341,7 @@ class WhatIf:
     #: The option that asked.
     option: Literal["force", "forbid", "rules_off", "largest_group", "device_model"] = "force"
 
-    #: The two nodes, the rule, the number or the device, as they were asked for.
+    #: What was asked for: two nodes, a rule, a number or a device.
     asked: list[str] = field(default_factory=list)
 
     #: What became of it.
@@ -2363,25 +2362,25 @@ class WrongResult:
     """An output that rounding does not explain. Of its contestant there is no time, and of the kernels of its graph
     there is none."""
 
-    #: Whose output it is.
+    #: The contestant that gave it.
     contestant: Literal["compiled", "peer"] = "compiled"
 
-    #: The graph that gives it; null for a result of a whole call.
+    #: The graph that gives it. Null for a whole call's result.
     graph: Optional[str] = None
 
     #: The function that was called.
     entry: Optional[str] = None
 
-    #: Its name: of a graph's output the ATen node, of a call's "the gradient of x".
+    #: Its name: the ATen node of a graph's output, or "the gradient of x".
     output: str = ""
 
-    #: Its relative error against float64; null where it cannot be compared.
+    #: Its relative error against float64. Null if not comparable.
     error: Optional[float] = None
 
-    #: That of eager's output; null where the output cannot be compared.
+    #: Relative error of eager's output. Null if not comparable.
     eager_error: Optional[float] = None
 
-    #: The largest error that was allowed; null where the output cannot be compared.
+    #: The largest error that was allowed. Null if not comparable.
     tolerance: Optional[float] = None
 
     #: Which output is wrong and by how much, in a sentence.
@@ -2400,7 +2399,7 @@ class Report:
     #: Id of the exploration: a hash of the snippet, the options, the build and the device.
     id: str = ""
 
-    #: How it ended, or that it is running.
+    #: How the exploration ended, or that it is running.
     status: Literal[
         "running", "ok", "wrong_result", "user_error", "timeout", "out_of_memory", "crashed", "cancelled", "dropped"
     ] = "running"
@@ -2408,13 +2407,13 @@ class Report:
     #: The snippet as it was given.
     source: str = ""
 
-    #: The options that it was given, by name; those that are unset are left out.
+    #: The options that were given, by name. Options that are unset are left out.
     options: dict[str, Any] = field(default_factory=dict)
 
     #: Id of the exploration that this one is compared with.
     based_on: Optional[str] = None
 
-    #: What came of each option that asks for other decisions.
+    #: The outcome of each option that asks for other decisions.
     what_if: list[WhatIf] = field(default_factory=list)
 
     #: The figures of all graphs together.
@@ -2435,28 +2434,28 @@ class Report:
     #: Every distinct graph break, with or without a graph.
     breaks: list[GraphBreak] = field(default_factory=list)
 
-    #: What Dynamo did, one entry a compilation.
+    #: What Dynamo did, one entry for each compilation.
     compilations: list[Compilation] = field(default_factory=list)
 
     #: Outputs that rounding does not explain.
     wrong_results: list[WrongResult] = field(default_factory=list)
 
-    #: What TorchInductor made of the same; null where it was not asked.
+    #: What TorchInductor made of the same graphs. Null if it was not asked.
     peer: Optional[Peer] = None
 
-    #: Seconds of compiling by phase, ours and the peer's, in order.
+    #: Seconds that each phase of compiling took, ours and the peer's, in order.
     compile_phases: list[CompilePhase] = field(default_factory=list)
 
-    #: Times of eager and compiled; null where none were taken.
+    #: Times of eager and compiled calls. Null if none were taken.
     timing: Optional[TimingResult] = None
 
-    #: One call of each as torch's profiler recorded it, where that was asked for.
+    #: One call of each, as torch's profiler recorded it, if asked for.
     trace: list[TraceEvent] = field(default_factory=list)
 
     #: Sizes that a sweep of this snippet can name.
     sizes: list[NamedSize] = field(default_factory=list)
 
-    #: The snippet at other sizes, where that was asked for.
+    #: The snippet at other sizes, if asked for.
     sweep: Optional[SweepResult] = None
 
     #: Of an exploration whose source is a kernel: what that was compiled to.
@@ -2468,10 +2467,10 @@ class Report:
     #: What the snippet printed, cut at a stated length.
     output: str = ""
 
-    #: What stopped it; null where nothing did.
+    #: What stopped it. Null if nothing did.
     error: Optional[Error] = None
 
-    #: What the service saw of it from outside; null of one that it did not run.
+    #: What the service saw of it from outside. Null if it did not run it.
     observed: Optional[Observed] = None
 
 
@@ -2512,7 +2511,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of both explorations; null where it is not known."""
+    """One figure of both explorations. A value is null if it is not known."""
 
     #: What the figure is of, in words.
     name: str = ""
@@ -2520,10 +2519,10 @@ class Figure:
     #: How it is known: from shapes, from the device's model, or by a clock.
     kind: Literal["counted", "predicted", "measured"] = "counted"
 
-    #: Its unit; "" for a number of things.
+    #: The unit. "" is a number of things.
     unit: Literal["", "bytes", "us", "ms"] = ""
 
-    #: What a predicted or measured figure speaks of; both, if two differ.
+    #: The device of a predicted or measured figure, or both.
     device: str = ""
 
     #: Its value in the first exploration.
@@ -2532,13 +2531,13 @@ class Figure:
     #: Its value in the second exploration.
     after: Optional[float] = None
 
-    #: after - before
+    #: after - before.
     change: Optional[float] = None
 
-    #: after / before
+    #: after / before.
     ratio: Optional[float] = None
 
-    #: Measured, and no measurable difference.
+    #: Measured, with no measurable difference.
     is_noise: bool = False
 
 
@@ -2592,10 +2591,10 @@ class OptionChange:
     #: The option's name.
     name: str = ""
 
-    #: Its value in the first; null where it was not asked for.
+    #: Its value in the first. Null if it was not asked for.
     before: Any = None
 
-    #: Its value in the second; null where it was not asked for.
+    #: Its value in the second. Null if it was not asked for.
     after: Any = None
 
 
@@ -2609,28 +2608,28 @@ class Comparison:
     #: Id of the second exploration.
     after: str = ""
 
-    #: Options that differ.
+    #: The options that differ.
     options: list[OptionChange] = field(default_factory=list)
 
-    #: What came of each option of the second exploration.
+    #: The outcome of each option of the second exploration.
     what_if: list[WhatIf] = field(default_factory=list)
 
     #: Whether both are explorations of the same source.
     is_same_source: bool = True
 
-    #: In sentences: what else differs, and makes figures hard to compare.
+    #: Other differences that make figures hard to compare.
     differences: list[str] = field(default_factory=list)
 
-    #: Every figure that one of the two has at least.
+    #: Every figure that at least one of the two has.
     figures: list[Figure] = field(default_factory=list)
 
-    #: Where the two divide the same nodes differently.
+    #: The kernels that divide the same nodes differently.
     kernels: list[KernelChange] = field(default_factory=list)
 
     #: Kernels that hold the same nodes in both.
     unchanged: list[KernelChange] = field(default_factory=list)
 
-    #: A compiled result of one of the two is wrong: it has no times.
+    #: A compiled result of one of the two is wrong. It has no times.
     is_wrong: bool = False
 
     #: What is wrong, if anything is, and what changed.

@@ -23,7 +23,11 @@ class Rows(list[Row], Generic[Row]):
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame`, one row each. Raises ImportError where pandas is not installed."""
-        import pandas
+        try:
+            import pandas
+        except ImportError as missing:
+            message = "to_pandas needs pandas: pip install pandas. records() gives the same rows without it."
+            raise ImportError(message) from missing
 
         return pandas.DataFrame.from_records(self.records())
 

@@ -147,13 +147,6 @@ def generators_as_tensors() -> contextlib.AbstractContextManager[Any]:
     return torch._functorch.config.patch(graphsafe_rng_functionalization=False)  # type: ignore[no-any-return]
 
 
-def ends_in_break(graph: torch.fx.GraphModule) -> bool:
-    """Whether Dynamo's graph ends where it cannot go on, often since the host must know a value first. Dynamo leaves
-    the reason at the graph."""
-    reason = getattr(graph, "compile_subgraph_reason", None)
-    return bool(getattr(reason, "graph_break", False))
-
-
 def runs_as_it_is() -> bool:
     """Whether AOTAutograd, which has an inference graph compiled now, will only call it at each call: no input is
     written back, no output is a view that it makes anew, and nothing else follows. Unknown counts as no."""

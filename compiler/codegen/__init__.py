@@ -5,5 +5,4 @@ triton/, cpp/              the tile or the loops that a device wants, and the te
 functions, operators       what both printers share
 same_code                  which kernels are one code but for names
 wrapper, library_products  the Python function that allocates, launches and calls libraries
-on_host                    which results a kernel may write to the host's memory
 """

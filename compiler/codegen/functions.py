@@ -7,11 +7,11 @@ the variable of the one it is called after where it is that one's only reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from compiler.codegen.operators import COMPARISONS
 from compiler.ir.body import Instruction
-from compiler.ir.functions import Loop, Record
+from compiler.ir.functions import Record
 from compiler.ir.ops import NAMED
 
 #: An expression that is longer gets a variable of its own; the left part of a sum may be as long as a line.
@@ -29,22 +29,20 @@ _LOOSE = _CALLS | frozenset(COMPARISONS) | {"where"}
 
 
 class FunctionPrinter:
-    """Prints one record. A subclass says how expressions, assignments and loops look in its language."""
+    """Prints one record. A subclass says how expressions and assignments look in its language."""
 
     def __init__(self, record: Record, reserved: frozenset[str]) -> None:
         self.record = record
         self.lines: list[str] = []
-        self.depth = 1
         self.inside: dict[int, str] = {}
         self.readers = _readers(record)
-        self.block_of = _blocks(record)
         self.declared: set[str] = set()
         self.variables: dict[int, str] = {}
         self.taken = set(reserved)
         for number in record.parameters:
             self.variables[number] = self._new_name(record.names[number])
         self.reassigned: set[str] = set()
-        self._name_block(record.block)
+        self._name_values()
 
     # What a language says
 
@@ -54,23 +52,14 @@ class FunctionPrinter:
     def assign(self, number: int, text: str, is_first: bool) -> None:
         raise NotImplementedError
 
-    def loop(self, loop: Loop) -> None:
-        raise NotImplementedError
-
     # Lines
 
     def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
+        self.lines.append(f"    {text}")
 
-    def print_block(self, block: Sequence[int]) -> None:
-        for number in block:
-            if number in self.record.loops:
-                self.loop(self.record.loops[number])
-                continue
-            instruction = self.record.instructions[number]
-            if instruction.op == "constant":
-                continue
-            text = self.expression(instruction, number)
+    def print_values(self) -> None:
+        for number in self._computed():
+            text = self.expression(self.record.instructions[number], number)
             if self._stands_inside(number) and len(text) <= self._longest(number):
                 self.inside[number] = text
             else:
@@ -78,6 +67,11 @@ class FunctionPrinter:
                 is_first = variable not in self.declared
                 self.declared.add(variable)
                 self.assign(number, text, is_first)
+
+    def _computed(self) -> Iterator[int]:
+        """Arguments and constants are not."""
+        first = len(self.record.parameters)
+        return (number for number in range(first, len(self.record.instructions)) if self.op(number) != "constant")
 
     def op(self, number: int) -> str:
         return self.record.instructions[number].op
@@ -95,16 +89,8 @@ class FunctionPrinter:
         self.taken.add(candidate)
         return candidate
 
-    def _name_block(self, block: Sequence[int]) -> None:
-        for number in block:
-            loop = self.record.loops.get(number)
-            if loop is not None:
-                for carried in loop.carried:
-                    self.variables[carried] = self._new_name(self.record.names[carried])
-                self._name_block(loop.body)
-                continue
-            if self.op(number) == "constant":
-                continue
+    def _name_values(self) -> None:
+        for number in self._computed():
             older = self._predecessor(number)
             if older is not None:
                 self.variables[number] = self.variables[older]
@@ -119,8 +105,8 @@ class FunctionPrinter:
             return None
         for operand in self._operands_seen_through(number):
             is_same = self.record.names.get(operand) == name and self.dtype(operand) == self.dtype(number)
-            is_near = self.block_of.get(operand) == self.block_of[number] and self.op(operand) != "constant"
-            if is_same and is_near and len(self.readers[operand]) == 1 and number != self.record.result:
+            is_computed = self.op(operand) not in ("argument", "constant")
+            if is_same and is_computed and len(self.readers[operand]) == 1 and number != self.record.result:
                 return operand
         return None
 
@@ -141,8 +127,6 @@ class FunctionPrinter:
         if readers[0] < 0:
             return True
         reader = self.record.instructions[readers[0]]
-        if self.block_of.get(number) != self.block_of.get(readers[0]):
-            return False
         return needs_no_brackets(self.record.instructions[number], reader, reader.operands.index(number))
 
 
@@ -163,62 +147,15 @@ def needs_no_brackets(value: Instruction, reader: Instruction, place: int) -> bo
     return reader.op in _PRODUCTS and value.op in _PRODUCTS and place == 0
 
 
-#: Readers that are no instructions: the function's result; a loop's next state; and what needs a variable.
-_RESULT, _NEXT, _VARIABLE = -1, -2, -3
+#: The reader of the function's result, which is no instruction.
+_RESULT = -1
 
 
-def _readers(record: Record) -> dict[int, list[int]]:
+def _readers(record: Record) -> list[list[int]]:
     """Who reads each value."""
-    readers: dict[int, list[int]] = {number: [] for number in range(len(record.instructions))}
-
-    def visit(block: Sequence[int]) -> None:
-        for number in block:
-            for operand in record.instructions[number].operands:
-                readers[operand].append(number)
-            loop = record.loops.get(number)
-            if loop is not None:
-                visit(loop.test)
-                visit(loop.body)
-                for initial in (*loop.initial, loop.condition):
-                    readers[initial] += [_VARIABLE, _VARIABLE]
-                for carried, following in zip(loop.carried, loop.following, strict=True):
-                    # The next state is an expression where no part of it changes before.
-                    others = set(loop.carried) - {carried}
-                    is_own = others.isdisjoint(_parts(record, following, loop))
-                    readers[following] += [_NEXT] if is_own else [_VARIABLE, _VARIABLE]
-
-    visit(record.block)
+    readers: list[list[int]] = [[] for _ in record.instructions]
+    for number, instruction in enumerate(record.instructions):
+        for operand in instruction.operands:
+            readers[operand].append(number)
     readers[record.result].append(_RESULT)
     return readers
-
-
-def _parts(record: Record, number: int, loop: Loop) -> set[int]:
-    """The values that a value of a loop's body is computed from, itself included."""
-    found = {number}
-    if number in loop.body:
-        for operand in record.instructions[number].operands:
-            found |= _parts(record, operand, loop)
-    return found
-
-
-def _blocks(record: Record) -> dict[int, int]:
-    """The loop in whose body each instruction stands, -1 for none; what a block does not compute is not in it."""
-    blocks = dict.fromkeys(record.block, -1)
-    for number, loop in record.loops.items():
-        blocks |= dict.fromkeys((*loop.test, *loop.body), number)
-    return blocks
-
-
-def in_order(carried: Sequence[int], following: Sequence[int]) -> list[tuple[int, int]]:
-    """Pairs (variable, its next value) such that no variable changes before another that becomes its old value.
-
-    Raises ValueError where two exchange their values, which no order can do."""
-    pairs = [(old, new) for old, new in zip(carried, following, strict=True) if old != new]
-    ordered: list[tuple[int, int]] = []
-    while pairs:
-        free = next((pair for pair in pairs if all(pair[0] != new for old, new in pairs if old != pair[0])), None)
-        if free is None:
-            raise ValueError("two values of a loop exchange their places")
-        ordered.append(free)
-        pairs.remove(free)
-    return ordered

@@ -4,8 +4,7 @@ Its text is what runs, not a rendering of it: it is executed with the names of `
 scope. `empty` allocates on the graph's device, `draw_seeds` fills a tensor from torch's generator, `library_mm` and its
 like launch a product of matrices in the library (`library_products.py`), `view` makes a strided view (`alias` one to
 return of memory that somebody else has too), `reuse` gives a buffer freed storage for elements of another dtype. For
-the same dtype a view of the freed tensor does, or itself. `lt_on_host` gets the value of `lt` to the host
-(`compiler/runtime/host/host_values.py`).
+the same dtype a view of the freed tensor does, or itself.
 """
 
 from __future__ import annotations
@@ -61,21 +60,11 @@ def variable(buffer: str) -> str:
     return f"{name}_" if name in FUNCTIONS or name.startswith(("kernel_", "fused_", "library_")) else name
 
 
-def name_on_host(buffer: str) -> str:
-    """The wrapper's name for what gets the value of a buffer to the host."""
-    return f"{variable(buffer)}_on_host"
-
-
 def render_wrapper(
-    schedule: Schedule,
-    plan: MemoryPlan,
-    kernels: Mapping[str, RenderedKernel],
-    device: torch.device = CPU,
-    read: Collection[str] = (),
+    schedule: Schedule, plan: MemoryPlan, kernels: Mapping[str, RenderedKernel], device: torch.device = CPU
 ) -> str:
-    """The text of `call(inputs)`, which takes and gives flat lists, for tensors on `device`. Of the buffers in `read`
-    it gives values that are on the host."""
-    writer = _Writer(schedule, plan, device, read)
+    """The text of `call(inputs)`, which takes and gives flat lists, for tensors on `device`."""
+    writer = _Writer(schedule, plan, device)
     writer.begin(kernels.values())
     for position in range(len(schedule.units)):
         writer.step(schedule, position, kernels)
@@ -88,10 +77,9 @@ def _text(signature: str, lines: Iterable[str]) -> str:
 
 
 class _Writer:
-    def __init__(self, schedule: Schedule, plan: MemoryPlan, device: torch.device, read: Collection[str] = ()) -> None:
+    def __init__(self, schedule: Schedule, plan: MemoryPlan, device: torch.device) -> None:
         self.graph = graph = schedule.graph
         self.plan = plan
-        self.read = read
         #: Products that are launched like kernels, by the names of the functions that do so.
         self.products = library_products(schedule.units, graph) if device.type == "cuda" else {}
         self.lines: list[str] = []
@@ -176,9 +164,6 @@ class _Writer:
         given = [self.seeds_from(kernel.first_seed) if p == SEEDS else self.launched_with(p) for p in kernel.parameters]
         arguments = [*given, *(atom.name for atom in kernel.sizes)]
         self.line(f"{kernel.name}({', '.join(arguments)})")
-        for name in stored:
-            if name in self.read:
-                self.line(f"{name_on_host(name)}.send({variable(name)})")
 
     def launched_with(self, name: str) -> str:
         """A kernel's argument: of a slice the tensor that it is in. A tensor without elements has no address, and one
@@ -190,9 +175,6 @@ class _Writer:
     def allocate(self, name: str) -> None:
         buffer = self.plan.buffers[name]
         shape, stride, dtype = buffer.layout.shape, buffer.layout.stride, buffer.layout.dtype
-        if name in self.read:
-            self.line(f"{variable(name)} = {name_on_host(name)}.place()")
-            return
         if buffer.takes_over is None:
             self.own.add(name)
             self.line(f"{variable(name)} = empty({shape}, {stride}, {dtype})")
@@ -281,8 +263,6 @@ class _Writer:
         given in its shape by the quicker of both ways."""
         if output.buffer is None or output.layout is None:
             return argument_text(output.value, self.graph)
-        if output.buffer in self.read:
-            return f"{name_on_host(output.buffer)}.take({variable(output.buffer)})"
         layout = output.layout
         if output.is_conjugated or output.is_negated or layout.dtype != self.graph.buffers[output.buffer].dtype:
             place = f"{layout.shape}, {layout.stride}, {layout.offset}"

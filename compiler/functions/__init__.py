@@ -3,6 +3,6 @@
 `coefficients.py` is written by `tools/approximations.py`.
 """
 
-from compiler.functions import bessel, bits, error, float8, gamma, incomplete_gamma, modified_bessel, polynomials
+from compiler.functions import error, float8, gamma
 
-__all__ = ["bessel", "bits", "error", "float8", "gamma", "incomplete_gamma", "modified_bessel", "polynomials"]
+__all__ = ["error", "float8", "gamma"]

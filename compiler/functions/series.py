@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from math import comb
@@ -14,10 +14,6 @@ from compiler.ir.ops import ops
 from compiler.ir.value import Value
 
 
-def is_double(x: Value) -> bool:
-    return x.dtype == torch.float64
-
-
 def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     """The sum of `coefficients[k] * x**k`, by Horner's rule."""
     *rest, last = coefficients
@@ -27,34 +23,12 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     return total
 
 
-def power_series(x: Value, coefficient: Callable[[int], Fraction | float], largest: float) -> Value:
-    """The sum of `coefficient(k) * x**k` for |x| <= `largest`, as far as the dtype's precision goes."""
-    limit = torch.finfo(x.dtype).eps / 16
-    coefficients: list[float] = []
-    total = 0.0
-    while True:
-        value = float(coefficient(len(coefficients)))
-        size = abs(value) * largest ** len(coefficients)
-        total += size
-        if len(coefficients) > 1 and size < limit * total and value != 0:
-            return polynomial(x, coefficients)
-        coefficients.append(value)
-
-
 def chebyshev(t: Value, series: Sequence[float]) -> Value:
-    """The sum of `series[k] * T[k](t)` for t in [-1, 1]: as a polynomial in t where that is as accurate, else by
-    Clenshaw's recurrence (C. Clenshaw, 1955)."""
+    """The sum of `series[k] * T[k](t)` for t in [-1, 1], as a polynomial in t: for the series of `coefficients.py`,
+    whose powers are no larger than theirs, that is as accurate as Clenshaw's recurrence."""
     limit = torch.finfo(t.dtype).eps / 16 * max(abs(c) for c in series)
     count = max(place for place, c in enumerate(series) if abs(c) > limit) + 1
-    kept = tuple(series[:count])
-    powers = _powers(kept)
-    if sum(map(abs, powers)) <= 2 * sum(map(abs, kept)):
-        return polynomial(t, powers)
-    twice = named("twice", t + t)
-    newer, older = named("b", twice * kept[-1] + kept[-2]), ops.constant(kept[-1], t.dtype)
-    for coefficient in reversed(kept[1:-2]):
-        newer, older = named("b", twice * newer - older + coefficient), newer
-    return t * newer - older + kept[0]
+    return polynomial(t, _powers(tuple(series[:count])))
 
 
 @cache

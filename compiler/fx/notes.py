@@ -23,8 +23,6 @@ STANDS_FOR = "stands_for"
 CAPTURED_NAME = "captured_name"
 #: Of a call in a joint graph: the rewrite that it came of, as its subject and its reason.
 REWRITTEN = "rewritten"
-#: The calls that repeated this one, which AOTAutograd's partitioner dropped.
-REPEATS = "repeats"
 #: The record of a product until its graph is compiled: `passes.padding.choice.PaddingChoice`.
 PADDING = "padding"
 #: Of a convolution: it is to be a loop.
@@ -36,8 +34,6 @@ CONSTANT = "constant"
 
 # --- of a graph
 
-#: The code around it breaks off behind it.
-ENDS_IN_BREAK = "ends_in_break"
 #: Places of the outputs that AOTAutograd copies into an input after each call, each with the input's; and places of
 #: the outputs that it gives as views of inputs.
 WRITTEN_BACK, GIVEN_AS_VIEWS = "written_back", "given_as_views_of_inputs"

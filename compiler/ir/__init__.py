@@ -6,7 +6,7 @@ formulas, formula_names         numbers that Python makes of sizes, and what for
 ops, functions, float8, value   what is computed; long formulas by name, and how they are written
 body, nodes                     the record of one loop's body, and the nodes that the scheduler fuses
 interpret                       what all of it means
-ranges, choices, monotone       what is known beforehand and left out
+ranges, choices                 what is known beforehand and left out
 index_formulas, masked_indices  values and indices that are formulas of the loops
 positions, canonical            points and their places in memory; loops in their simplest form
 library_calls                   calls beside PyTorch's own: what ours become

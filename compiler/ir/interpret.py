@@ -136,7 +136,7 @@ class _Loop:
         if i.op == "reduce":
             return self.reduce(str(i.value), operands)
         if i.op == "scan":
-            return self.scan(str(i.value), operands)
+            return self.scan(str(i.value), operands[0])
         if i.op in RANDOM:
             return GENERATORS[i.op](operands[0], self.index(i.index))
         return apply(i, self.values, self.device)
@@ -199,10 +199,9 @@ class _Loop:
         result = REDUCE[kind](value, *positions)
         return result.reshape((*result.shape, *(1 for _ in self.r_axes)))
 
-    def scan(self, kind: str, operands: list[Tensor]) -> Tensor:
+    def scan(self, kind: str, operand: Tensor) -> Tensor:
         """Along all reduction variables, the last one the fastest."""
-        value, *positions = [self._reduced_last(operand) for operand in operands]
-        return SCAN[kind](value, *positions).reshape(self.sizes)
+        return SCAN[kind](self._reduced_last(operand)).reshape(self.sizes)
 
     def _reduced_last(self, value: Tensor) -> Tensor:
         count = prod(self.sizes[axis] for axis in self.r_axes)
@@ -212,26 +211,9 @@ class _Loop:
 def call_function(name: str, arguments: Sequence[Tensor]) -> Tensor:
     """The value of a named function for tensors of one dtype, which broadcast."""
     record = traced(name, arguments[0].dtype)
-    values: dict[int, Tensor] = dict(zip(record.parameters, arguments, strict=True))
-
-    def run(block: Sequence[int]) -> None:
-        for number in block:
-            loop = record.loops.get(number)
-            if loop is None:
-                values[number] = apply(record.instructions[number], values, arguments[0].device)
-                continue
-            values.update({carried: values[first] for carried, first in zip(loop.carried, loop.initial, strict=True)})
-            while True:
-                run(loop.test)
-                holds = values[loop.condition]
-                if not bool(holds.any()):
-                    break
-                run(loop.body)
-                later = [values[number] for number in loop.following]
-                for carried, value in zip(loop.carried, later, strict=True):
-                    values[carried] = torch.where(holds, value, values[carried])
-
-    run(record.block)
+    values: dict[int, Tensor] = dict(enumerate(arguments))
+    for number, instruction in enumerate(record.instructions[len(arguments) :], len(arguments)):
+        values[number] = apply(instruction, values, arguments[0].device)
     return values[record.result]
 
 
@@ -274,14 +256,11 @@ REDUCE: dict[str, Callable[..., Tensor]] = {
     "argmax": _position_of(torch.amax),
 }
 
-SCAN: dict[str, Callable[..., Tensor]] = {
+SCAN: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda value: value.cumsum(-1, dtype=value.dtype),
     "prod": lambda value: value.cumprod(-1, dtype=value.dtype),
     "min": lambda value: value.cummin(-1).values,
     "max": lambda value: value.cummax(-1).values,
-    "argmin": lambda value, position: position.gather(-1, value.cummin(-1).indices),
-    "argmax": lambda value, position: position.gather(-1, value.cummax(-1).indices),
-    "logsumexp": lambda value: value.logcumsumexp(-1),
 }
 
 #: What torch calls the ways to scatter.

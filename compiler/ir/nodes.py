@@ -272,8 +272,6 @@ class LoopGraph:
     elsewhere: frozenset[str] = frozenset()
     #: Nodes of the ATen graph that became none of `nodes`.
     removed: tuple[Removed, ...] = ()
-    #: Outputs of one element that the host may wait for as soon as the graph is launched.
-    soon_read: frozenset[str] = frozenset()
 
     @property
     def dtypes(self) -> dict[str, torch.dtype]:

@@ -95,9 +95,7 @@ NAMED: dict[str, NamedFunction] = {}
 REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 
 #: Scans by kind: each point of the last loops gets the value of all up to it, itself included, in the loops' order.
-#: `argmin` and `argmax` give the position (int64) of the extreme value so far, the latest one among equals; NaN wins.
-#: `logsumexp` is the logarithm of a sum of exponentials.
-SCANS = ("sum", "prod", "min", "max", "argmin", "argmax", "logsumexp")
+SCANS = ("sum", "prod", "min", "max")
 
 #: What a scatter does to the element that it meets: replace it, add to it, multiply it, or keep the smaller or larger
 #: one.
@@ -239,13 +237,12 @@ class Ops:
         dtype = torch.int64 if kind.startswith("arg") else operands[0].dtype
         return _handler.get().emit("reduce", operands, dtype, value=kind)
 
-    def scan(self, kind: str, *operands: Any) -> Any:
+    def scan(self, kind: str, operand: Any) -> Any:
         """What a reduction over the reduction variables so far would give, at each of their points; see `SCANS`. Raises
         ValueError for a kind that is none."""
         if kind not in SCANS:
             raise ValueError(f"{kind!r} is not a scan; the scans are {', '.join(SCANS)}")
-        dtype = torch.int64 if kind.startswith("arg") else operands[0].dtype
-        return _handler.get().emit("scan", operands, dtype, value=kind)
+        return _handler.get().emit("scan", (operand,), operand.dtype, value=kind)
 
     def call(self, name: str, *operands: Any) -> Any:
         """The op `name` of `POINTWISE`, or the named function; a number beside a value is a constant. Raises

@@ -18,6 +18,8 @@ from compiler.ir.size import Integer, symbols_of
 from compiler.lowering.promotion import broadcast_shapes
 from compiler.lowering.values import Position, TensorValue, broadcast
 
+_LARGEST = torch.iinfo(torch.int32).max
+
 #: Index tensors of these dtypes choose by truth; uint8 is a rule from the time before PyTorch had bool.
 TRUTHS = (torch.bool, torch.uint8)
 
@@ -25,9 +27,10 @@ TRUTHS = (torch.bool, torch.uint8)
 def wrapped_index(value: Any, size: Integer) -> Index:
     """A loaded integer as a place in a dimension of `size`, counted from the end where it is negative.
 
-    Eager raises for an index outside of the dimension; a kernel cannot, so it takes the nearest place instead and
-    never touches memory outside of the buffer."""
-    value = value.to(torch.int64)
+    Eager raises for an index outside of the dimension; a kernel cannot, so it takes another place and never touches
+    memory outside of the buffer. No program depends on which one that is, so the lower half of a number is enough
+    where the dimension is that short: a GPU's registers have 32 bits, and a CPU's vectors hold more of them."""
+    value = value.to(torch.int32 if isinstance(size, int) and size < _LARGEST else torch.int64)
     from_end = value + size
     place = ops.where(value < 0, from_end, value)
     inside = ops.minimum(ops.maximum(place, 0), size - 1)

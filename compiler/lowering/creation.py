@@ -91,22 +91,6 @@ def linspace(build: Builder, start: Any, end: Any, steps: Integer, **_: Any) -> 
     return build.pointwise((steps,), dtype, element)
 
 
-@lowers(aten.logspace)
-def logspace(build: Builder, start: Any, end: Any, steps: Integer, base: float = 10.0, **_: Any) -> TensorValue:
-    """`base` to the power of what `linspace` gives; a single number is not rounded before its power is taken."""
-    dtype, compute = _result_dtype(build), _dtype_of_line(build)
-    if not dtype.is_floating_point and build.device.type != "cpu":
-        raise CannotLower("the last digit of CUDA's own power decides which integer is cut from it")
-    rounded = torch.tensor(base, dtype=dtype if dtype.is_floating_point else compute).item()
-
-    def element(position: Position) -> Any:
-        if steps == 1:
-            return ops.pow(base, _end_of_line(start, torch.float64, torch.float64))
-        return ops.pow(rounded, _along(position[0], start, end, steps, dtype, compute))
-
-    return build.pointwise((steps,), dtype, element)
-
-
 def _dtype_of_line(build: Builder) -> torch.dtype:
     """What ATen computes a progression in: between integers in float64, but on a GPU in float32."""
     dtype = _result_dtype(build)

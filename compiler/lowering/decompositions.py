@@ -20,10 +20,10 @@ from torch._ops import OpOverload, OpOverloadPacket
 from compiler.lowering import (  # noqa: F401  (which have decompositions of their own)
     distances,
     distributions,
-    embeddings,
+    foreach,
     index_put,
-    pooling,
     quantised,
+    scatter_reduce,
     searching,
 )
 from compiler.lowering.registry import DECOMPOSITIONS
@@ -161,4 +161,4 @@ def _packet(target: Any) -> OpOverloadPacket[..., Any] | None:
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The decomposition table for AOTAutograd (a fresh copy)."""
-    return {**_table(), **quantised.decompositions()}
+    return dict(_table())

@@ -23,29 +23,6 @@ def distances(x: Tensor, y: Tensor, p: float, compute_mode: int | None) -> Tenso
     return difference.abs().amax(-1) if x.shape[-1] else difference.sum(-1)
 
 
-@decomposes(aten._cdist_backward)
-def gradient_of_rows(gradient: Tensor, x: Tensor, y: Tensor, p: float, norms: Tensor) -> Tensor:
-    """The gradient of x: every row sums over all rows of y. Autograd sums over the batches that x was broadcast to."""
-    difference = x.unsqueeze(-2) - y.unsqueeze(-3)
-    return _slope(difference, gradient.unsqueeze(-1), norms.unsqueeze(-1), p).sum(-2)
-
-
-def _slope(difference: Tensor, gradient: Tensor, distance: Tensor, p: float) -> Tensor:
-    """How the distance grows with one coordinate, times the gradient; 0 where it has no slope, as ATen decides."""
-    size = difference.abs()
-    if p == 0:
-        return torch.zeros_like(difference)
-    if p == 1:
-        return gradient * difference.sign()
-    if p == inf:
-        return torch.where(size == distance, gradient * difference.sign(), 0)
-    if p < 2:
-        slope = difference.sign() * size ** (p - 1) * gradient / distance ** (p - 1)
-        return torch.where((distance == 0) | (size == 0), 0, slope)
-    power = difference if p == 2 else difference * size ** (p - 2)
-    return torch.where(distance == 0, 0, power * gradient / distance ** (p - 1))
-
-
 @decomposes(aten._trilinear)
 def product_of_three(
     a: Tensor, b: Tensor, c: Tensor, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int],

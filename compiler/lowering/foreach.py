@@ -1,4 +1,5 @@
-"""Operators on lists of tensors (`_foreach_add`), which optimisers are made of: one node a tensor, free to fuse."""
+"""Operators on lists of tensors (`_foreach_add`), which optimisers are made of, as the operator on one tensor for each
+of them: they are free to fuse."""
 
 from __future__ import annotations
 
@@ -6,110 +7,66 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from compiler.ir.index import Index
-from compiler.ir.ops import ops
-from compiler.lowering import logic, pointwise, powers
-from compiler.lowering.builder import Builder
-from compiler.lowering.promotion import Kind, elementwise
-from compiler.lowering.registry import LOWERINGS, lowers
-from compiler.lowering.values import CannotLower, TensorValue
+from compiler.lowering.registry import decomposes
 
 aten = torch.ops.aten
 
-#: Each tensor on its own, by the lowering of the operator on one.
-UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor lgamma log log10 log1p log2 neg reciprocal round
-    rsqrt sigmoid sign sin sinh sqrt tan tanh trunc clone""".split()
+#: Each tensor on its own, or with another of each list, or with one number for all.
+OPERATORS = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor lgamma log log10 log1p log2 neg reciprocal
+    round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc clone add sub mul div clamp_max clamp_min pow copy
+    lerp""".split()
 
 
-def power(build: Builder, x: Any, y: Any) -> TensorValue:
-    return powers.pow_tensor(build, x, y) if isinstance(y, TensorValue) else powers.pow_scalar(build, x, y)
+def _of_numbers_too(of_tensors: Any, of_numbers: Any) -> Callable[[Tensor, Any], Tensor]:
+    return lambda x, y: of_tensors(x, y) if isinstance(y, Tensor) else of_numbers(x, y)
 
 
-def lerp(build: Builder, x: TensorValue, end: TensorValue, weight: Any) -> TensorValue:
-    """From the nearer end, as ATen does, so that a weight of 1 gives `end`."""
-
-    def function(a: Any, b: Any, w: Any) -> Any:
-        return ops.where(ops.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w))
-
-    return elementwise(build, Kind.DEFAULT, function, x, end, weight)
-
-
-def _plus_scaled(op: str) -> Callable[..., TensorValue]:
+def _plus_scaled(op: Any) -> Callable[..., Tensor]:
     """addcmul and addcdiv: x + value * (a op b)."""
 
-    def function(build: Builder, x: TensorValue, a: TensorValue, b: TensorValue, value: Any = 1) -> TensorValue:
+    def function(x: Tensor, a: Tensor, b: Tensor, value: Any = 1) -> Tensor:
         if not x.dtype.is_floating_point:
-            raise CannotLower("it scales integers")
-
-        def element(u: Any, v: Any, w: Any, factor: Any) -> Any:
-            return u + getattr(ops, op)(factor * v, w)
-
-        return elementwise(build, Kind.DEFAULT, element, x, a, b, value)
+            return NotImplemented  # type: ignore[no-any-return]
+        term = op(a, b)
+        return x + (term * value if isinstance(value, Tensor) or value != 1 else term)
 
     return function
 
 
-#: Several operands, each a list or one for all.
-FUNCTIONS: dict[str, Callable[..., TensorValue]] = {
-    "add": pointwise.add,
-    "sub": pointwise.sub,
-    "mul": pointwise.mul,
-    "div": pointwise.div,
-    "maximum": pointwise.maximum,
-    "minimum": pointwise.minimum,
-    "clamp_max": pointwise.clamp_max,
-    "clamp_min": pointwise.clamp_min,
-    "pow": power,
-    "copy": logic.copy,
-    "lerp": lerp,
-    "addcmul": _plus_scaled("mul"),
-    "addcdiv": _plus_scaled("truediv"),
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    **{name: getattr(aten, name) for name in OPERATORS},
+    "maximum": _of_numbers_too(aten.maximum, aten.clamp_min),
+    "minimum": _of_numbers_too(aten.minimum, aten.clamp_max),
+    "addcmul": _plus_scaled(torch.mul),
+    "addcdiv": _plus_scaled(torch.div),
 }
 
 
-def _lower_foreach(name: str, function: Callable[..., TensorValue]) -> None:
+def _decompose_foreach(name: str, function: Callable[..., Tensor]) -> None:
     packet = getattr(aten, f"_foreach_{name}", None)
-    if packet is None:
+    if packet is None:  # torch 2.11 has no `_foreach_clone`
         return
 
-    @lowers(packet)
-    def lowering(build: Builder, *operands: Any, **settings: Any) -> tuple[TensorValue, ...]:
-        factors = [settings.pop(key) for key in ("value", "scalars") if key in settings]
-        count = next(len(operand) for operand in operands if _is_list(operand))
-        spread = [_one_for_each(operand, count, is_table=place > 0 and name.startswith("addc") and place == 3)
-                  for place, operand in enumerate([*operands, *factors])]  # fmt: skip
-        # A result takes the layout of its own tensor, of which eager's description is one of several.
-        whole, results = build.eager, []
-        for place, own in enumerate(zip(*spread, strict=True)):
-            build.eager = whole[place]
-            results.append(function(build, *own, **{k: v for k, v in settings.items() if k == "alpha"}))
-        build.eager = whole
-        return tuple(results)
+    @decomposes(packet)
+    def of_lists(*operands: Any, alpha: Any = None, **scalars: Any) -> list[Tensor]:
+        scalars.pop("memory_format", None)
+        lists = [operand for operand in operands if isinstance(operand, list | tuple)]
+        spread = [_one_for_each(operand, len(lists[0])) for operand in (*operands, *scalars.values())]
+        keywords = {} if alpha is None else {"alpha": alpha}
+        results = [function(*own, **keywords) for own in zip(*spread, strict=True)]
+        is_covered = all(result is not NotImplemented for result in results)
+        return results if is_covered else NotImplemented  # type: ignore[no-any-return]
 
 
-def _is_list(operand: Any) -> bool:
-    return isinstance(operand, list | tuple)
-
-
-def _one_for_each(operand: Any, count: int, is_table: bool) -> Sequence[Any]:
+def _one_for_each(operand: Any, count: int) -> Sequence[Any]:
     """The operand of each tensor; a table is a tensor with a number for each."""
-    if _is_list(operand):
-        return operand  # type: ignore[no-any-return]
-    if is_table and isinstance(operand, TensorValue) and operand.rank:
-        return [_number_at(operand, place) for place in range(count)]
-    return [operand] * count
+    if isinstance(operand, list | tuple):
+        return operand
+    is_table = isinstance(operand, Tensor) and operand.dim() == 1
+    return operand.unbind() if is_table else [operand] * count
 
 
-def _number_at(table: TensorValue, place: int) -> TensorValue:
-    return table.view((), lambda position: (Index.number(place),))
-
-
-def _single(name: str) -> Callable[..., TensorValue]:
-    return LOWERINGS[getattr(aten, name).default]
-
-
-for _name in UNARY:
-    _lower_foreach(_name, _single(_name))
 for _name, _function in FUNCTIONS.items():
-    _lower_foreach(_name, _function)
+    _decompose_foreach(_name, _function)

@@ -3,7 +3,7 @@
     x.index_put((i, j), v)              x[i[p], j[p]] = v[p], one scatter node over the elements of v
     x.index_put((mask,), v)             every element asks whether it is chosen and, if so, its rank among the chosen
 
-A mask beside other indices becomes index tensors of its own, as in eager: the places where it is true (`masks.py`).
+A mask beside other indices is left to PyTorch.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, index_in
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of
 from compiler.lowering.loop_builder import Update
-from compiler.lowering.masks import ranks, truth, with_indices_of_masks
+from compiler.lowering.masks import ranks, truth
 from compiler.lowering.registry import decomposes, lowers
 from compiler.lowering.scatter import scatter_into
-from compiler.lowering.values import Position, TensorValue, broadcast
+from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
 
 aten = torch.ops.aten
 
@@ -36,10 +36,10 @@ def index_put(
     """The values broadcast to what reading at the indices would give."""
     given = [index for index in indices if index is not None]
     if any(index.dtype in TRUTHS for index in given):
-        if len(given) == 1:
-            at = next(place for place, index in enumerate(indices) if index is not None)
-            return put_where(build, x, at, given[0], values, accumulate)
-        indices = with_indices_of_masks(build, x, indices, values)
+        if len(given) > 1:
+            raise CannotLower("a mask stands beside other indices")
+        at = next(place for place, index in enumerate(indices) if index is not None)
+        return put_where(build, x, at, given[0], values, accumulate)
     chosen = AdvancedIndex.of(x, indices)
     source = broadcast(values, chosen.shape)
 

@@ -27,15 +27,11 @@ from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, Undecided, hint
 from compiler.lowering import (  # noqa: F401
-    antialiasing,
     bits,
     blocks,
     checks,
     creation,
-    embedding_bag,
     embeddings,
-    foreach,
-    grid_sampling,
     index_put,
     indexing,
     late_sizes,
@@ -43,7 +39,6 @@ from compiler.lowering import (  # noqa: F401
     logic,
     masks,
     matrix_vector,
-    padding,
     pointwise,
     pooling,
     powers,
@@ -54,7 +49,6 @@ from compiler.lowering import (  # noqa: F401
     scatter,
     scatter_reduce,
     searching,
-    special,
     subgraphs,
     upsampling,
     user_operators,

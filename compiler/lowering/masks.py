@@ -15,16 +15,15 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index
 from compiler.ir.ops import ops
 from compiler.ir.positions import flatten, unflatten
-from compiler.ir.size import Integer, hint
-from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, index_in
+from compiler.ir.size import Integer
+from compiler.lowering.advanced_index import index_in
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import scatter_into
-from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, constant
+from compiler.lowering.values import Position, TensorValue, broadcast, constant
 
 aten = torch.ops.aten
 
@@ -51,74 +50,6 @@ def ranks(build: Builder, mask: TensorValue) -> TensorValue:
 
     counted = build.scan(flat.shape, torch.int64, 0, element, label="ranks")
     return counted.view(mask.shape, lambda position: (flatten(position, mask.shape),))
-
-
-def places_of(build: Builder, mask: TensorValue) -> TensorValue:
-    """The true places in row-major order, each counted through the mask; behind the last one the mask's size."""
-    place_of, count = ranks(build, mask), mask.numel
-
-    def update(position: Position) -> Update:
-        place: Index = ops.indirect(place_of.load(position), count)
-        return (place,), ops.index_value(flatten(position, mask.shape)), truth(mask, position)
-
-    return scatter_into(build, constant(count, (count,), torch.int64), mask.shape, "set", update, label="places")
-
-
-def with_indices_of_masks(
-    build: Builder, x: TensorValue, indices: Sequence[TensorValue | None], values: TensorValue
-) -> list[TensorValue | None]:
-    """The indices with one tensor for each dimension of a mask: where it is true. Those of one mask are as many as the
-    other indices or the values say, else as many as the mask has places, the last of them outside of `x`."""
-    count = _count_of_places(x, indices, values)
-    result: list[TensorValue | None] = []
-    for index in indices:
-        if index is None or index.dtype not in TRUTHS:
-            result.append(index)
-            continue
-        if not index.rank:
-            raise CannotLower("a mask without dimensions stands beside other indices")
-        wanted = index.numel if count is None else count
-        if hint(wanted) > hint(index.numel):
-            raise CannotLower("it writes more values than its mask has places")
-        result += _digits(build, places_of(build, index), wanted, index.shape)
-    return result
-
-
-def _count_of_places(x: TensorValue, indices: Sequence[TensorValue | None], values: TensorValue) -> Integer | None:
-    """How many places each mask has, as far as the shapes tell; None where every value stands for all."""
-    stand_in = constant(0, (1,), torch.int64)
-    tensors: list[TensorValue | None] = []
-    for index in indices:
-        is_mask = index is not None and index.dtype in TRUTHS
-        tensors += [stand_in] * index.rank if index is not None and is_mask else [index]
-    chosen = AdvancedIndex.of(x, tensors)
-    last = chosen.at + chosen.common - 1
-    size = chosen.shape[last]
-    in_values = last - len(chosen.shape) + values.rank
-    if size == 1 and in_values >= 0:
-        size = values.shape[in_values]
-    if size != 1:
-        return size
-    masks = [index for index in indices if index is not None and index.dtype in TRUTHS]
-    return None if len(masks) == 1 else min((mask.numel for mask in masks), key=hint)
-
-
-def _digits(build: Builder, places: TensorValue, count: Integer, shape: tuple[Integer, ...]) -> list[TensorValue]:
-    """Places counted through a tensor of `shape` as one index for each dimension. What lies behind the last place has a
-    first digit that lies outside."""
-    result: list[TensorValue] = []
-    inner = places.shape[0]
-    for dim, size in enumerate(shape):
-        outer, inner = inner, inner // size
-
-        def element(position: Position, dim: int = dim, outer: Integer = outer, inner: Integer = inner) -> Any:
-            value = places.load(position)
-            if dim:
-                value = ops.remainder(value, outer)
-            return ops.truncdiv(value, inner) if inner != 1 else value
-
-        result.append(build.pointwise((count,), torch.int64, element, label=f"places_{dim}"))
-    return result
 
 
 @lowers(aten.masked_scatter.default)
@@ -151,20 +82,3 @@ def masked_scatter_backward(
         return unflatten(place, shape), gradient.load(position), chosen
 
     return scatter_into(build, zeros, mask.shape, "set", update)
-
-
-@lowers(aten.nonzero_static.default)
-def nonzero_static(build: Builder, x: TensorValue, *, size: Integer, fill_value: int = -1) -> TensorValue:
-    """The positions of the first `size` elements that are not zero, one a row; rows without one hold `fill_value`."""
-    place_of, start = ranks(build, x), constant(fill_value, (size, x.rank), torch.int64)
-
-    def update(position: Position) -> Update:
-        *of_x, column = position
-        row, is_wanted = index_in(place_of.load(tuple(of_x)), size)
-        value = ops.index_value(of_x[0])
-        for dim in range(1, x.rank):
-            is_here = ops.index_value(column) == dim
-            value = ops.where(is_here, ops.index_value(of_x[dim]), value)
-        return (row, column), value, truth(x, tuple(of_x)) & is_wanted
-
-    return scatter_into(build, start, (*x.shape, x.rank), "set", update)

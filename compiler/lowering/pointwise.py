@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import pi
 from typing import Any
 
 import torch
 
+import compiler.functions  # noqa: F401  (which defines what is called here by name)
 from compiler.ir.ops import ops
 from compiler.lowering.builder import Builder
 from compiler.lowering.promotion import Kind, Operand, dtypes_of, elementwise, lowers_elements
@@ -27,6 +29,13 @@ FLOAT_UNARY = (
 ROUNDING = "floor ceil trunc round".split()
 SAME_UNARY = "neg abs sign relu".split()
 FLOAT_BINARY = "atan2 hypot copysign".split()
+#: Operators that are named functions; integers become floats.
+FUNCTIONS = {
+    "digamma": "psi",
+    "erfinv": "inverse_erf",
+    "special_erfcx": "scaled_erfc",
+    "special_ndtri": "inverse_normal",
+}
 
 
 def is_float(dtype: torch.dtype) -> bool:
@@ -46,6 +55,8 @@ for _name in SAME_UNARY:
     lowers_elements(SAME, getattr(ops, _name), getattr(aten, _name), on_bool=same)
 for _name in FLOAT_BINARY:
     lowers_elements(FLOAT, getattr(ops, _name), getattr(aten, _name))
+for _name, _function in FUNCTIONS.items():
+    lowers_elements(FLOAT, getattr(ops, _function), getattr(aten, _name))
 
 lowers_elements(SAME, ops.bitwise_not, aten.bitwise_not, on_bool=ops.logical_not)
 #: Eager only notes the sign for later; here it is computed.
@@ -62,6 +73,17 @@ def round_decimals(build: Builder, x: TensorValue, *, decimals: int = 0) -> Tens
         return ops.round(scaled) / power if decimals >= 0 else ops.round(scaled) * power
 
     return elementwise(build, SAME, function if is_float(x.dtype) else same, x)
+
+
+@lowers(aten.angle)
+def angle(build: Builder, x: TensorValue) -> TensorValue:
+    """Of real numbers: zero, or pi for a negative one."""
+    dtype = dtypes_of(FLOAT, x)[0]
+
+    def function(value: Any) -> Any:
+        return ops.where(ops.isnan(value), value, ops.where(value < 0.0, ops.constant(pi, dtype), 0.0))
+
+    return elementwise(build, FLOAT, function, x)
 
 
 def _predicate(name: str) -> None:

@@ -3,7 +3,6 @@ element of the image asks the windows that it is in. Where the windows lie:
 
     sliding      window i of n begins at  i * stride - padding
     adaptive     window i of n over m elements is  [floor(i*m / n), ceil((i + 1)*m / n))
-    fractional   windows of one size, whose starts a random number shifts
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from operator import mul
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
 
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
@@ -22,7 +20,7 @@ from compiler.ir.positions import flatten
 from compiler.ir.size import Integer, is_below
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, below, inside_of
-from compiler.lowering.registry import decomposes, lowers
+from compiler.lowering.registry import lowers
 from compiler.lowering.values import Position, TensorValue, fixed
 
 aten = torch.ops.aten
@@ -49,10 +47,6 @@ class Windows(Protocol):
 
     def element(self, position: Position, inner: Position) -> tuple[Position, Any]:
         """The place in the image of an element of the window of a result; and whether there is one (None: always)."""
-
-
-class HoldingWindows(Windows, Protocol):
-    """Windows that an element of the image finds."""
 
     @property
     def most_windows(self) -> tuple[int, ...]:
@@ -167,44 +161,10 @@ def most_in_common(size: int, parts: int) -> int:
     return max((-(-(i + 1) * size // parts)) - i * size // parts for i in range(parts))
 
 
-class FractionalWindows:
-    """`samples` has the random numbers, for a sample, a channel and a dimension."""
-
-    def __init__(self, x: TensorValue, kernel: Any, pooled: Any, samples: TensorValue, rank: int) -> None:
-        self.pooled, self.most_elements = along(pooled, rank), along(kernel, rank)
-        self.image = tuple(fixed(size) for size in x.shape[-rank:])
-        self.samples, self.dtype = samples, compute_dtype(x.dtype)
-
-    def element(self, position: Position, inner: Position) -> tuple[Position, Any]:
-        rank = len(inner)
-        batch = position[:-rank] if len(position) - rank == 2 else (Index.number(0), *position[:-rank])
-
-        def start(axis: int) -> Index:
-            # ATen's random numbers are in the order of the dimensions in 3d, and the other way around in 2d.
-            sample = self.samples.load((*batch, Index.number(axis if rank == 3 else rank - 1 - axis)))
-            return self._start(position[axis - rank], sample, axis)
-
-        return tuple(start(axis) + inner[axis] for axis in range(rank)), None
-
-    def _start(self, number: Index, sample: Any, axis: int) -> Index:
-        """Where window `number` starts: at `last` for the last one."""
-        pooled, last = self.pooled[axis], self.image[axis] - self.most_elements[axis]
-        if pooled == 1:
-            return Index.number(last)
-        place = ops.index_value(number, self.dtype)
-        shifted = ops.trunc((place + sample) * (last / (pooled - 1)))
-        found = (shifted - ops.trunc(sample * (last / (pooled - 1)))).to(torch.int64)
-        is_last = ops.index_value(number) == pooled - 1
-        # A rounded product must not lead out of the image.
-        inside = ops.minimum(found, last)
-        index: Index = ops.indirect(ops.where(is_last, last, inside), last + 1)
-        return index
-
-
 # --- what all windows have in common
 
 
-def _average(build: Builder, x: TensorValue, windows: HoldingWindows) -> TensorValue:
+def _average(build: Builder, x: TensorValue, windows: Windows) -> TensorValue:
     rank, compute = len(windows.pooled), compute_dtype(x.dtype)
     divide = ops.truediv if x.dtype.is_floating_point else ops.truncdiv
 
@@ -217,7 +177,7 @@ def _average(build: Builder, x: TensorValue, windows: HoldingWindows) -> TensorV
 
 
 def _average_backward(
-    build: Builder, gradient: TensorValue, x: TensorValue, windows: HoldingWindows
+    build: Builder, gradient: TensorValue, x: TensorValue, windows: Windows
 ) -> TensorValue:  # fmt: skip
     rank, compute = len(windows.pooled), compute_dtype(x.dtype)
 
@@ -255,7 +215,7 @@ def _largest(build: Builder, x: TensorValue, windows: Windows) -> tuple[TensorVa
 
 
 def _largest_backward(
-    build: Builder, gradient: TensorValue, x: TensorValue, indices: TensorValue, windows: HoldingWindows
+    build: Builder, gradient: TensorValue, x: TensorValue, indices: TensorValue, windows: Windows
 ) -> TensorValue:
     rank = len(windows.pooled)
 
@@ -334,23 +294,6 @@ def _adaptive(rank: int) -> None:
         return _largest_backward(build, gradient, x, indices, windows(x, gradient))
 
 
-def _fractional(rank: int) -> None:
-    @lowers(getattr(aten, f"fractional_max_pool{rank}d"))
-    def largest(
-        build: Builder, x: TensorValue, kernel_size: Any, output_size: Any, random_samples: TensorValue
-    ) -> tuple[TensorValue, TensorValue]:
-        return _largest(build, x, FractionalWindows(x, kernel_size, output_size, random_samples, rank))
-
-    @decomposes(getattr(aten, f"fractional_max_pool{rank}d_backward"))
-    def largest_backward(
-        gradient: Tensor, x: Tensor, kernel_size: Any, output_size: Any, indices: Tensor
-    ) -> Tensor:  # fmt: skip
-        """Windows overlap where a random number says, so the places of the largest elements are written to."""
-        image = x.new_zeros(x.shape).flatten(-rank)
-        return image.scatter_add(-1, indices.flatten(-rank), gradient.flatten(-rank)).view(x.shape)
-
-
 for _rank in (2, 3):
     _sliding(_rank)
     _adaptive(_rank)
-    _fractional(_rank)

@@ -2,14 +2,12 @@
 
     quantised = clamp(round(x / scale) + zero_point, least, most)          x ~ (quantised - zero_point) * scale
 
-`torch.ao` writes it with the operators of `quantized_decomposed`, which are known once the snippet has imported them.
-They are taken apart into ATen's, each as PyTorch's own kernel of it computes. So are ATen's `fake_quantize` operators,
-which go there and back at once and say for the gradient where nothing was cut off.
+ATen's `fake_quantize` operators go there and back at once and say for the gradient where nothing was cut off. They are
+taken apart as PyTorch's own kernels compute them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from struct import pack, unpack
 from typing import Any
 
@@ -20,8 +18,6 @@ from compiler.lowering.registry import decomposes
 
 aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)
-
-# --- ATen's operators, which go there and back at once
 
 
 def _there_and_back(
@@ -64,98 +60,11 @@ def fake_quantize_by_channel(
     return _there_and_back(x, single, 1.0 / single, whole, low, high, dtype)
 
 
-# --- the operators of torch.ao, as functions of ATen's
-
-
-def _quantise(x: Tensor, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any, dtype: torch.dtype) -> Tensor:
-    return torch.clamp(torch.round(_computed(x) * (1.0 / scale)) + zero_point, quant_min, quant_max).to(dtype)
-
-
-def _dequantise(x: Tensor, scale: Any, zero_point: Any, out_dtype: torch.dtype | None) -> Tensor:
-    return (x.to(out_dtype or torch.float32) - zero_point) * scale
-
-
 def _number(value: Any) -> Any:
     """A tensor of one element as one without dimensions, which takes part in arithmetic like a number."""
     return value.reshape(()) if isinstance(value, Tensor) else value
 
 
-def quantize_per_tensor(x: Tensor, scale: Any, zero_point: Any, low: Any, high: Any, dtype: torch.dtype) -> Tensor:
-    return _quantise(x, _number(scale), _number(zero_point), _number(low), _number(high), dtype)
-
-
-def dequantize_per_tensor(
-    x: Tensor, scale: Any, zero_point: Any, low: Any, high: Any, dtype: torch.dtype, *,
-    out_dtype: torch.dtype | None = None,
-) -> Tensor:  # fmt: skip
-    return _dequantise(x, _number(scale), _number(zero_point), out_dtype)
-
-
 def _beside(x: Tensor, channels: Tensor, axis: int) -> Tensor:
     """One number for each channel, in a shape that broadcasts against x."""
     return channels.view([channels.shape[0] if dim == axis % x.dim() else 1 for dim in range(x.dim())])
-
-
-def quantize_per_channel(
-    x: Tensor, scales: Tensor, zero_points: Tensor, axis: int, low: int, high: int, dtype: torch.dtype
-) -> Tensor:
-    return _quantise(x, _beside(x, scales, axis), _beside(x, zero_points, axis), low, high, dtype)
-
-
-def dequantize_per_channel(
-    x: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int, low: int, high: int, dtype: torch.dtype, *,
-    out_dtype: torch.dtype | None = None,
-) -> Tensor:  # fmt: skip
-    centred = x if zero_points is None else x - _beside(x, zero_points, axis)
-    return (centred * _beside(x, scales, axis)).to(out_dtype or torch.float32)
-
-
-def quantize_per_token(
-    x: Tensor, scales: Tensor, zero_points: Tensor, low: int, high: int, dtype: torch.dtype
-) -> Tensor:
-    return x.mul(1.0 / scales).add(zero_points).round().clamp(low, high).to(dtype)
-
-
-def dequantize_per_token(
-    x: Tensor, scales: Tensor, zero_points: Tensor, low: int, high: int, dtype: torch.dtype, output_dtype: torch.dtype
-) -> Tensor:
-    return ((x - zero_points) * scales).to(output_dtype)
-
-
-def _range_with_zero(least: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.minimum(least, torch.zeros_like(least)), torch.maximum(most, torch.zeros_like(most))
-
-
-def choose_qparams(x: Tensor, low: int, high: int, eps: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Scale and zero point, of one element each, that bring the range of x and zero onto the integers."""
-    least, most = _range_with_zero(*(extreme.reshape(1) for extreme in torch.aminmax(x)))
-    scale = ((most - least) / float(high - low)).float().clamp(min=eps)
-    zero_point = torch.clamp(low - torch.round(least / scale).to(torch.int), low, high)
-    return scale.to(torch.float64), zero_point.to(torch.int64)
-
-
-def choose_qparams_symmetric(x: Tensor, low: int, high: int, eps: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The same for a range with zero in its middle."""
-    least, most = _range_with_zero(*(extreme.reshape(1) for extreme in torch.aminmax(x)))
-    scale = (torch.maximum(-least, most) / (float(high - low) / 2)).float().clamp(min=eps)
-    middle = 128 if dtype == torch.uint8 else 0
-    return scale.to(torch.float64), torch.full_like(scale, middle, dtype=torch.int64)
-
-
-#: By the names of the operators.
-OF_TORCH_AO: tuple[Callable[..., Any], ...] = (
-    quantize_per_tensor, dequantize_per_tensor, quantize_per_channel, dequantize_per_channel, quantize_per_token,
-    dequantize_per_token, choose_qparams, choose_qparams_symmetric,
-)  # fmt: skip
-
-
-def decompositions() -> dict[Any, Callable[..., Any]]:
-    """The operators of `quantized_decomposed` that are known by now, all overloads, with what takes them apart."""
-    namespace = torch.ops.quantized_decomposed
-    found = [(getattr(namespace, function.__name__, None), function) for function in OF_TORCH_AO]
-    return {
-        getattr(packet, overload): function
-        for packet, function in found
-        if packet is not None
-        for overload in packet.overloads()
-    }

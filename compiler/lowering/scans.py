@@ -1,4 +1,4 @@
-"""Scans: running sums, products, extremes and their positions, one node each.
+"""Scans: running sums, products and extremes, one node each.
 
 cumsum = aten.cumsum(x, 1)        for x0 < 64: for r0 < 512:  v = scan sum x[512*x0 + r0];  cumsum[512*x0 + r0] = v
 """
@@ -17,7 +17,7 @@ from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer, known
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import lowers
-from compiler.lowering.values import CannotLower, Position, TensorValue
+from compiler.lowering.values import CannotLower, Position, TensorValue, constant
 from compiler.lowering.views import wrap
 
 aten = torch.ops.aten
@@ -50,16 +50,14 @@ def scan_along(
 ) -> TensorValue:
     """The scan of `kind` of `x`, converted to `computed`, along one dimension, as a tensor of `dtype`."""
     at = wrap(dim, x.rank) if x.rank else 0
-    is_position = kind.startswith("arg")
 
     def element(position: Position) -> Any:
-        value = x.load(position).to(computed)
-        return ops.scan(kind, value, ops.index_value(position[at])) if is_position else ops.scan(kind, value)
+        return ops.scan(kind, x.load(position).to(computed))
 
     if x.rank and kind in WRITTEN_OUT and x.shape[at] in range(1, MOST_WRITTEN_OUT + 1):
         return _written_out(build, kind, x, at, dtype, computed, label)
     if x.rank and 0 not in x.shape:
-        chunk = chunk_for(x.shape, at) if kind in JOINED else None
+        chunk = chunk_for(x.shape, at)
         # In one pass where programs look back: see `schedule/tiles/look_back.py`. Of columns, whose neighbours lie side
         # by side in memory, a program takes several, and so little of each that it would read more of others' words.
         # Programs wait as long for elements of few bytes, of which a second pass takes less: see LONG_OF_HALVES.
@@ -69,9 +67,7 @@ def scan_along(
         if chunk is not None and not is_one_pass:
             return _in_chunks(build, kind, x, at, chunk, dtype, computed)
         return build.scan(x.shape, dtype, at, element, label=label)
-    return build.pointwise(
-        x.shape, dtype, (lambda position: ops.constant(0, dtype)) if is_position else x.load, label=label
-    )
+    return build.pointwise(x.shape, dtype, x.load, label=label)
 
 
 def _written_out(
@@ -170,15 +166,22 @@ def _extreme(kind: str) -> Callable[..., tuple[TensorValue, TensorValue]]:
         is_narrow = not x.dtype.is_floating_point and x.dtype.itemsize < NARROWEST.itemsize
         computed = NARROWEST if is_narrow else compute_dtype(x.dtype)
         values = scan_along(build, kind, x, dim, x.dtype, computed, label="values")
-        return values, scan_along(build, f"arg{kind}", x, dim, torch.int64, computed, label="indices")
+
+        def record(position: Position) -> Any:
+            """The place of an element that no one before it is ahead of: the last of equals, or of NaN."""
+            value = x.load(position)
+            is_record = value == values.load(position)
+            if x.dtype.is_floating_point:
+                is_record = is_record | ops.isnan(value)
+            return ops.where(is_record, ops.index_value(position[wrap(dim, x.rank)]), 0)
+
+        if not x.rank:
+            return values, constant(0, (), torch.int64)
+        records = build.pointwise(x.shape, torch.int64, record, label="records")
+        return values, scan_along(build, "max", records, dim, torch.int64, torch.int64, label="indices")
 
     return lowering
 
 
 lowers(aten.cummax.default)(_extreme("max"))
 lowers(aten.cummin.default)(_extreme("min"))
-
-
-@lowers(aten.logcumsumexp.default)
-def logcumsumexp(build: Builder, x: TensorValue, dim: int) -> TensorValue:
-    return scan_along(build, "logsumexp", x, dim, x.dtype, compute_dtype(x.dtype))

@@ -1,4 +1,4 @@
-"""Writes at computed places: what all of them are built with, and those along one dimension or known beforehand.
+"""Writes at computed places: what all of them are built with, and those along one dimension.
 
     scatter_add_start = x                             one pointwise node, over the elements of the result
     scatter_add[index[p]] += source[p]                one scatter node, over the elements of the source, in place
@@ -12,24 +12,21 @@ Eager raises for an index outside of the tensor. A kernel cannot: such an elemen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import copysign, nan
 from typing import Any
 
 import torch
 
 from compiler.ir.index import Index
-from compiler.ir.nodes import Layout
-from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.ops import ops
 from compiler.ir.size import Integer, hint, product
 from compiler.lowering.advanced_index import index_in
 from compiler.lowering.builder import Builder
-from compiler.lowering.indexing import all_of, at_least, below
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
-from compiler.lowering.strides import is_dense, overlaps
-from compiler.lowering.values import CannotLower, Position, TensorValue
-from compiler.lowering.views import digits, storage_index_in_eager, wrap
+from compiler.lowering.values import Position, TensorValue
+from compiler.lowering.views import wrap
 
 aten = torch.ops.aten
 
@@ -115,19 +112,6 @@ def along(x: TensorValue, dim: int, index: TensorValue, source: Callable[[Positi
     return update
 
 
-def of_slices(x: TensorValue, dim: int, index: TensorValue, source: Callable[[Position], Any]) -> Updating:
-    """The updates of whole slices of `x`, at the places of an index of one dimension or none."""
-    at = wrap(dim, x.rank) if x.rank else 0
-
-    def update(position: Position) -> Update:
-        if not x.rank:
-            return (), source(position), None
-        place, is_inside = index_in(index.load((position[at],) if index.rank else ()), x.shape[at])
-        return (*position[:at], place, *position[at + 1 :]), source(position), is_inside
-
-    return update
-
-
 def reader(source: Any, x: TensorValue) -> Callable[[Position], Any]:
     """What a scatter into `x` writes: the elements of a tensor, or one number."""
     if isinstance(source, TensorValue):
@@ -188,38 +172,3 @@ def at_few_indices(
         return value
 
     return element
-
-
-# --- at places known beforehand
-
-
-@lowers(aten.as_strided_scatter)
-def as_strided_scatter(
-    build: Builder, x: TensorValue, src: TensorValue, size: Sequence[int], stride: Sequence[int],
-    storage_offset: int | None = None,
-) -> TensorValue:  # fmt: skip
-    """Where the written part is without gaps, it is a range of places in the storage, and every element asks whether
-    it lies there; otherwise its elements are scattered."""
-    strides, first = storage_index_in_eager(build, x)
-    start = 0 if storage_offset is None else storage_offset - first
-    if overlaps(size, stride):
-        raise CannotLower("several elements may share one place")
-    end = start + Layout(tuple(size), tuple(stride), x.dtype).storage_numel
-    if start < 0 or end > x.numel:
-        raise CannotLower("it writes outside of the tensor")
-    if not is_dense(size, stride):
-        part = Layout(tuple(size), tuple(stride), x.dtype, start)
-
-        def update(position: Position) -> Update:
-            return digits(part.index(position), x.shape, strides), src.load(position), None
-
-        return scatter_into(build, x, tuple(size), "set", update)
-
-    def element(position: Position) -> Any:
-        distance = Layout(x.shape, strides, x.dtype).index(position) - start
-        conditions = [at_least(distance, 0)] if start else []
-        inside = all_of([*conditions, below(distance, src.numel)] if start + src.numel < x.numel else conditions)
-        new = src.load(digits(distance, size, stride), inside).to(compute_dtype(x.dtype))
-        return new if inside is None else ops.where(inside, new, x.load(position))
-
-    return build.pointwise(x.shape, x.dtype, x.load if src.numel == 0 else element)

@@ -10,19 +10,19 @@ from math import inf
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import Update
-from compiler.lowering.registry import lowers
+from compiler.lowering.registry import decomposes, lowers
 from compiler.lowering.scatter import (
     COLLECTED_IN,
     Updating,
     along,
     at_few_indices,
     indices_per_row,
-    of_slices,
     reader,
     scatter_into,
     with_rank_of,
@@ -64,14 +64,17 @@ def scatter_reduce(
     return combined(build, x, index.shape, along(x, dim, index, reader(src, x)), reduce, include_self)
 
 
-@lowers(aten.index_reduce.default)
+@decomposes(aten.index_reduce)
 def index_reduce(
-    build: Builder, x: TensorValue, dim: int, index: TensorValue, source: TensorValue, reduce: str, *,
-    include_self: bool = True,
-) -> TensorValue:  # fmt: skip
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """Whole slices, at the places of an index of one dimension or none."""
-    update = of_slices(x, dim, index, with_rank_of(x, source).load)
-    return combined(build, x, source.shape if x.rank else (), update, reduce, include_self)
+    if not x.dim():
+        return x.scatter_reduce(0, index.reshape(()), source.reshape(()), reduce, include_self=include_self)
+    shape = [index.numel() if place == dim % x.dim() else 1 for place in range(x.dim())]
+    source = source.reshape([1] * (x.dim() - source.dim()) + list(source.shape))
+    places = index.reshape(shape).expand(source.shape)
+    return x.scatter_reduce(dim, places, source, reduce, include_self=include_self)
 
 
 def combined(

@@ -29,7 +29,9 @@ def searchsorted(
 ) -> TensorValue:  # fmt: skip
     if not isinstance(values, TensorValue):
         values = constant(values, (), rows.dtype)
-    return _search(build, rows, values, right or side == "right", out_int32, sorter)
+    if sorter is not None:
+        raise CannotLower("its rows are sorted by another tensor")
+    return _search(build, rows, values, right or side == "right", out_int32)
 
 
 @lowers(aten.bucketize.Tensor, aten.bucketize.Scalar)
@@ -39,9 +41,7 @@ def bucketize(
     return searchsorted(build, boundaries, values, out_int32=out_int32, right=right)
 
 
-def _search(
-    build: Builder, rows: TensorValue, values: TensorValue, right: bool, out_int32: bool, sorter: TensorValue | None
-) -> TensorValue:
+def _search(build: Builder, rows: TensorValue, values: TensorValue, right: bool, out_int32: bool) -> TensorValue:
     length = rows.shape[-1]
     dtype = common_dtype(rows, values)
     if dtype == torch.bool:
@@ -52,8 +52,6 @@ def _search(
         wanted = element_of(values, values.shape, position, dtype)
 
         def is_behind(place: Index) -> Any:
-            if sorter is not None:
-                place = ops.indirect(sorter.load((*row, place)).to(torch.int64), length)
             found = rows.load((*row, place)).to(dtype)
             # A NaN compares to nothing, and so goes behind everything, as in eager.
             return found > wanted if right else found >= wanted

@@ -32,9 +32,6 @@ aten = torch.ops.aten
 #: Taps of a result, each with its place (int64) and its weight.
 Taps = list[tuple[Any, Any]]
 
-#: Of the family of cubic filters, the one that ATen uses.
-CUBIC = -0.75
-
 #: How near to a whole number, in elements of the image, the place of a result is taken to lie on either side of it, so
 #: that no tap is missed that a kernel's rounding moves by one.
 DOUBT = 1e-3
@@ -104,32 +101,9 @@ def linear_taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
     return [(axis.clamped(place), 1.0 - weight), (axis.clamped(place + 1), weight)]
 
 
-def cubic_weights(distance: Any) -> list[Any]:
-    """The weights of the four elements around a place, `distance` behind the second of them (Keys, "Cubic convolution
-    interpolation for digital image processing", 1981)."""
-
-    def near(x: Any) -> Any:
-        return ((CUBIC + 2) * x - (CUBIC + 3)) * x * x + 1.0
-
-    def far(x: Any) -> Any:
-        return ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
-
-    rest = 1.0 - distance
-    return [far(distance + 1.0), near(distance), near(rest), far(rest + 1.0)]
-
-
-def cubic_taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
-    source = axis.source(j, dtype)
-    below = ops.floor(source)
-    place = below.to(torch.int64)
-    weights = cubic_weights(source - below)
-    return [(axis.clamped(place + step), weight) for step, weight in zip((-1, 0, 1, 2), weights, strict=True)]
-
-
 NEAREST = Filter(nearest_taps(0.0), 0, 0, shift=0.0)
 NEAREST_EXACT = Filter(nearest_taps(0.5), 0, 0, shift=0.5)
 LINEAR = Filter(linear_taps, 0, 1)
-CUBIC_FILTER = Filter(cubic_taps, -1, 2)
 
 
 # --- which results an element of the image is part of
@@ -256,4 +230,3 @@ for _rank, _name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
     _backward(_rank, f"upsample_nearest{_rank}d_backward", NEAREST)
     _backward(_rank, f"_upsample_nearest_exact{_rank}d_backward", NEAREST_EXACT)
     _backward(_rank, f"upsample_{_name}_backward", LINEAR)
-_backward(2, "upsample_bicubic2d_backward", CUBIC_FILTER)

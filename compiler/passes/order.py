@@ -28,12 +28,12 @@ from compiler.passes.padding.decide import pad_products
 from compiler.passes.rewrite.gradient_layout import lay_gradients_out
 from compiler.passes.rewrite.one_hot import sum_one_hots
 from compiler.passes.rewrite.picked_numbers import add_along_rows
-from compiler.passes.rewrite.saved_indices import save_indices_as_bytes
+from compiler.passes.rewrite.saved_indices import save_short_indices
 
 Pass = Callable[[GraphModule, Device, Options], tuple[GraphModule, tuple[Any, ...]]]
 
 WITH_GRADIENTS: tuple[Callable[[GraphModule], object], ...] = (
-    save_indices_as_bytes,  # where maxima over windows lie
+    save_short_indices,  # where maxima over windows lie
     add_along_rows,  # gradients of numbers that were picked from rows
     sum_one_hots,  # sums of rows of one number, which the pass before makes too
     lay_gradients_out,  # for cuDNN's attention

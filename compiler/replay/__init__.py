@@ -1,6 +1,6 @@
 """Replaying a graph's launches as one CUDA graph: when that is legal, when it pays, and how a call then goes.
 
-choose.py     what a compiled graph is called by; by_sizes.py where its sizes are open
+choose.py     what a compiled graph is called by
 legality.py   what of a schedule may be recorded at all
 price.py      what a replay saves the host, and what it costs
 inputs.py     which inputs stay where they are, and which are copied

@@ -10,7 +10,6 @@ import torch
 from compiler.capture.captured import Phase
 from compiler.decisions import Decision
 from compiler.devices import Device
-from compiler.replay.by_sizes import CallBySizes, positions_of_sizes
 from compiler.replay.held import users_of_memory
 from compiler.replay.legality import obstacle, written_inputs
 from compiler.replay.recording import Call
@@ -22,8 +21,6 @@ from compiler.schedule.scheduler import Schedule
 MOST_MEMORY = 1 / 16
 #: The same of what the recordings of all graphs hold for backward graphs.
 MOST_HELD = 1 / 4
-
-Replayed = ReplayedCall | CallBySizes
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Compiled:
     saved: frozenset[int] = frozenset()
 
 
-def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -> Replayed | Decision:
+def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -> ReplayedCall | Decision:
     """A replayed call in place of `call`, the graph's wrapper; or the reason against it."""
     if choice == "off":
         return Decision("replay.off")
@@ -53,14 +50,7 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
 
     number = torch.cuda.current_device() if graph.device.index is None else graph.device.index
     launchers = [kernel for kernel in graph.kernels.values() if isinstance(kernel, TritonLauncher)]
-    facts = facts_of(graph, phase)
-    recorder = CudaRecorder(number, launchers)
-
-    def make() -> ReplayedCall:
-        return ReplayedCall(call, facts, recorder, choice)
-
-    places = positions_of_sizes(graph.schedule.graph)
-    return CallBySizes(call, places, make) if places else make()
+    return ReplayedCall(call, facts_of(graph, phase), CudaRecorder(number, launchers), choice)
 
 
 def facts_of(graph: Compiled, phase: Phase) -> Facts:

@@ -8,14 +8,13 @@ from compiler import report
 from compiler.decisions import Decision
 from compiler.ir.nodes import ExternNode
 from compiler.ir.size import hint
-from compiler.replay.by_sizes import CallBySizes
 from compiler.replay.price import Times
 from compiler.replay.replayed import Choice, ReplayedCall
 from compiler.schedule.memory.lifetimes import storage_bytes
 from compiler.schedule.scheduler import Schedule
 
 
-def describe_replay(schedule: Schedule, made: ReplayedCall | CallBySizes | Decision, option: Choice) -> report.Replay:
+def describe_replay(schedule: Schedule, made: ReplayedCall | Decision, option: Choice) -> report.Replay:
     """`made` is what is called instead of the graph's wrapper, or why nothing is."""
     decision = made if isinstance(made, Decision) else made.decision
     told = report.Replay(
@@ -26,14 +25,13 @@ def describe_replay(schedule: Schedule, made: ReplayedCall | CallBySizes | Decis
         launches=len(schedule.units),
         library_calls=sum(isinstance(unit, ExternNode) for unit in schedule.units),
     )
-    call = made.shown if isinstance(made, CallBySizes) else made
-    if isinstance(call, ReplayedCall):
-        told.launched, told.replayed = _times(call.launched_times), _times(call.replayed_times)
-        told.recordings, told.replays, told.launched_calls = call.recordings, call.replays, call.launched
+    if isinstance(made, ReplayedCall):
+        told.launched, told.replayed = _times(made.launched_times), _times(made.replayed_times)
+        told.recordings, told.replays, told.launched_calls = made.recordings, made.replays, made.launched
         predicted = decision.numbers.get("replay_us")
         told.predicted_host_us = None if predicted is None else float(predicted)
         if decision.verdict == "replayed":
-            _describe_recording(schedule, call, told)
+            _describe_recording(schedule, made, told)
     return told
 
 

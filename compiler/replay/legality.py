@@ -17,7 +17,6 @@ from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.library import ATTENTION, CONVOLUTIONS, PRODUCTS
 from compiler.lowering.registry import operator_name
-from compiler.replay.by_sizes import positions_of_sizes
 from compiler.schedule.products.library_epilogues import ADDMM_GELU
 from compiler.schedule.scheduler import Schedule
 
@@ -35,7 +34,7 @@ OWN_CALLS = (FUSED_CONVOLUTION, ADDMM_GELU, BY_ROWS_APART)
 
 def obstacle(schedule: Schedule) -> Decision | None:
     """Why the schedule is not to be recorded; None where it may be."""
-    if positions_of_sizes(schedule.graph) is None:
+    if schedule.graph.symbols or None in schedule.graph.inputs:
         return Decision("replay.open_sizes")
     if len(schedule.units) < FEWEST_LAUNCHES:
         return Decision("replay.few_launches", {"launches": len(schedule.units)})

@@ -23,18 +23,18 @@ class FxNode(ReportModel):
     )
     target: str = Field(description="What it calls or stands for, such as aten.mul.Tensor.")
     args: list[str] = Field(default=[], description="Names of the nodes that it takes, in order.")
-    text: str = Field(default="", description="The node as one line of code, cut where it is long.")
+    text: str = Field(default="", description="The node as one line of code. A long line is cut.")
     shape: list[SizeText] | None = Field(
-        default=None, description="Sizes of its result, outermost first; null where that is no single tensor."
+        default=None, description="Sizes of its result, outermost first. Null if it is not a single tensor."
     )
     stride: list[SizeText] | None = Field(
-        default=None, description="Strides of its result, in elements; null where it has none."
+        default=None, description="Strides of its result, in elements. Null if it has none."
     )
     dtype: str | None = Field(default=None, description="The dtype of its result by torch's name, such as float32.")
     bytes: int | None = Field(default=None, description="Bytes of all elements of its result.")
     lines: list[int] = Field(default=[], description="Lines of the snippet that it came from, the innermost call last.")
     module: str | None = Field(default=None, description="Path of the innermost nn.Module that it ran in.")
-    dead: bool = Field(default=False, description="Whether nothing that the graph gives depends on it.")
+    dead: bool = Field(default=False, description="Whether no result of the graph depends on it.")
 
 
 class Guard(ReportModel):
@@ -66,7 +66,7 @@ class GraphBreak(ReportModel):
     remedy: str = Field(default="", description="What would keep the graph whole, in one sentence.")
     url: str | None = Field(default=None, description="The page of PyTorch's documentation on it.")
     before: list[str] = Field(default=[], description="The graphs that it ended.")
-    after: list[str] = Field(default=[], description="The graphs that ran next, where tracing was taken up again.")
+    after: list[str] = Field(default=[], description="The graphs that ran next, if tracing started again.")
     count: int = Field(default=1, description="How often tracing met it.")
 
 
@@ -88,12 +88,12 @@ class Recompile(ReportModel):
     function: str = Field(description="The user's function that was compiled again.")
     reason: str = Field(description="What the call had and the code did not allow, in a sentence.")
     line: int | None = Field(default=None, description="The first line of that function in the snippet.")
-    guard: str | None = Field(default=None, description="The condition that failed, of the newest code there was.")
-    subject: str | None = Field(default=None, description="What it was about, as the snippet writes it.")
+    guard: str | None = Field(default=None, description="The condition that failed, in the newest code.")
+    subject: str | None = Field(default=None, description="What the condition is about, as the snippet writes it.")
     expected: str | None = Field(default=None, description="What the guard asks for.")
     actual: str | None = Field(default=None, description="What the call had instead.")
     graph: str | None = Field(default=None, description="The graph that was made for the new value.")
-    symbolic: list[str] = Field(default=[], description="What the new graph leaves open and the earlier one did not.")
+    symbolic: list[str] = Field(default=[], description="What the new graph leaves open. The earlier graph did not.")
 
 
 class Artefact(ReportModel):
@@ -110,12 +110,12 @@ class Compilation(ReportModel):
 
     id: str = Field(description="Its id in torch's logs, such as 0/1: the frame, and how often it was compiled before.")
     function: str | None = Field(
-        default=None, description="The user's function that was compiled; null where it has no name."
+        default=None, description="The user's function that was compiled. Null if the function has no name."
     )
     line: int | None = Field(default=None, description="The first line of that function in the snippet.")
     graphs: list[str] = Field(default=[], description="Names of the graphs that it gave.")
     bytecode_before: str = Field(default="", description="The function's bytecode, one instruction a line.")
-    bytecode_after: str = Field(default="", description="What Dynamo made of it, one instruction a line.")
+    bytecode_after: str = Field(default="", description="The bytecode that Dynamo made of it, one instruction a line.")
     artefacts: list[Artefact] = Field(default=[], description="What torch logged of this compilation.")
 
 
@@ -125,7 +125,7 @@ class SavedTensor(ReportModel):
     node: str = Field(description="The node of the forward graph that made it.")
     input: str = Field(description="The input of the backward graph that it is.")
     kind: Literal["input", "output", "activation"] = Field(
-        description="An input or an output of the forward graph lives anyway; an activation is kept for this alone."
+        description="Inputs and outputs are alive anyway. An activation is kept for the backward graph alone."
     )
     shape: list[SizeText] = Field(default=[], description="Its sizes, outermost first.")
     dtype: str = Field(default="", description="Its dtype by torch's name.")
@@ -135,17 +135,17 @@ class SavedTensor(ReportModel):
 
 class GradientCheck(ReportModel):
     """One result or gradient of a whole trained function: errors of eager and compiled against it in float64. An error
-    is null where the two cannot be compared."""
+    is null if the two cannot be compared."""
 
     entry: str = Field(description="The function that was called.")
     name: str = Field(description='"the result", or "the gradient of x".')
     eager_error: float | None = Field(
-        description="Relative error of eager against float64; null where it cannot be compared."
+        description="Relative error of eager against float64. Null if the two cannot be compared."
     )
     compiled_error: float | None = Field(
-        description="Relative error of compiled against float64; null where it cannot be compared."
+        description="Relative error of compiled against float64. Null if the two cannot be compared."
     )
-    is_correct: bool = Field(description="Whether rounding explains the error: see docs/measuring.md.")
+    is_correct: bool = Field(description="Whether rounding explains the error. See docs/measuring.md.")
 
 
 Subject = Literal["attention", "mask", "heads", "one-hot sum", "picked numbers", "pooling places"]
@@ -156,13 +156,13 @@ class Rewrite(ReportModel):
 
     what: Subject = Field(
         default="attention",
-        description="Attention written by hand, or the mask or repeated heads of a call of torch's own; in a training "
-        "step a sum of rows that hold one number, or where maxima over windows lie.",
+        description="What was found: attention written by hand, a mask or repeated heads of torch's attention, or "
+        "in a training step a sum of rows that hold one number, or the places of maxima.",
     )
     verdict: Literal["replaced", "kept"] = Field(description="Whether it was replaced.")
     reason: str = Field(description="Id of the reason, as in docs/rewrites.md.")
     message: str = Field(description="The reason in a sentence.")
-    detail: str = Field(default="", description="What exactly it was found in, in this graph.")
-    remedy: str = Field(default="", description="What the author can do, where there is something.")
+    detail: str = Field(default="", description="The calls of this graph in which it was found.")
+    remedy: str = Field(default="", description="What the author can do. Empty if there is nothing.")
     nodes: list[str] = Field(default=[], description="The nodes of `fx` that were replaced.")
     lines: list[int] = Field(default=[], description="Lines of the snippet that it is about.")

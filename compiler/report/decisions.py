@@ -16,11 +16,11 @@ class Score(ReportModel):
     no `fused_us`; where a library call takes part, there is no prediction of either time."""
 
     category: str = Field(description="The rule that the fusion would be made by, such as vertical.")
-    bytes_saved: int = Field(description="Bytes that it spares reading and writing.")
-    distance: int = Field(description="How far apart the two stand in the order of the loop nodes.")
-    fused_us: float | None = Field(default=None, description="Predicted microseconds of one kernel of both.")
+    bytes_saved: int = Field(description="Bytes that the fusion does not have to read and write.")
+    distance: int = Field(description="How far apart the two are in the order of the loop nodes.")
+    fused_us: float | None = Field(default=None, description="Predicted microseconds of one kernel that holds both.")
     unfused_us: float | None = Field(
-        default=None, description="Predicted microseconds of both kernels one after another."
+        default=None, description="Predicted microseconds of the two kernels, one after another."
     )
 
 
@@ -29,21 +29,21 @@ class IndexTerm(ReportModel):
     decision does not have."""
 
     text: str = Field(description="The term with its sign.")
-    differs: bool = Field(default=False, description="Whether the other side lacks it.")
+    differs: bool = Field(default=False, description="Whether the other side does not have the term.")
 
 
 class Side(ReportModel):
     """One side of a decision as it was when it was asked about: a group of nodes, or a library call."""
 
-    unit: int = Field(description="Number of the unit; see `rounds`.")
-    space: str = Field(default="", description="Its loops, those of a reduction after the bar; empty: a library call.")
+    unit: int = Field(description="Number of the unit. See `rounds`.")
+    space: str = Field(default="", description="Its loops. Those of a reduction follow the bar.")
     iterations: SizeText | None = Field(
-        default=None, description="How often its loops run together: a number, or a formula of open sizes."
+        default=None, description="Iterations of all its loops together: a number, or a formula of open sizes."
     )
     does: Literal["writes", "reads", "touches"] = Field(
-        default="touches", description="What it does with the shared buffer."
+        default="touches", description="What the side does with the shared buffer."
     )
-    index: list[IndexTerm] = Field(default=[], description="The element of the shared buffer, by its loops.")
+    index: list[IndexTerm] = Field(default=[], description="Element of the shared buffer, as a formula.")
 
 
 class Decision(ReportModel):
@@ -58,21 +58,21 @@ class Decision(ReportModel):
     b: str = Field(description="The second of the two, as a loop node.")
     round: int = Field(description="The round of the scheduler in which they were looked at.")
     kind: Literal["vertical", "horizontal"] = Field(
-        description="Whether one reads what the other writes (vertical), or neither does (horizontal)."
+        description="Vertical if one reads what the other writes. Otherwise horizontal."
     )
-    verdict: Literal["fused", "refused"] = Field(description="Whether they became one.")
+    verdict: Literal["fused", "refused"] = Field(description="Whether the two became one kernel.")
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
     message: str = Field(description="The reason in a sentence, with its numbers.")
     numbers: dict[str, Any] = Field(default={}, description="The numbers that the reason speaks of, by name.")
-    score: Score | None = Field(default=None, description="What the cost model expects of it.")
-    lines: list[int] = Field(default=[], description="Lines of the snippet that both came from.")
+    score: Score | None = Field(default=None, description="What the cost model expects of the fusion.")
+    lines: list[int] = Field(default=[], description="Lines of the snippet that the two came from.")
     shared: str | None = Field(default=None, description="The buffer that the verdict is about.")
     shared_bytes: int | None = Field(default=None, description="Bytes of that buffer.")
-    sides: list[Side] = Field(default=[], description="That of `a`, then that of `b`.")
-    same_loops: bool = Field(default=False, description="Whether both index expressions are over the same loops.")
-    change: str = Field(default="", description="Of a fusion: the loops that were given up, by those that were kept.")
-    makes: int | None = Field(default=None, description="Of a fusion of two units: the number of what they became.")
-    would_fuse_if: str = Field(default="", description="A change under which the rules do fuse the two: it was tried.")
+    sides: list[Side] = Field(default=[], description="The side of `a`, then the side of `b`.")
+    same_loops: bool = Field(default=False, description="Whether both index expressions use the same loops.")
+    change: str = Field(default="", description="The loops that a fusion gave up, as formulas of the others.")
+    makes: int | None = Field(default=None, description="The number of the unit that the fusion of two units made.")
+    would_fuse_if: str = Field(default="", description="A change under which the rules fuse the two. It was tried.")
 
 
 class Round(ReportModel):
@@ -82,12 +82,12 @@ class Round(ReportModel):
     Units are numbered: the nodes of `loops` that are not dead, in order from 0, then whatever a fusion makes, in order.
     So the fusions are all it takes to tell the groups after any round (`compiler.rounds.units_after` does)."""
 
-    number: int = Field(description="Its number, counted from 1.")
+    number: int = Field(description="Number of the round, counted from 1.")
     fused: list[tuple[int, int, int]] = Field(
-        default=[], description="The two units, and the number of what they became."
+        default=[], description="The two units that were fused, and the number of the unit that they became."
     )
-    refused: int = Field(default=0, description="How many pairs were refused in it.")
-    units: int = Field(default=0, description="How many units there are after it.")
+    refused: int = Field(default=0, description="How many pairs the round refused.")
+    units: int = Field(default=0, description="How many units there are after the round.")
 
 
 class LayoutConversion(ReportModel):
@@ -95,9 +95,9 @@ class LayoutConversion(ReportModel):
     and written by a kernel of its own; what is fused into the loop that makes `source` moves fewer."""
 
     buffer: str = Field(description="The copy.")
-    source: str = Field(description="What it is a copy of.")
+    source: str = Field(description="The tensor that is copied.")
     what: Literal["image", "gradient", "filter", "argument", "output"] = Field(
-        description="What the reader takes it as."
+        description="What the copy is for its reader."
     )
     reader: str = Field(description="The node that needs it in these strides.")
     bytes: int = Field(description="Bytes that are read and written by a kernel of its own.")
@@ -112,16 +112,16 @@ class LayoutDecision(ReportModel):
     )
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
     message: str = Field(description="The reason in a sentence.")
-    convolutions: list[str] = Field(default=[], description="Nodes of `aten`.")
+    convolutions: list[str] = Field(default=[], description="The convolutions, as nodes of `aten`.")
     numbers: dict[str, Any] = Field(default={}, description="The numbers that the reason speaks of, by name.")
     predicted_kept_us: float | None = Field(
-        default=None, description="Tensors as in eager: the library's calls, and the passes that folding would spare."
+        default=None, description="Predicted time of the library calls with tensors as in eager."
     )
     predicted_moved_us: float | None = Field(
         default=None,
-        description="Channels-last: the library's calls, conversions, and filters that are folded; or the product.",
+        description="Predicted time channels-last, with conversions, or of the product or loop.",
     )
-    buffers: list[str] = Field(default=[], description="Those that are channels-last, or would be if it paid.")
+    buffers: list[str] = Field(default=[], description="Buffers that are channels-last, or would be if it paid.")
     conversions: list[LayoutConversion] = Field(default=[], description="Copies at the edges of the region.")
     lines: list[int] = Field(default=[], description="Lines of the snippet that it is about.")
 
@@ -132,9 +132,9 @@ class FoldingDecision(ReportModel):
     verdict: Literal["folded", "kept"] = Field(description="Whether it was folded.")
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
     message: str = Field(description="The reason in a sentence.")
-    nodes: list[str] = Field(default=[], description="Of `aten`: the convolution first, the ReLU last.")
-    predicted_saved_us: float = Field(description="The pass over the result that is spared.")
-    predicted_filter_us: float = Field(description="What it takes to compute the filter in each call.")
+    nodes: list[str] = Field(default=[], description="The nodes of `aten`. The convolution is first, the ReLU last.")
+    predicted_saved_us: float = Field(description="Predicted time of the pass that is saved.")
+    predicted_filter_us: float = Field(description="Predicted microseconds to compute the filter in each call.")
     lines: list[int] = Field(default=[], description="Lines of the snippet that it is about.")
 
 
@@ -155,14 +155,14 @@ class PaddingDecision(ReportModel):
     verdict: Literal["padded", "apart", "kept"] = Field(description="How the product is computed.")
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
     message: str = Field(description="The reason in a sentence.")
-    product: str = Field(description="Node of `aten`.")
+    product: str = Field(description="The matrix product, as a node of `aten`.")
     sizes: list[SizeText] = Field(description="Rows, inner size and columns of the product as it is written.")
-    padded: list[SizeText] = Field(description="Those that it has, or would have, padded.")
-    predicted_kept_us: float | None = Field(default=None, description="The library's call at the sizes as written.")
-    predicted_padded_us: float | None = Field(default=None, description="The padded call, or those of rows apart.")
-    predicted_copies_us: float | None = Field(default=None, description="All that is copied for it.")
-    predicted_saved_us: float | None = Field(default=None, description="The first less the other two.")
-    copies: list[PaddingCopy] = Field(default=[], description="What has to be copied for it.")
+    padded: list[SizeText] = Field(description="Rows, inner size and columns of the padded product.")
+    predicted_kept_us: float | None = Field(default=None, description="Predicted time at the sizes as written.")
+    predicted_padded_us: float | None = Field(default=None, description="Predicted time of the padded call or calls.")
+    predicted_copies_us: float | None = Field(default=None, description="Predicted time of the copies for it.")
+    predicted_saved_us: float | None = Field(default=None, description="Predicted time that padding saves.")
+    copies: list[PaddingCopy] = Field(default=[], description="The matrices that have to be copied for it.")
     lines: list[int] = Field(default=[], description="Lines of the snippet that it is about.")
 
 
@@ -175,7 +175,7 @@ class WhatIf(ReportModel):
     option: Literal["force", "forbid", "rules_off", "largest_group", "device_model"] = Field(
         description="The option that asked."
     )
-    asked: list[str] = Field(description="The two nodes, the rule, the number or the device, as they were asked for.")
+    asked: list[str] = Field(description="What was asked for: two nodes, a rule, a number or a device.")
     outcome: Literal["done", "refused", "no effect", "unknown name"] = Field(description="What became of it.")
     graph: str | None = Field(default=None, description="The graph that has the two nodes.")
     reason: str | None = Field(default=None, description="Id of the reason, as in GET /api/v1/reasons.")

@@ -23,15 +23,15 @@ class KernelArtifact(ReportModel):
     """The Triton kernel compiled offline for `target`, or its C++ twin: a second rendering of the same kernel."""
 
     language: Literal["triton", "cpp", "ptx"] = Field(description="What it is written in.")
-    target: str = Field(description="What it was generated for, such as sm_90.")
+    target: str = Field(description="The target that it was generated for, such as sm_90.")
     source: str = Field(description="Its whole text.")
     lines: list[KernelLine] = Field(default=[], description="Where each line of `source` comes from.")
-    registers: int | None = Field(default=None, description="Registers of a thread, by the assembler.")
+    registers: int | None = Field(default=None, description="Registers of a thread, from the assembler.")
     spills: int | None = Field(
-        default=None, description="Bytes that a thread spills and loads again, by the assembler."
+        default=None, description="Bytes that a thread spills and loads again, from the assembler."
     )
-    shared_bytes: int | None = Field(default=None, description="Bytes of shared memory of a program, by the assembler.")
-    config: dict[str, Any] = Field(default={}, description="How it was generated, by name.")
+    shared_bytes: int | None = Field(default=None, description="Shared bytes of a program, from the assembler.")
+    config: dict[str, Any] = Field(default={}, description="The settings that it was generated with, by name.")
     check: str | None = Field(default=None, description="How this rendering was checked, and with what result.")
     max_error: float | None = Field(default=None, description="The largest relative error that the check found.")
 
@@ -41,8 +41,8 @@ class TensorLoads(ReportModel):
     `loaded_bytes` are loads of elements that were loaded before, which caches give while they hold them."""
 
     tensor: str = Field(description="The buffer that is loaded.")
-    memory_bytes: int = Field(description="Bytes that come from memory: each element once.")
-    loaded_bytes: int = Field(description="Bytes of all loads, those of elements that were loaded before among them.")
+    memory_bytes: int = Field(description="Bytes that come from memory. Each element counts once.")
+    loaded_bytes: int = Field(description="Bytes of all loads. An element that is loaded again counts again.")
 
 
 class KernelLevels(ReportModel):
@@ -55,12 +55,12 @@ class KernelLevels(ReportModel):
         description="How the kernel goes through its loops."
     )
     programs: int = Field(description="How many programs run.")
-    threads: int = Field(description="Of one program.")
-    tile: dict[str, int] = Field(default={}, description="Elements of one program along each axis; of one step in r.")
-    passes: int = Field(description="Over the reduction loops; 0 without any, 1 where all of r stays in registers.")
-    loads: list[TensorLoads] = Field(default=[], description="What it loads of each tensor.")
+    threads: int = Field(description="Threads of one program.")
+    tile: dict[str, int] = Field(default={}, description="Elements of a program along each axis. Along r, of one step.")
+    passes: int = Field(description="Passes over the reduction loops. 1 if all of r stays in registers.")
+    loads: list[TensorLoads] = Field(default=[], description="What the kernel loads of each tensor.")
     missed_bytes: int = Field(
-        default=0, description="Predicted: of what later passes load again, what the cache holds no more."
+        default=0, description="Predicted bytes that later passes load again and that the cache no longer holds."
     )
     kept: list[str] = Field(default=[], description="Values of nodes that stay in registers and reach no memory.")
     combined: list[str] = Field(
@@ -71,7 +71,7 @@ class KernelLevels(ReportModel):
 class KernelStep(ReportModel):
     """One call among those that a launch consists of: a function of the kernel's source, or a library call."""
 
-    function: str | None = Field(default=None, description="The function of `source`; null for a library call.")
+    function: str | None = Field(default=None, description="The function of `source`. Null for a library call.")
     buffers: list[str] = Field(default=[], description="The buffers that the function gets, in order.")
     call: str | None = Field(default=None, description="The loop node whose library call it is.")
 
@@ -88,7 +88,7 @@ class TileDescriptor(ReportModel):
 class UserArgument(ReportModel):
     """What a Triton kernel of the snippet's gets in one place."""
 
-    type: str = Field(description="As Triton writes it, such as *fp32 or i32.")
+    type: str = Field(description="The type as Triton writes it, such as *fp32 or i32.")
     is_divisible: bool = Field(default=False, description="Whether an address or a number is a multiple of 16.")
 
 
@@ -99,9 +99,9 @@ class UserKernel(ReportModel):
     known, so there is no `gb_per_s`."""
 
     function: str = Field(description="The function with `@triton.jit`, in the kernel's source.")
-    arguments: list[UserArgument] = Field(default=[], description="Its arguments that are no constants, in order.")
-    constants: dict[str, int] = Field(default={}, description="Its constants; a number that is 1 is one.")
-    launch: dict[str, int] = Field(default={}, description="Triton's options, of the first configuration.")
+    arguments: list[UserArgument] = Field(default=[], description="The arguments that are no constants, in order.")
+    constants: dict[str, int] = Field(default={}, description="The constants. A number that is 1 is a constant.")
+    launch: dict[str, int] = Field(default={}, description="Triton's options of the first configuration.")
     problem: str | None = Field(default=None, description="Why it cannot be compiled by itself, in a sentence.")
 
 
@@ -115,63 +115,63 @@ class Kernel(ReportModel):
     """
 
     name: str = Field(
-        description="Its function's name, or the operator of a library call. Unique among generated kernels of a graph."
+        description="The name of its function, unique among generated kernels, or the operator of a library call."
     )
-    kind: Literal["triton", "cpp", "extern"] = Field(description="What it is written in; extern is a library call.")
+    kind: Literal["triton", "cpp", "extern"] = Field(description="Its language. extern is a library call.")
     nodes: list[str] = Field(description="The loop nodes that it computes.")
-    origins: list[str] = Field(default=[], description="The nodes of `aten` that these came from.")
+    origins: list[str] = Field(default=[], description="The nodes of `aten` that the loop nodes came from.")
     source: str = Field(description="Its whole text.")
     language: Literal["python", "cpp"] = Field(
-        default="python", description="The language of `source`, for who highlights it."
+        default="python", description="The language of `source`, for highlighting."
     )
     lines: list[KernelLine] = Field(default=[], description="Where each line of `source` comes from.")
     user_lines: list[int] = Field(default=[], description="Lines of the snippet that it computes for.")
     reads: list[str] = Field(default=[], description="Buffers that it reads.")
     writes: list[str] = Field(default=[], description="Buffers that it writes.")
-    bytes: int = Field(default=0, description="Bytes that it moves: each read counted once, each write counted once.")
+    bytes: int = Field(default=0, description="Bytes that it moves. Each read counts once, and each write counts once.")
     flops: int | None = Field(
         default=None,
-        description="Floating-point operations, counted: each operation of an element as one, each element of a "
-        "reduction as one, each pair of a product as two; null of a library call that torch has no formula for.",
+        description="Floating-point operations. An element of an operation or of a reduction counts as one, a "
+        "pair of a product as two. Null if unknown.",
     )
     grid: list[int] | None = Field(
-        default=None, description="Programs along each axis of the launch; null for C++ and library calls."
+        default=None, description="Programs along each axis of the launch. Null for C++ and library calls."
     )
     config: dict[str, Any] = Field(
         default={},
-        description="How it was generated: tile sizes, warps, stages, workspace bytes and the like, by name.",
+        description="The settings that it was generated with, such as tile sizes and warps, by name.",
     )
-    registers: int | None = Field(default=None, description="Registers of a thread, by the assembler.")
+    registers: int | None = Field(default=None, description="Registers of a thread, from the assembler.")
     spills: int | None = Field(
-        default=None, description="Bytes that a thread spills and loads again, by the assembler."
+        default=None, description="Bytes that a thread spills and loads again, from the assembler."
     )
-    shared_bytes: int | None = Field(default=None, description="Bytes of shared memory of a program, by the assembler.")
+    shared_bytes: int | None = Field(default=None, description="Shared bytes of a program, from the assembler.")
     predicted_us: float | None = Field(default=None, description="Microseconds that the cost model expects.")
     measured_us: float | None = Field(
-        default=None, description="Microseconds on the device, alone, the median of all samples."
+        default=None, description="Microseconds of the kernel alone on the device: the median of all samples."
     )
     spread_us: float | None = Field(
-        default=None, description="By how much `measured_us` of another run may differ, 95 times in 100."
+        default=None, description="How much `measured_us` of another run may differ, in 95 of 100 runs."
     )
-    gb_per_s: float | None = Field(default=None, description="10^9 bytes a second: `bytes` by `measured_us`.")
+    gb_per_s: float | None = Field(default=None, description="10^9 bytes a second: `bytes` divided by `measured_us`.")
     percent_of_peak: float | None = Field(
-        default=None, description="Percent of the device's memory bandwidth that this is; null on a CPU."
+        default=None, description="`gb_per_s` as a percentage of the device's memory bandwidth. Null on a CPU."
     )
     sizes: dict[str, int] = Field(
         default={},
         description="Open sizes that a launch passes after the buffers, with their values in the first call.",
     )
-    updates: list[str] = Field(default=[], description="Those of `writes` whose values before the launch matter.")
+    updates: list[str] = Field(default=[], description="The buffers of `writes` whose values before the launch matter.")
     steps: list[KernelStep] = Field(
-        default=[], description="Of a product on a CPU: the calls that a launch consists of, in order."
+        default=[], description="The calls that a launch of a product on a CPU consists of, in order."
     )
     descriptors: list[TileDescriptor] = Field(default=[], description="Buffers that are passed as descriptors.")
     same_as: str | None = Field(
-        default=None, description="The first kernel of the graph that is the same code but for names, if not this one."
+        default=None, description="The first kernel of the graph with the same code, except for names."
     )
     own: UserKernel | None = Field(
         default=None,
-        description="Of a call that launches a Triton kernel of the snippet's, whose text is `source`.",
+        description="How the call launches a Triton kernel of the snippet, whose text is `source`.",
     )
-    levels: KernelLevels | None = Field(default=None, description="Of a generated kernel, where the target is a GPU.")
+    levels: KernelLevels | None = Field(default=None, description="Where the values of a generated GPU kernel live.")
     also: list[KernelArtifact] = Field(default=[], description="The same kernel for other targets.")

@@ -14,17 +14,17 @@ class Access(ReportModel):
 
     buffer: str = Field(description="The buffer that is read or written.")
     index: str = Field(
-        description="The element offset as a formula of the loop variables; of a library call, that it is all of it."
+        description="The element offset as a formula of the loop variables, or that a call uses the whole buffer."
     )
-    bytes: int = Field(description="Bytes of the elements that are touched, each once.")
+    bytes: int = Field(description="Bytes of the elements that are touched. Each element counts once.")
 
 
 class LoopNode(ReportModel):
     """A node of the loop IR. `sizes` and `reduction_sizes` are trip counts; `body` is one operation a line."""
 
-    name: str = Field(description="Its name: that of the buffer that it writes, or of its library call.")
+    name: str = Field(description="Its name: the name of the buffer that it writes, or of its library call.")
     kind: Literal["pointwise", "reduction", "scan", "scatter", "extern", "view"] = Field(
-        description="What kind of loop it is; extern is a library call."
+        description="The kind of loop. extern is a library call."
     )
     sizes: list[SizeText] = Field(default=[], description="Trip counts of its loops, outermost first.")
     reduction_sizes: list[SizeText] = Field(default=[], description="Trip counts of its reduction loops.")
@@ -35,23 +35,22 @@ class LoopNode(ReportModel):
     writes: list[Access] = Field(default=[], description="What it writes.")
     origins: list[str] = Field(default=[], description="FX nodes of `aten` that it came from.")
     lines: list[int] = Field(default=[], description="Lines of the snippet that it came from.")
-    dead: bool = Field(default=False, description="Whether nothing that the graph gives depends on it.")
-    updates: str | None = Field(default=None, description="Of a scatter: the buffer whose values it begins with.")
-    part_of: str | None = Field(default=None, description="The buffer of which it fills a part, with other nodes.")
+    dead: bool = Field(default=False, description="Whether no result of the graph depends on it.")
+    updates: str | None = Field(default=None, description="The buffer whose values a scatter begins with.")
+    part_of: str | None = Field(default=None, description="The buffer that it fills a part of, with other nodes.")
     call: str | None = Field(
         default=None,
-        description="Of a library call: its code, where view(buffer, shape, stride, offset) is a part of a buffer.",
+        description="The code of a library call. view(buffer, shape, stride, offset) is a part of a buffer.",
     )
-    fallback: bool = Field(default=False, description="True for an ATen call that we have no lowering for.")
+    fallback: bool = Field(default=False, description="Whether it is an ATen call that we have no lowering for.")
 
 
 class Removed(ReportModel):
-    """A node that nothing had to be done for. It is one of `fx` where it is "dead", else of `aten`; in a
-    training step also one that repeated another before forward and backward were split."""
+    """A node that nothing had to be done for. It is one of `fx` if it is "dead", else of `aten`."""
 
     kind: Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"] = Field(
         description="Why nothing had to be done."
     )
     node: str = Field(description="The node that is gone.")
-    because: str = Field(description="The same in a sentence.")
+    because: str = Field(description="The reason in a sentence.")
     lines: list[int] = Field(default=[], description="Lines of the snippet that it came from.")

@@ -20,21 +20,21 @@ class PeerKernel(Kernel):
     """A launch of the other compiler in our terms: `origins` and the nodes of `lines` are nodes of `graph`'s `aten`,
     `nodes` are the other compiler's own buffers."""
 
-    graph: str | None = Field(default=None, description="The graph of ours that it belongs to; null if it has none.")
-    form: KernelForm = Field(default="loops", description="What its name and its loops say that it is.")
+    graph: str | None = Field(default=None, description="Our graph that it belongs to. Null if there is none.")
+    form: KernelForm = Field(default="loops", description="The form of the kernel, as its name and its loops show it.")
     is_exact: bool = Field(
         default=True,
-        description="Whether its own nodes have counterparts in ours; if not, `origins` are the nearest that have, or "
-        "those of its lines.",
+        description="Whether its own nodes have counterparts in ours. If not, `origins` are the nearest nodes "
+        "that have one, or the nodes of its lines.",
     )
-    fuses: list[str] = Field(default=[], description="Operators that it computes, as they were before decomposition.")
+    fuses: list[str] = Field(default=[], description="Operators that it computes, by their names before decomposition.")
 
 
 class PeerBuffer(ReportModel):
     """A tensor of the other compiler's wrapper."""
 
     name: str = Field(description="Its name in the wrapper.")
-    bytes: int = Field(description="Bytes of all its elements; 0 where the size is symbolic.")
+    bytes: int = Field(description="Bytes of all its elements. 0 if the size is symbolic.")
     dtype: str | None = Field(default=None, description="Its dtype by torch's name.")
     takes_over: str | None = Field(default=None, description="The buffer whose memory it gets.")
 
@@ -43,13 +43,13 @@ class PeerLaunch(ReportModel):
     """One line of the other compiler's wrapper that launches."""
 
     line: int = Field(description="The line in the wrapper, counted from 1.")
-    kernel: int = Field(description="Place of what it launches among the other compiler's kernels, counted from 0.")
+    kernel: int = Field(description="Position of the kernel among the other compiler's kernels, counted from 0.")
 
 
 class PeerGraph(ReportModel):
     """One graph as the other compiler compiled it."""
 
-    graph: str | None = Field(description="The graph of ours that it is; null if there is none.")
+    graph: str | None = Field(description="Our graph that it corresponds to. Null if there is none.")
     wrapper: str = Field(default="", description="The function that launches its kernels, as Python.")
     launches: list[PeerLaunch] = Field(default=[], description="Where `wrapper` launches which kernel.")
     buffers: list[PeerBuffer] = Field(default=[], description="Tensors that its kernels read and write.")
@@ -60,7 +60,7 @@ class PeerRefusal(ReportModel):
     """Two kernels that the other compiler did not fuse, with the last words that it had for it."""
 
     graph: str | None = Field(description="The graph of ours that both belong to.")
-    kernels: tuple[int, int] = Field(description="Places of the two among the other compiler's kernels, from 0.")
+    kernels: tuple[int, int] = Field(description="Positions of the two among the other compiler's kernels.")
     a: str = Field(description="A node of `aten` that the first computes.")
     b: str = Field(description="A node of `aten` that the second computes.")
     message: str = Field(description="The other compiler's own words.")
@@ -69,30 +69,28 @@ class PeerRefusal(ReportModel):
 class AlignedKernels(ReportModel):
     """Kernels of both compilers that compute the same nodes: the smallest sets that are whole in both."""
 
-    graph: str = Field(description="The graph of ours.")
-    relation: Relation = Field(description="What the other compiler made of ours: merged is fewer kernels.")
+    graph: str = Field(description="Our graph.")
+    relation: Relation = Field(description="How the other compiler divides the nodes. Merged is fewer kernels.")
     nodes: list[str] = Field(description="Nodes of `aten` that they compute, in the graph's order.")
-    ours: list[int] = Field(default=[], description="Places of our kernels in the graph, counted from 0.")
-    theirs: list[int] = Field(default=[], description="Places of the other compiler's kernels, counted from 0.")
-    sentence: str = Field(default="", description="What is different, in a sentence; empty where nothing is.")
-    because: str = Field(default="", description="The decision of ours that explains it; empty where none does.")
-    decision: int | None = Field(default=None, description="Place of that decision among the graph's `decisions`.")
+    ours: list[int] = Field(default=[], description="Positions of our kernels in the graph, counted from 0.")
+    theirs: list[int] = Field(default=[], description="Positions of the other compiler's kernels, counted from 0.")
+    sentence: str = Field(default="", description="The difference, in a sentence. Empty if there is none.")
+    because: str = Field(default="", description="Our decision that explains the difference. Empty if none does.")
+    decision: int | None = Field(default=None, description="Position of that decision among the graph's `decisions`.")
     pair: tuple[str, str] | None = Field(default=None, description="The two loop nodes that the decision is about.")
-    refusal: str = Field(default="", description="The other compiler's words for not fusing; empty where it has none.")
-    count: int = Field(
-        default=1, description="How often the same is found, as in equal layers; 0 where one before this tells of it."
-    )
+    refusal: str = Field(default="", description="The other compiler's words for not fusing. Empty if it has none.")
+    count: int = Field(default=1, description="How often the same is found. 0 if an earlier entry counts this one.")
 
 
 class ContestantErrors(ReportModel):
     """How far one contestant's output is from float64."""
 
     contestant: str = Field(description="Its name, as among the contestants that were timed.")
-    errors: ElementErrors | None = Field(default=None, description="Null where the two cannot be compared.")
+    errors: ElementErrors | None = Field(default=None, description="Errors of its elements. Null if not comparable.")
     problem: str | None = Field(
         default=None,
-        description="Where rounding does not explain it, what is wrong with it, in a clause: an error, another dtype "
-        "or shape, or NaN or an infinity where neither float64 nor eager has it.",
+        description="What is wrong, in a clause, if rounding does not explain it: an error, another dtype or "
+        "shape, or NaN or an infinity where neither float64 nor eager has it.",
     )
 
 
@@ -102,19 +100,19 @@ class CallErrors(ReportModel):
     entry: str = Field(description="The function that was called.")
     output: str = Field(description='Its name: "the result", "result 2", "the gradient of x".')
     seed: int = Field(
-        description="The seed of the inputs. The snippet's own seed is its own inputs; for the others each floating "
-        "argument has values drawn from its own."
+        description="The seed of the inputs. With the snippet's own seed they are the snippet's own inputs. With "
+        "another seed each floating argument gets values drawn from its own."
     )
     dtype: str = Field(description="Its dtype by torch's name.")
-    elements: int = Field(description="How many elements were compared; a complex one is two.")
-    of: list[ContestantErrors] = Field(default=[], description="Everybody's, eager's first.")
+    elements: int = Field(description="How many elements were compared. A complex element counts as two.")
+    of: list[ContestantErrors] = Field(default=[], description="The errors of each contestant. Eager is first.")
 
 
 class ContestantOutcome(ReportModel):
     """One way to run the same calls: its time and its error, or why it has none."""
 
     name: str = Field(description="Its name, as the options ask for it.")
-    median_ms: float | None = Field(default=None, description="Milliseconds of a call, the median of all samples.")
+    median_ms: float | None = Field(default=None, description="Milliseconds of a call: the median of all samples.")
     compile_s: float | None = Field(default=None, description="Seconds of its first call, compiling included.")
     max_error: float | None = Field(default=None, description="Its largest relative error against float64.")
     failure: str | None = Field(default=None, description="Why it has no time, in a sentence.")
@@ -127,13 +125,13 @@ class Peer(ReportModel):
     mode: str = Field(default="default", description="The mode that it was asked for.")
     kernels: list[PeerKernel] = Field(default=[], description="What it launches, in order, library calls included.")
     graphs: list[PeerGraph] = Field(default=[], description="Its graphs, in the order in which it compiled them.")
-    alignment: list[AlignedKernels] = Field(default=[], description="Its kernels beside ours, the differences first.")
-    refusals: list[PeerRefusal] = Field(default=[], description="What it did not fuse, in its own words.")
-    contestants: list[ContestantOutcome] = Field(default=[], description="Times and errors of all that were asked.")
+    alignment: list[AlignedKernels] = Field(default=[], description="Its kernels beside ours. Differences come first.")
+    refusals: list[PeerRefusal] = Field(default=[], description="The kernels that it did not fuse, with its own words.")
+    contestants: list[ContestantOutcome] = Field(default=[], description="Times and errors of all that were asked for.")
     errors: list[CallErrors] = Field(
-        default=[], description="Of whole calls, how far everybody is from float64, for several seeds of the inputs."
+        default=[], description="How far everybody's results of whole calls are from float64, for several seeds."
     )
-    seeds: str = Field(default="", description="For which seeds there are errors, and why for no more, in a sentence.")
+    seeds: str = Field(default="", description="The seeds that there are errors for, and why there are no more.")
     message: str | None = Field(
         default=None, description="What it made of the snippet, or why it was not asked, in sentences."
     )

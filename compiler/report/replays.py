@@ -36,10 +36,10 @@ class Replay(ReportModel):
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
     message: str = Field(description="The reason in a sentence.")
     numbers: dict[str, Any] = Field(default={}, description="The numbers that the reason speaks of, by name.")
-    option: Literal["auto", "on", "off"] = Field(description="`cuda_graphs`, with what the mode makes of it.")
-    node: str | None = Field(default=None, description="The library call that stands in the way.")
-    lines: list[int] = Field(default=[], description="Its lines in the snippet.")
-    launches: int = Field(default=0, description="Launches of a call, library calls among them.")
+    option: Literal["auto", "on", "off"] = Field(description="The option `cuda_graphs`, as the mode changes it.")
+    node: str | None = Field(default=None, description="The library call that prevents a replay.")
+    lines: list[int] = Field(default=[], description="Lines of the snippet that the library call came from.")
+    launches: int = Field(default=0, description="Launches of a call, library calls included.")
     library_calls: int = Field(default=0, description="Library calls among the launches.")
     recorded_launches: int | None = Field(default=None, description="Launches that were recorded.")
     recorded_library_calls: int | None = Field(default=None, description="Library calls that were recorded.")
@@ -49,14 +49,14 @@ class Replay(ReportModel):
     )
     copied_out_bytes: int | None = Field(default=None, description="Bytes that are copied out of it in each call.")
     held_bytes: int | None = Field(
-        default=None, description="Of a forward graph: what it saves and gives without a copy."
+        default=None, description="Bytes that a forward graph saves and gives without a copy."
     )
     pool_bytes: int | None = Field(
-        default=None, description="Of the pool that all recordings on one stream share, as torch counts it."
+        default=None, description="Bytes of the pool that all recordings on one stream share. torch counts them."
     )
     recordings: int = Field(default=0, description="How many recordings were made.")
-    replays: int = Field(default=0, description="Calls that were replays so far, those of timing among them.")
-    launched_calls: int = Field(default=0, description="Calls that went out one by one though there was a recording.")
-    launched: CallTimes | None = Field(default=None, description="A call launch by launch.")
-    replayed: CallTimes | None = Field(default=None, description="A replay.")
-    predicted_host_us: float | None = Field(default=None, description="What a replay was expected to take the host.")
+    replays: int = Field(default=0, description="Calls that were replays so far, the timed ones included.")
+    launched_calls: int = Field(default=0, description="Calls that were launched one by one despite a recording.")
+    launched: CallTimes | None = Field(default=None, description="Times of a call launch by launch.")
+    replayed: CallTimes | None = Field(default=None, description="Times of a replay.")
+    predicted_host_us: float | None = Field(default=None, description="Predicted microseconds of a replay on the host.")

@@ -21,13 +21,13 @@ class LaunchTraffic(ReportModel):
     """What one launch moves. `name` is eager's ATen operator, a loop node, or a kernel; `node` is the node of `fx` that
     eager made the call for."""
 
-    name: str = Field(description="Eager's operator, a loop node, or a kernel.")
+    name: str = Field(description="Eager's operator, or the name of a loop node or of a kernel.")
     node: str | None = Field(default=None, description="The node of `fx` that eager made the call for.")
     bytes: int = Field(description="Bytes of all its tensors together.")
     tensors: list[TensorTraffic] = Field(default=[], description="What it moves of each tensor.")
     lines: list[int] = Field(default=[], description="Lines of the snippet that it came from.")
     unseen: str = Field(
-        default="", description="What a library call may move besides: `bytes` is then what it moves at least."
+        default="", description="What a library call may move besides. `bytes` is then the least that it moves."
     )
 
 
@@ -36,7 +36,7 @@ class ExecutionTraffic(ReportModel):
     `library_bytes` that over the library calls among them, which move it at least."""
 
     bytes: int = Field(description="Bytes of all launches together.")
-    library_bytes: int = Field(default=0, description="Bytes of the library calls among them, which move it at least.")
+    library_bytes: int = Field(default=0, description="Bytes of the library calls, which are the least that they move.")
     launches: list[LaunchTraffic] = Field(default=[], description="Each launch, in order.")
 
 
@@ -53,11 +53,11 @@ class EdgeTraffic(ReportModel):
     or not all of it is needed."""
 
     tensor: str = Field(description="The buffer.")
-    producer: str | None = Field(description="The loop node; None for an input or a constant.")
+    producer: str | None = Field(description="The loop node that makes it. Null for an input or a constant.")
     consumer: str = Field(description="The loop node that reads it.")
     written_bytes: int = Field(description="Bytes that writing it takes without fusion, once for all readers.")
     read_bytes: int = Field(description="Bytes that this reader reads of it without fusion.")
-    saved_read_bytes: int = Field(description="Of `read_bytes`, what the reader's kernel does not read for it.")
+    saved_read_bytes: int = Field(description="The part of `read_bytes` that the reader's kernel does not read for it.")
     fate: EdgeFate = Field(description="What fusion made of it.")
 
 
@@ -70,17 +70,15 @@ class Traffic(ReportModel):
     element of an input that is used read once, each output written once."""
 
     eager: ExecutionTraffic | None = Field(
-        default=None, description="Missing where the graph cannot be run on shapes alone."
+        default=None, description="Eager PyTorch. Null if the graph cannot be run on shapes alone."
     )
     unfused: ExecutionTraffic | None = Field(
         default=None, description="One launch for each loop node and library call."
     )
     fused: ExecutionTraffic | None = Field(default=None, description="Our kernels.")
     floor_bytes: int | None = Field(default=None, description="Bytes that any compiler must move.")
-    floor: list[TensorTraffic] = Field(default=[], description="What of each tensor that is.")
+    floor: list[TensorTraffic] = Field(default=[], description="The bytes of the floor, tensor by tensor.")
     edges: list[EdgeTraffic] = Field(default=[], description="Each tensor on its way to each of its readers.")
-    saved_written_bytes: int = Field(default=0, description="Of tensors that fusion keeps out of memory.")
-    saved_read_bytes: int = Field(default=0, description="Of `edges` whose reader needs no read of its own.")
-    more_read_bytes: int = Field(
-        default=0, description="What kernels read that their nodes alone would not: to compute values again."
-    )
+    saved_written_bytes: int = Field(default=0, description="Bytes of tensors that fusion keeps out of memory.")
+    saved_read_bytes: int = Field(default=0, description="The sum of `saved_read_bytes` over `edges`.")
+    more_read_bytes: int = Field(default=0, description="Bytes that kernels read only to compute values again.")

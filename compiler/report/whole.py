@@ -58,12 +58,12 @@ class Error(ReportModel):
 
     type: str = Field(description="The type of the exception, or a name of ours such as TimeLimit.")
     message: str = Field(description="What went wrong, in its own words.")
-    line: int | None = Field(default=None, description="The line of the snippet, counted from 1, where one is known.")
+    line: int | None = Field(default=None, description="The line of the snippet, counted from 1. Null if unknown.")
     stage: str | None = Field(default=None, description="The stage that it stopped.")
     hint: str | None = Field(default=None, description="What the reader can do about it.")
     traceback: str | None = Field(
         default=None,
-        description="Frames of the snippet; or, where the defect is ours, of the compiler, without the snippet's text.",
+        description="Frames of the snippet. If the defect is ours, frames of the compiler, without the snippet's text.",
     )
 
 
@@ -76,12 +76,12 @@ class Peak(ReportModel):
     gb_per_s: float = Field(description="10^9 bytes a second that a large kernel reads and writes.")
     gflop_per_s: float = Field(description="10^9 float32 operations a second; a fused multiply-add is two.")
     half_product_gflop_per_s: float | None = Field(
-        default=None, description="The same of the tensor cores on half types; null where there are none."
+        default=None, description="10^9 operations a second of the tensor cores on half types. Null if there are none."
     )
     is_measured: bool = Field(
         default=False,
-        description="Whether `gb_per_s` was measured on such a device; else it is assumed. Operations are the data "
-        "sheet's, or assumed of a CPU.",
+        description="Whether `gb_per_s` was measured on such a device. Otherwise it is assumed. The number of "
+        "operations is from the data sheet, or assumed for a CPU.",
     )
 
 
@@ -90,23 +90,23 @@ class Environment(ReportModel):
 
     python: str = Field(default="", description="Version of Python.")
     torch: str = Field(default="", description="Version of PyTorch.")
-    triton: str | None = Field(default=None, description="Version of Triton; null where it is not installed.")
+    triton: str | None = Field(default=None, description="Version of Triton. Null if Triton is not installed.")
     device: str = Field(default="", description="Where tensors were: cpu or cuda.")
     device_name: str = Field(default="", description="The device's name as its driver or the kernel gives it.")
     target: str = Field(default="", description="What Triton kernels were generated for, such as sm_90.")
     decides_for: str = Field(default="", description="The device whose model decided and predicted.")
     peaks: list[Peak] = Field(
         default=[],
-        description="Of the device that ran, and then of the one whose model decided, where that is another.",
+        description="The device that ran. If the model of another device decided, that device follows.",
     )
-    driver: str | None = Field(default=None, description="Version of the GPU's driver; null on a CPU.")
+    driver: str | None = Field(default=None, description="Version of the GPU's driver. Null on a CPU.")
     clocks: dict[str, Any] | None = Field(
-        default=None, description="Clocks of the GPU in MHz, by name, where they were read."
+        default=None, description="Clocks of the GPU in MHz, by name. Null if they were not read."
     )
     seed: int = Field(default=0, description="The seed that was set before the snippet ran.")
-    commit: str | None = Field(default=None, description="Commit of the compiler's sources, where it is known.")
+    commit: str | None = Field(default=None, description="Commit of the compiler's sources. Null if unknown.")
     compiler: str = Field(default="", description="Version of Fusionscope.")
-    threads: int | None = Field(default=None, description="Threads that a CPU computed with; null on a GPU.")
+    threads: int | None = Field(default=None, description="Threads that a CPU computed with. Null on a GPU.")
 
 
 class Note(ReportModel):
@@ -123,81 +123,81 @@ class Graph(ReportModel):
     name: str = Field(description="Its name, such as graph_0, or graph_0_backward for its backward graph.")
     function: str | None = Field(default=None, description="The user's function that it is a part of.")
     phase: Literal["inference", "forward", "backward"] = Field(
-        default="inference", description="Whether it computes only, or is a half of a training step."
+        default="inference", description="Whether the graph only computes, or is one half of a training step."
     )
-    partner: str | None = Field(default=None, description="The backward graph of a forward graph, and the other way.")
-    calls: int = Field(default=0, description="How often the snippet ran it.")
+    partner: str | None = Field(default=None, description="The backward graph of a forward graph, or the reverse.")
+    calls: int = Field(default=0, description="How often the snippet ran the graph.")
     device: str = Field(
         default="",
-        description="Where its kernels run: cpu or cuda. Beside a GPU, a graph of CPU tensors runs on the CPU.",
+        description="Where the kernels run: cpu or cuda. A graph of CPU tensors runs on the CPU, also beside a GPU.",
     )
     fx: list[FxNode] = Field(default=[], description="The graph as Dynamo captured it.")
     aten: list[FxNode] = Field(
-        default=[], description="The same after AOTAutograd: functional, decomposed, forward or backward alone."
+        default=[], description="The graph after AOTAutograd: functional and decomposed, and forward or backward alone."
     )
-    guards: list[Guard] = Field(default=[], description="Conditions under which it may be used.")
+    guards: list[Guard] = Field(default=[], description="Conditions under which the graph may be used.")
     breaks: list[GraphBreak] = Field(default=[], description="The graph break that ended this graph, if one did.")
     recompiles: list[Recompile] = Field(default=[], description="Why this graph was compiled again, if it was.")
-    symbols: list[Symbol] = Field(default=[], description="What this graph leaves open: it serves every value.")
-    saved: list[SavedTensor] = Field(default=[], description="Of a backward graph: what the forward saved for it.")
+    symbols: list[Symbol] = Field(default=[], description="Sizes and numbers that the graph leaves open.")
+    saved: list[SavedTensor] = Field(default=[], description="What the forward graph saved for this backward graph.")
     recomputed: list[str] = Field(
-        default=[], description="Of a backward graph: nodes of the forward graph that it computes again, not saved."
+        default=[], description="Nodes of the forward graph that this backward graph computes again."
     )
     rewrites: list[Rewrite] = Field(default=[], description="What was replaced between `fx` and `aten`, or nearly was.")
-    removed: list[Removed] = Field(default=[], description="What became no loop, since there was nothing to do.")
-    layouts: list[LayoutDecision] = Field(default=[], description="What was decided of convolutions, before `loops`.")
-    foldings: list[FoldingDecision] = Field(default=[], description="What convolutions took of what follows them.")
-    paddings: list[PaddingDecision] = Field(default=[], description="Products of sizes that eight does not divide.")
+    removed: list[Removed] = Field(default=[], description="Nodes that became no loop: there was nothing to do.")
+    layouts: list[LayoutDecision] = Field(default=[], description="How tensors lie around convolutions.")
+    foldings: list[FoldingDecision] = Field(default=[], description="What convolutions took over from later nodes.")
+    paddings: list[PaddingDecision] = Field(default=[], description="Products whose sizes are not divisible by eight.")
     loops: list[LoopNode] = Field(default=[], description="The loop nodes before fusion.")
     decisions: list[Decision] = Field(
-        default=[], description="In a large graph only the weightiest: see `more_decisions`."
+        default=[], description="The scheduler's decisions. A large graph lists the weightiest ones."
     )
     more_decisions: list[tuple[int, int, int, str]] = Field(
-        default=[], description="Those that are not told at length: both units, the round, the reason."
+        default=[], description="Decisions without their details: both units, the round and the reason."
     )
     pairs_not_asked: int = Field(
         default=0,
-        description="Pairs of kernels that run over as many iterations and leave no decision, being far apart.",
+        description="Pairs of kernels with as many iterations that were not asked about, because they are far apart.",
     )
     rounds: list[Round] = Field(default=[], description="What the scheduler did, round by round.")
-    buffers: list[Buffer] = Field(default=[], description="Its tensors, and what becomes of each.")
-    memory: Memory | None = Field(default=None, description="What the buffers take.")
-    traffic: Traffic | None = Field(default=None, description="The bytes that it moves.")
+    buffers: list[Buffer] = Field(default=[], description="The tensors of the graph, and what becomes of each.")
+    memory: Memory | None = Field(default=None, description="The memory that the buffers take.")
+    traffic: Traffic | None = Field(default=None, description="The bytes that the graph moves.")
     kernels: list[Kernel] = Field(default=[], description="What is launched, in order.")
     predicted_us: float | None = Field(
-        default=None, description="The generated kernels one after another; what library calls take is not predicted."
+        default=None, description="Predicted time of the generated kernels, one after another."
     )
     call_us: float | None = Field(
-        default=None, description="One call of the graph with these kernels, measured beside each kernel alone."
+        default=None, description="Microseconds of one call of the graph. It was measured beside each kernel alone."
     )
     disturbed: str | None = Field(
         default=None,
-        description="Why the kernels' measured times are not to be relied on: they do not add up to the call's. They "
-        "have no bandwidth then.",
+        description="Why the measured times of the kernels are not reliable: they do not add up to the time of "
+        "the call. The kernels then have no bandwidth.",
     )
     errors: list[OutputErrors] = Field(
         default=[],
-        description="Of its outputs against float64, where they were compared; for one seed, on its first inputs.",
+        description="Errors of the outputs against float64, for one seed, on the first inputs.",
     )
     wrapper: str = Field(default="", description="The function that launches the kernels, as Python.")
     replay: Replay | None = Field(default=None, description="Whether the launches are replayed as one CUDA graph.")
     eager_kernels: int | None = Field(default=None, description="Launches of eager PyTorch for the same graph.")
-    eager_bytes: int | None = Field(default=None, description="Bytes that these move.")
+    eager_bytes: int | None = Field(default=None, description="Bytes that eager PyTorch moves for the same graph.")
     floor_bytes: int | None = Field(default=None, description="Bytes that any compiler must move.")
 
 
 class Summary(ReportModel):
     """The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms. A
-    wrong result has no speed: where the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null,
-    and where they name "peer", `peer_ms` is. An error is null where one of the outputs cannot be compared, as NaN."""
+    wrong result has no speed: if the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null,
+    and if they name "peer", `peer_ms` is. An error is null if an output cannot be compared, such as NaN."""
 
     eager_kernels: int | None = Field(default=None, description="Launches of eager PyTorch.")
-    kernels: int | None = Field(default=None, description="Launches of ours, library calls among them.")
+    kernels: int | None = Field(default=None, description="Our launches, library calls included.")
     peer_kernels: int | None = Field(
-        default=None, description="Launches of TorchInductor; null where they speak of other calls."
+        default=None, description="Launches of TorchInductor. Null if they belong to other calls."
     )
     eager_bytes: int | None = Field(default=None, description="Bytes that eager moves.")
-    unfused_bytes: int | None = Field(default=None, description="One kernel for each loop node and library call.")
+    unfused_bytes: int | None = Field(default=None, description="Bytes with one kernel for each node.")
     bytes: int | None = Field(default=None, description="Bytes that our kernels and library calls move.")
     floor_bytes: int | None = Field(default=None, description="Bytes that any compiler must move.")
     graph_breaks: int = Field(default=0, description="Distinct graph breaks.")
@@ -210,7 +210,7 @@ class Summary(ReportModel):
     compiled_error: float | None = Field(
         default=None, description="The largest relative error of compiled against float64."
     )
-    verdict: str = Field(default="", description="The answer in a sentence or two; empty until calls were timed.")
+    verdict: str = Field(default="", description="The answer in a sentence or two. Empty until calls were timed.")
 
 
 class Report(ReportModel):
@@ -222,43 +222,43 @@ class Report(ReportModel):
     id: str = Field(
         default="", description="Id of the exploration: a hash of the snippet, the options, the build and the device."
     )
-    status: Status = Field(default="running", description="How it ended, or that it is running.")
+    status: Status = Field(default="running", description="How the exploration ended, or that it is running.")
     source: str = Field(description="The snippet as it was given.")
     options: dict[str, Any] = Field(
-        default={}, description="The options that it was given, by name; those that are unset are left out."
+        default={}, description="The options that were given, by name. Options that are unset are left out."
     )
     based_on: str | None = Field(default=None, description="Id of the exploration that this one is compared with.")
-    what_if: list[WhatIf] = Field(default=[], description="What came of each option that asks for other decisions.")
+    what_if: list[WhatIf] = Field(default=[], description="The outcome of each option that asks for other decisions.")
     summary: Summary = Field(default=Summary(), description="The figures of all graphs together.")
     environment: Environment = Field(default=Environment(), description="Versions, device and seed.")
     stages: list[Stage] = Field(default=[], description="The stages that have ended, in order.")
     notes: list[Note] = Field(default=[], description="What the reader must know about how the snippet was run.")
     graphs: list[Graph] = Field(default=[], description="Every graph that was captured, in order.")
     breaks: list[GraphBreak] = Field(default=[], description="Every distinct graph break, with or without a graph.")
-    compilations: list[Compilation] = Field(default=[], description="What Dynamo did, one entry a compilation.")
+    compilations: list[Compilation] = Field(default=[], description="What Dynamo did, one entry for each compilation.")
     wrong_results: list[WrongResult] = Field(default=[], description="Outputs that rounding does not explain.")
     peer: Peer | None = Field(
-        default=None, description="What TorchInductor made of the same; null where it was not asked."
+        default=None, description="What TorchInductor made of the same graphs. Null if it was not asked."
     )
     compile_phases: list[CompilePhase] = Field(
-        default=[], description="Seconds of compiling by phase, ours and the peer's, in order."
+        default=[], description="Seconds that each phase of compiling took, ours and the peer's, in order."
     )
     timing: TimingResult | None = Field(
-        default=None, description="Times of eager and compiled; null where none were taken."
+        default=None, description="Times of eager and compiled calls. Null if none were taken."
     )
     trace: list[TraceEvent] = Field(
-        default=[], description="One call of each as torch's profiler recorded it, where that was asked for."
+        default=[], description="One call of each, as torch's profiler recorded it, if asked for."
     )
     sizes: list[NamedSize] = Field(default=[], description="Sizes that a sweep of this snippet can name.")
-    sweep: SweepResult | None = Field(default=None, description="The snippet at other sizes, where that was asked for.")
+    sweep: SweepResult | None = Field(default=None, description="The snippet at other sizes, if asked for.")
     machine_code: MachineCode | None = Field(
         default=None, description="Of an exploration whose source is a kernel: what that was compiled to."
     )
     gradients: list[GradientCheck] = Field(default=[], description="Training, checked from end to end.")
     output: str = Field(default="", description="What the snippet printed, cut at a stated length.")
-    error: Error | None = Field(default=None, description="What stopped it; null where nothing did.")
+    error: Error | None = Field(default=None, description="What stopped it. Null if nothing did.")
     observed: Observed | None = Field(
-        default=None, description="What the service saw of it from outside; null of one that it did not run."
+        default=None, description="What the service saw of it from outside. Null if it did not run it."
     )
 
     @property

@@ -36,19 +36,6 @@ _OTHER_NAMES = {
     "inverse_erf": "torch.erfinv",
     "inverse_normal": "torch.special.ndtri",
     "scaled_erfc": "torch.special.erfcx",
-    "hurwitz_zeta": "torch.special.zeta",
-    "lower_gamma": "torch.special.gammainc",
-    "upper_gamma": "torch.special.gammaincc",
-    "greatest_common_divisor": "torch.gcd",
-    "bessel_i0": "torch.special.i0",
-    "bessel_i1": "torch.special.i1",
-    "scaled_bessel_i0": "torch.special.i0e",
-    "scaled_bessel_i1": "torch.special.i1e",
-    "bessel_j0": "torch.special.bessel_j0",
-    "bessel_j1": "torch.special.bessel_j1",
-    "bessel_y0": "torch.special.bessel_y0",
-    "bessel_y1": "torch.special.bessel_y1",
-    "airy_ai": "torch.special.airy_ai",
 }
 #: Other names that stand in the function.
 _TAKEN = frozenset(

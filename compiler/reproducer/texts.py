@@ -63,16 +63,10 @@ HELPERS = {
     else:
         result = getattr(value, {"min": "amin", "max": "amax"}.get(kind, kind))(-1)
     return result.reshape(*result.shape, *[1] * reduced)''',
-    "scan": '''def scan(kind, sizes, reduced, value, place=None):
+    "scan": '''def scan(kind, sizes, reduced, value):
     """Each point of the reduction loops gets the value of all up to it."""
-    value = rows(value, sizes, reduced)
-    if kind in ("argmin", "argmax"):
-        result = rows(place, sizes, reduced).gather(-1, getattr(torch, "cum" + kind[3:])(value, -1).indices)
-    elif kind in ("min", "max"):
-        result = getattr(torch, "cum" + kind)(value, -1).values
-    else:
-        result = {"sum": torch.cumsum, "prod": torch.cumprod, "logsumexp": torch.logcumsumexp}[kind](value, -1)
-    return result.reshape(sizes)''',
+    result = getattr(torch, "cum" + kind)(rows(value, sizes, reduced), -1)
+    return (result.values if kind in ("min", "max") else result).reshape(sizes)''',
     "bits": '''def bits(value, dtype):
     """The number of another type that has the same bits."""
     if value.is_floating_point():
@@ -246,6 +240,19 @@ if __name__ == "__main__":
     raise SystemExit(main())
 """
 
+ATTENTION = '''
+def attention_formula(operator, *given, **named):
+    """By torch's formula, with the arguments of the library's operator."""
+    names = [argument.name for argument in operator._schema.arguments]
+    known = {**dict(zip(names, given)), **named}
+    if known.get("dropout_p"):
+        raise RuntimeError("It draws random numbers.")
+    query, key, value = (known[name] for name in ("query", "key", "value"))
+    mask = known.get("attn_bias", known.get("attn_mask"))
+    formula = torch.ops.aten._scaled_dot_product_attention_math
+    return formula(query, key, value, mask, 0.0, known.get("is_causal", False), scale=known.get("scale"))[0]
+'''
+
 LIBRARY = '''
 def allow_for_tf32(device):
     """On a GPU torch may round float32 factors to 11 bits: each by up to 2^-11, so that products are off by 2^-10."""
@@ -266,7 +273,7 @@ def main():
     checks = []
     try:
         torch.manual_seed(SEED)
-        exact = results_of(library(*(one.double() if one.is_floating_point() else one for one in given)))
+        exact = results_of(exactly(*(one.double() if one.is_floating_point() else one for one in given)))
     except RuntimeError as reason:  # not every library call has a form for float64
         print(f"Not compared with float64: {str(reason).splitlines()[0]}")
         exact = []

@@ -22,7 +22,8 @@ from compiler.reproducer.formula import (
 )
 from compiler.reproducer.launches import Launch, NotLaunchableError, cpp_launch, triton_launch
 from compiler.reproducer.sizes import UnknownSizeError, layout_of, symbols_of
-from compiler.reproducer.texts import CHECKS, HELPERS, LIBRARY, MAIN, NEEDS, TENSORS
+from compiler.reproducer.texts import ATTENTION, CHECKS, HELPERS, LIBRARY, MAIN, NEEDS, TENSORS
+from compiler.wording import line_list
 
 _ROUNDED = frozenset({"float16", "bfloat16", "float32", "float64"})
 #: Calls whose float32 factors torch may round to TF32, and who is asked whether it does.
@@ -30,6 +31,8 @@ _TF32 = {
     r"conv|cudnn|miopen": "torch.backends.cudnn",
     r"mm\b|mv\b|dot|linear|attention": "torch.backends.cuda.matmul",
 }
+#: Those on a GPU refuse float64; cuDNN's raises nothing and gives other numbers (torch 2.11).
+_ATTENTION = re.compile(r"torch\.(?:ops\.aten\.)?(_scaled_dot_product_\w+)(?<!_backward)(?:\.default)?\(")
 _WHOLE = frozenset({"int8", "int16", "int32", "int64", "uint8", "bool"})
 
 
@@ -120,11 +123,11 @@ class _File:
 
     def _head(self, launch: Launch | None) -> str:
         kernel, environment = self.kernel, self.report.environment
-        lines = ", ".join(map(str, kernel.user_lines))
+        lines = line_list(kernel.user_lines)
         needs = "torch and Triton" if launch is not None and launch.is_for_gpu else "torch and a C++ compiler"
         about = [
             f'"""The kernel {kernel.name} of {self.graph.name}, alone'
-            + (f": lines {lines} of the snippet." if lines else "."),
+            + (f": {lines} of the snippet." if lines else "."),
             "",
             f"Run it with Python. It needs {'torch' if launch is None else needs}, and was made by Fusionscope",
             _plain(f"{environment.compiler} with torch {environment.torch}. Its inputs are random numbers."),
@@ -215,22 +218,15 @@ class _File:
             "",
             f"def library({names}):",
             '    """The call, on what the kernel reads."""',
-            *_refused_float64(call, names),
             *sizes,
             f"    return {call}",
         ]
-        return [self._inputs(), "\n".join(lines), HELPERS["view"]]
-
-
-def _refused_float64(call: str, names: str) -> list[str]:
-    """cuDNN's attention is for half types. Given float64 it raises nothing and gives other numbers (torch 2.11)."""
-    if "_scaled_dot_product_cudnn_attention" not in call:
-        return []
-    first = names.partition(", ")[0]
-    return [
-        f"    if {first}.dtype == torch.float64:",
-        '        raise RuntimeError("cuDNN has no attention in float64")',
-    ]
+        exactly = "exactly = library"
+        if _ATTENTION.search(call):
+            formula_of = _ATTENTION.sub(r"attention_formula(torch.ops.aten.\1.default, ", call)
+            header = [f"def exactly({names}):", '    """What the call computes, in float64, which it does not take."""']
+            exactly = "\n".join([ATTENTION.strip(), "", "", *header, *sizes, f"    return {formula_of}"])
+        return [self._inputs(), "\n".join(lines), exactly, HELPERS["view"]]
 
 
 def _plain(text: str) -> str:

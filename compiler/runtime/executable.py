@@ -18,12 +18,9 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import variable
 from compiler.ir.formulas import FUNCTIONS
 from compiler.ir.nodes import ExternNode, LoopGraph
-from compiler.lowering.loop_builder import SEEDS
 from compiler.runtime.host.flat import FlatCall, flat_call
-from compiler.runtime.host.host_values import HostValue
 from compiler.runtime.host.library_products import product_launch
 from compiler.runtime.host.quick_torch import alias, allocator, view
-from compiler.runtime.host.seeds import seed_drawer
 from compiler.schedule.scheduler import Schedule
 
 _serial = count()
@@ -77,28 +74,20 @@ def build_executable(
     wrapper: str,
     kernels: Mapping[str, Callable[..., None]],
     device: torch.device,
-    on_host: Mapping[str, HostValue] | None = None,
 ) -> Executable:
-    """Execute the wrapper's text; `kernels` maps the names that it calls to launchers, `on_host` those of what gets
-    values to the host."""
-    on_host = on_host or {}
-    scope = _executed(wrapper, schedule, kernels, device, on_host)
+    """Execute the wrapper's text; `kernels` maps the names that it calls to launchers."""
+    scope = _executed(wrapper, schedule, kernels, device)
     number = _one_of_several(device)
     call = _on_device(scope["call"], number)
     launched = {*kernels, *library_products(schedule.units, schedule.graph)}
-    launched |= {f"{name}.{step}" for name in on_host for step in ("place", "send", "take")}
     return Executable(call, wrapper, kernels, flat_call(wrapper, scope, launched, call, number))
 
 
 def _executed(
-    text: str,
-    schedule: Schedule,
-    kernels: Mapping[str, Callable[..., None]],
-    device: torch.device,
-    on_host: Mapping[str, HostValue] | None = None,
+    text: str, schedule: Schedule, kernels: Mapping[str, Callable[..., None]], device: torch.device
 ) -> dict[str, Any]:
     launches = {name: getattr(kernel, "launch", kernel) for name, kernel in kernels.items()}
-    scope = _scope(schedule.graph, device) | launches | dict(on_host or {})
+    scope = _scope(schedule.graph, device) | launches
     scope["library"] = {
         getattr(unit.target, "__name__", str(unit.target)): unit.target
         for unit in schedule.units
@@ -107,10 +96,6 @@ def _executed(
     if device.type == "cuda":
         products = library_products(schedule.units, schedule.graph)
         scope |= {name: product_launch(product, device) for name, product in products.items()}
-    if SEEDS in schedule.graph.buffers:
-        (count,) = schedule.graph.buffers[SEEDS].shape
-        assert isinstance(count, int)
-        scope["draw_seeds"] = seed_drawer(device, count)
     file_name = f"<fusionscope wrapper {next(_serial)}>"
     linecache.cache[file_name] = (len(text), None, text.splitlines(keepends=True), file_name)
     exec(compile(text, file_name, "exec"), scope)
@@ -144,6 +129,7 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
     return {
         "torch": SimpleNamespace(**vars(torch)),
         "device": torch.device,
+        "draw_seeds": draw_seeds,
         "inf": float("inf"),
         "nan": float("nan"),
         "empty": allocator(device),
@@ -158,6 +144,11 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
         **FUNCTIONS,
         **constants,
     }
+
+
+def draw_seeds(seeds: torch.Tensor) -> None:
+    """Fill a tensor of int64 from torch's own generator: any number of 64 bits, but the largest."""
+    seeds.random_(-(2**63), 2**63 - 1)
 
 
 def reuse(freed: torch.Tensor, shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:

@@ -131,9 +131,8 @@ def _append(out: list[Instruction], instruction: Instruction) -> int:
     return len(out) - 1
 
 
-def compose(group: Group, buffer: str, kept: str | None = None) -> Body | None:
-    """What a group stores in `buffer`, as one pointwise body over what the group reads and over its reductions, and
-    over the result of its member `kept`.
+def compose(group: Group, buffer: str) -> Body | None:
+    """What a group stores in `buffer`, as one pointwise body over what the group reads and over its reductions.
 
     None where it is a reduction, a scan, a scatter or a part of a whole itself, draws random numbers, or would become
     too long."""
@@ -143,11 +142,11 @@ def compose(group: Group, buffer: str, kept: str | None = None) -> Body | None:
         return None
     if any(member.name == buffer and member.node.part_of is not None for member in group.members):
         return None
-    if kept is None and _least_length(result, group, bodies) > LONGEST_INLINED_BODY:
+    if _least_length(result, group, bodies) > LONGEST_INLINED_BODY:
         return None
     for member in reversed(group.members):
         body = bodies.get(member.name)
-        if body is None or body.is_collective or body.is_random or member.name in (buffer, kept):
+        if body is None or body.is_collective or body.is_random or member.name == buffer:
             continue
         if member.name in result.loads:
             composed = inline_body(result, body, member.name, (*group.space.x, *group.space.r))

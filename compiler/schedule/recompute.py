@@ -9,9 +9,6 @@ becomes
 A reduction of few elements is written out for it, as it is for a single reader: distances of pairs of points are then
 computed once for each point's nearest one, and never stored.
 
-Where all of it is too much, a result on the way that has fewer bytes is stored in its place: a mask, and not the
-numbers that it becomes.
-
 This is no fusion of two units: both stay, but a buffer between them does not reach memory any more. A kernel of whose
 results none is left to store is no kernel any more: the first of its readers has its nodes. It is tried after fusion,
 when it is known which buffers are left.
@@ -54,31 +51,14 @@ class Recomputed:
     readers: dict[int, tuple[Group, Fuse]]
 
 
-def _narrowest_before(maker: Group, buffer: str) -> str | None:
-    """Of what the maker of `buffer` computes for each of its elements on the way, the last of the results with the
-    fewest bytes, if it has fewer than `buffer`."""
-    members = {member.name: member for member in maker.members if member.body.instructions}
-    layout = members[buffer].node.layout if buffer in members else None
-    on_the_way = [
-        (member.node.layout.dtype.itemsize, -place, name)
-        for place, (name, member) in enumerate(members.items())
-        if layout is not None
-        and member.node.layout.shape == layout.shape
-        and member.node.layout.dtype.itemsize < layout.dtype.itemsize
-        and not (member.body.is_collective or member.body.is_random or member.body.is_scatter)
-    ]
-    return min(on_the_way)[-1] if on_the_way else None
-
-
 def _without_loads(
-    maker: Group, readers: list[Group], buffer: str, outputs: frozenset[str], kept: str | None
+    maker: Group, readers: list[Group], buffer: str, outputs: frozenset[str]
 ) -> tuple[Group | None, list[Group]] | None:
     """What is left of the maker of `buffer` without the store, which an output keeps, and the readers with its
-    arithmetic, or with what of it follows the result `kept`, which is stored; None where it is not possible. A
-    reduction of few elements is written out in them."""
+    arithmetic; None where it is not possible. A reduction of few elements is written out in them."""
     source = (written_out(maker) or maker) if maker.space.r and is_short(maker) else maker
-    arithmetic = compose(source, buffer, kept)
-    if arithmetic is None or (kept is not None and kept not in {access.buffer for access in arithmetic.reads}):
+    arithmetic = compose(source, buffer)
+    if arithmetic is None:
         return None
     needed = {access.buffer for access in arithmetic.reads} & maker.produced
     smaller = replace(maker, stored=(maker.stored - ({buffer} - outputs)) | needed)
@@ -113,19 +93,7 @@ def recompute_in_readers(a: int, buffer: str, context: Context) -> Recomputed | 
     groups = _groups_alike(maker, [graph.units[number] for number in readers], buffer)
     if not isinstance(maker, Group) or not groups:
         return None
-    whole = _recomputed(maker, readers, groups, buffer, None, context)
-    narrow = None if isinstance(whole, Recomputed) else _narrowest_before(maker, buffer)
-    if narrow is None or buffer in graph.outputs or narrow in maker.stored:
-        return whole
-    part = _recomputed(maker, readers, groups, buffer, narrow, context)
-    return part if isinstance(part, Recomputed) else whole
-
-
-def _recomputed(
-    maker: Group, readers: list[int], groups: list[Group], buffer: str, kept: str | None, context: Context
-) -> Recomputed | Refuse | None:
-    """The same of one way: all of it in the readers, or what follows the result `kept`."""
-    made = _without_loads(maker, groups, buffer, frozenset(context.graph.outputs), kept)
+    made = _without_loads(maker, groups, buffer, frozenset(graph.outputs))
     if made is None:
         return None
     smaller = None if made[0] is None else context.with_best_strategy(made[0])
@@ -136,8 +104,7 @@ def _recomputed(
             return None
         changed[0] = _with_nodes_of(maker, changed[0])
     numbers, score, pays = _weighed(buffer, (maker, *groups), smaller, changed, context)
-    # What is stored in its place has to be read again: no unit fuses for it that would not have before.
-    if not pays or (kept is not None and score.benefit_us <= 0):
+    if not pays:
         return Refuse(REFUSAL, numbers)
     # Computed again, it would be in the kernel of its reader after all.
     forbidden = next((pair for group in groups if (pair := context.directives.forbidden_between(maker, group))), None)

@@ -7,8 +7,7 @@
 So a round is one fusion and the questions that came before it, and the search ends when the queue is empty: then no
 pair is left that may and should fuse. A candidate stays as good as it was until one of its units is gone, so only the
 neighbours of a new unit are scored; all that another fusion can change is that a third unit now has to run between the
-two, which is looked at once more when the candidate's turn comes. One that would itself come between two others, which
-gain more by each other, then waits until nothing else is left. Every answer leaves a decision; a candidate whose
+two, which is looked at once more when the candidate's turn comes. Every answer leaves a decision; a candidate whose
 units went elsewhere, and are in two kernels in the end, leaves one too.
 
 Library calls come last, when loops have found together: a product that took in the first node of a pointwise chain
@@ -20,12 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from itertools import count, product
-from typing import TypeGuard
+from itertools import count
 
 from compiler.decisions import Refuse
 from compiler.ir.nodes import ExternNode
-from compiler.ir.size import hint
 from compiler.schedule.group import Group
 from compiler.schedule.recompute import Recomputed, recompute_in_readers
 from compiler.schedule.records.decisions import Decision, decision_on
@@ -34,13 +31,7 @@ from compiler.schedule.rules.concatenation import makers_of, splits_in_parts, we
 from compiler.schedule.rules.own_product import own_product
 from compiler.schedule.rules.products import is_call
 from compiler.schedule.rules.shared_operand import may_share
-from compiler.schedule.units import Unit, produced_by, read_by
-
-#: The place in the order of fusions of what waits for all others.
-AFTER_ALL = 3
-
-#: How many times the points of its maker a reader has that would compute it again for each of many rows.
-MANY_TIMES = 8
+from compiler.schedule.units import Unit, produced_by
 
 
 @dataclass(frozen=True)
@@ -53,8 +44,6 @@ class Candidate:
     two: Unit
     verdict: Fuse
     turn: int
-    #: Whether others, that it would have kept apart, went before it.
-    has_waited: bool = False
 
 
 class Search:
@@ -124,58 +113,11 @@ class Search:
                 self._passed_over.append(candidate)
                 continue
             third = third_between(a, b, self.graph)
-            is_early = self._keeps_apart(candidate) or self._tears_apart(candidate)
-            if third is None and not candidate.has_waited and is_early:
-                is_forced, _, *benefit = verdict.score.rank
-                rank = tuple(-part for part in (is_forced, -AFTER_ALL, *benefit))
-                heappush(self._queue, (rank, next(self._asked), replace(candidate, has_waited=True)))
-            elif third is None:
+            if third is None:
                 self.ask([self.take(a, b, verdict)])
                 return True
-            else:
-                self.record(a, b, third)
+            self.record(a, b, third)
         return False
-
-    def _keeps_apart(self, candidate: Candidate) -> bool:
-        """Whether a fusion of a maker and its reader would order two units that are free of each other and would gain
-        more as one kernel: another maker of what the reader needs, and another reader of what the maker makes.
-
-            p -> b    a -> c, a -> b; p and c read the same large tensor:  a and b as one would come between p and c
-
-        So where experts are weighted, the gradients of the weights and those of the experts read the same gradients."""
-        graph, a, b, score = self.graph, candidate.a, candidate.b, candidate.verdict.score
-        if score.is_forced or score.category != "vertical" or not graph.must_precede(a, b):
-            return False
-        makers = {graph.producer[buffer] for buffer in read_by(graph.units[b]) if buffer in graph.producer} - {a}
-        readers = {number for buffer in produced_by(graph.units[a]) for number in graph.readers[buffer]} - {b}
-        for maker, reader in product(sorted(makers), sorted(readers)):
-            if maker == reader or any(graph.must_precede(*pair) for pair in ((maker, reader), (reader, maker))):
-                continue
-            shared = read_by(graph.units[maker]) & read_by(graph.units[reader])
-            if sum(graph.layouts[buffer].bytes for buffer in shared) <= score.bytes_saved:
-                continue
-            verdict = can_fuse(min(maker, reader), max(maker, reader), self.context)
-            if isinstance(verdict, Fuse) and verdict.score.benefit_us > score.benefit_us:
-                return True
-        return False
-
-    def _tears_apart(self, candidate: Candidate) -> bool:
-        """Whether a fusion of a maker and a reader that has many times its points would take it from units as small as
-        it is, with which it may fuse too.
-
-            p -> a -> b    p, a over 32,768 points, b over as many for each of 2,048 rows
-
-        What is computed once for a row is then stored by one kernel, or computed by `b`, but not half of it by each."""
-        graph, score = self.graph, candidate.verdict.score
-        maker, reader = graph.units[candidate.a], graph.units[candidate.b]
-        if score.is_forced or not _is_pointwise(maker) or not _is_pointwise(reader):
-            return False
-        is_repeated = hint(reader.space.numel) >= MANY_TIMES * hint(maker.space.numel)
-        if not is_repeated or not graph.must_precede(candidate.a, candidate.b):
-            return False
-        makers = {graph.producer[buffer] for buffer in read_by(maker) if buffer in graph.producer} - {candidate.a}
-        before = [number for number in sorted(makers) if _is_pointwise(graph.units[number])]
-        return any(isinstance(can_fuse(number, candidate.a, self.context), Fuse) for number in before)
 
     def _take_own_products(self) -> None:
         """Products that nothing has joined, by kernels of our own where these are expected to be faster."""
@@ -260,10 +202,6 @@ class Search:
         self.graph.replace(maker, found.maker)
         self.graph.replace(first, its_group)
         return [maker, *found.readers]
-
-
-def _is_pointwise(unit: Unit) -> TypeGuard[Group]:
-    return isinstance(unit, Group) and not unit.space.r
 
 
 def _pairs(context: Context, units: Iterable[int], about_calls: bool) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,6 @@ from itertools import product
 from compiler.ir.body import Body, Instruction, drop_dead, moved, operands_of
 from compiler.ir.choices import without_known_conditions
 from compiler.ir.index import Dim, Index
-from compiler.ir.monotone import with_relu_last
 from compiler.ir.size import known
 from compiler.schedule.extremes import Written, position_of_best
 from compiler.schedule.group import Group, Member, Space
@@ -130,7 +129,7 @@ def unrolled(body: Body, r_dims: Sequence[Dim], is_partly: bool = False) -> Body
         numbers[at] = out.add(replace(reduction, operands=(numbers[at],)))
     for old, instruction in enumerate(body.instructions[at + 1 :], start=at + 1):
         numbers[old] = out.add(_moved(instruction, numbers, {}))
-    return with_relu_last(without_known_conditions(drop_dead(Body(tuple(out.instructions)))))
+    return without_known_conditions(drop_dead(Body(tuple(out.instructions))))
 
 
 def _changing(instructions: Sequence[Instruction], dims: frozenset[Dim]) -> list[int]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from compiler.annotations import input_of_annotation
 from compiler.options import InputSpec, Options
+from compiler.wording import line_list
 
 _DIMENSION = re.compile(r"\s*(\w+|inputs\[\d+\])\s*\.\s*shape\s*\[\s*(-?\d+)\s*\]\s*")
 #: Sizes that are offered; a reader who needs more of them reads the snippet. Smaller numbers are seldom sizes.
@@ -56,11 +57,8 @@ class Size:
     given: tuple[int, int] | None = None
 
     def __str__(self) -> str:
-        places = (
-            f"{'line' if len(self.lines) == 1 else 'lines'} {', '.join(map(str, self.lines))}" if self.lines else ""
-        )
         known = str(self.value) if self.name != str(self.value) else ""
-        return f"{self.name} ({', '.join(part for part in (known, places) if part)})"
+        return f"{self.name} ({', '.join(part for part in (known, line_list(self.lines)) if part)})"
 
 
 def with_size(source: str, options: Options, names: str, value: int) -> tuple[str, Options]:

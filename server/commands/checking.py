@@ -47,7 +47,7 @@ def check(
         Path | None, typer.Option(help="Write this report there, for --baseline of later runs.")
     ] = None,
     form: Annotated[Form, typer.Option("--format", help="Format of the findings.")] = Form.text,
-    device: Annotated[str | None, typer.Option(help='"cpu" or "cuda"; by default the GPU where there is one.')] = None,
+    device: Annotated[str | None, typer.Option(help='"cpu" or "cuda". The default is the GPU if there is one.')] = None,
     target: Annotated[str | None, typer.Option(help="GPU to generate kernels for, such as sm_90.")] = None,
     max_seconds: Annotated[float, typer.Option(help="Seconds that it may take.")] = 60.0,
 ) -> None:

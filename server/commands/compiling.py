@@ -33,11 +33,14 @@ def machine_code(
 
         console = Console(file=output, highlight=False)
         report = explore(source, options)
+        names = [one.name for graph in report.graphs for one in graph.kernels if one.kind != "extern"]
+        if report.error is None and not kernel:
+            output.write("".join(f"{name}\n" for name in names))
+            raise typer.Exit(0)
         if report.error is None:
             try:
                 text, wanted = kernel_to_compile(report, kernel, target=target)
             except KeyError:
-                names = [one.name for graph in report.graphs for one in graph.kernels if one.kind != "extern"]
                 typer.echo(f"There is no kernel {kernel!r}. There are: {', '.join(names) or 'none'}.", err=True)
                 raise typer.Exit(WRONG_USE) from None
             except NotCompilable as reason:

@@ -34,7 +34,7 @@ _LOOK_SECONDS = 0.3
 
 def explore(
     file: Annotated[Path, typer.Argument(help="A Python file to explore; - reads from standard input.")],
-    device: Annotated[str | None, typer.Option(help='"cpu" or "cuda"; by default the GPU where there is one.')] = None,
+    device: Annotated[str | None, typer.Option(help='"cpu" or "cuda". The default is the GPU if there is one.')] = None,
     target: Annotated[str | None, typer.Option(help="GPU to generate kernels for, such as sm_90.")] = None,
     all: Annotated[
         bool, typer.Option("--all", help="Print everything: graphs, loops, every decision, the kernels' text.")

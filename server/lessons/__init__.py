@@ -2,6 +2,5 @@
 
 models    what a lesson consists of, as the API gives it
 reading   from Markdown to that, with a sentence, file and line for what is wrong
-claims    the numbers that a lesson's text states, and whether each is bound to a value of the report
 recorded  figures of a lesson's programs that were measured on a GPU and kept beside it
 """

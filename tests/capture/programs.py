@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -12,6 +13,16 @@ from compiler.options import Options
 
 SNIPPETS = Path(__file__).parent.parent / "snippets"
 CPU = torch.device("cpu")
+#: What is said of a node by addresses, and its value, of which `told` tells.
+NOT_TOLD = ("val", "from_node", "nn_module_stack", "fwd_nn_module_stack")
+
+
+def told(value: Any) -> Any:
+    """What is known of a node's value: of tensors all but the address."""
+    if isinstance(value, torch.Tensor):
+        sizes = tuple(value.shape), value.stride(), value.storage_offset()
+        return *map(str, sizes), value.dtype, str(value.device), value.requires_grad
+    return tuple(map(told, value)) if isinstance(value, tuple | list) else value
 
 
 def source_of(prefix: str) -> str:

@@ -50,8 +50,8 @@ def test_all_may_be_turned_off(needs_gradient: bool, is_dynamic: bool) -> None:
 
 
 def test_the_setting_names_accelerators(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SETTING, "flat, seeds")
-    assert not is_on("flat") and not is_on("seeds") and is_on("traced_once")
+    monkeypatch.setenv(SETTING, "flat, loops_kept")
+    assert not is_on("flat") and not is_on("loops_kept") and is_on("traced_once")
     monkeypatch.setenv(SETTING, "flat,wings")
     with pytest.raises(ValueError, match="names 'wings', which is no accelerator"):
         is_on("flat")

@@ -15,7 +15,6 @@ from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from compiler.capture.shortcuts.formulas_once import formulas_once
-from compiler.capture.shortcuts.kinds_checked_once import kinds_checked_once
 
 Operation = Callable[[Any, Any], Any]
 OPERATIONS: list[Operation] = [
@@ -79,39 +78,3 @@ def test_what_is_asked_while_guards_are_suppressed_is_guarded_later(mode: FakeTe
         for _ in range(2):
             assert one > other
         assert [str(guard.expr) for guard in environment.guards] == [str(sympy.Gt(one.node.expr, other.node.expr))]
-
-
-def test_remembered_results_are_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
-    make = FakeTensorMode._output_from_cache_entry
-
-    def counted(self: Any, *arguments: Any) -> Any:
-        made.append(arguments)
-        return make(self, *arguments)
-
-    def results() -> list[Any]:
-        mode, seen = FakeTensorMode(shape_env=ShapeEnv()), []
-        with mode:
-            for size in (6, 9):
-                x = open_tensor(mode, size, 4)
-                for _ in range(2):
-                    found = [x + 1, x * 2.5, x.t(), x > 0, x.sum(0), x.t().contiguous(), *x.split(2, 1)]
-                    found += [x.to(torch.cfloat), x.to(torch.cfloat).conj()]
-                    seen += [(*told_tensor(value), memory(value) == memory(x)) for value in found]
-        return seen
-
-    monkeypatch.setattr(FakeTensorMode, "_output_from_cache_entry", counted)
-    expected, by_torch = results(), len(made)
-    made.clear()
-    with kinds_checked_once():
-        assert results() == expected
-    assert len(made) < by_torch
-
-
-def told_tensor(value: Tensor) -> tuple[Any, ...]:
-    sizes = [str(size) for size in (*value.shape, *value.stride())]
-    return value.dtype, value.device, sizes, value.is_conj(), torch._C._dispatch_key_set(value)
-
-
-def memory(value: Tensor) -> int:
-    return value.untyped_storage()._cdata

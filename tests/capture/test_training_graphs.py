@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from compiler.capture import CapturedGraph, reference_run
-from compiler.capture.autograd.repeats import removed_repeats
 from compiler.capture.autograd.training import saved_for_backward
 from tests.capture.programs import captured, captured_source
 
@@ -61,18 +60,6 @@ class Scaled(torch.nn.Module):
 
 
 torch.compile(Scaled())(torch.randn(4, requires_grad=True)).sum().backward()
-"""
-
-_REPEATED = """
-import torch
-
-@torch.compile
-def repeated(x):
-    a = torch.sin(x)
-    b = torch.sin(x)
-    return a * 2 + b * 2.0 + torch.rand_like(x) * torch.rand_like(x)
-
-repeated(torch.randn(4, requires_grad=True)).sum().backward()
 """
 
 
@@ -150,14 +137,6 @@ def test_a_checkpoint_saves_the_generators_state_and_draws_again() -> None:
     assert not any(saved.dtype == "bool" for saved in backward.saved)
     assert all("val" in node.meta for node in forward.aten.graph.nodes if node.op == "call_function")
     assert backward.runner.calls == 1
-
-
-def test_what_the_split_drops_as_repeated_is_told_with_its_line() -> None:
-    forward, backward = both(_REPEATED)
-    told = [(one.kind, one.node, one.lines, one.because) for one in removed_repeats(forward.aten)]
-    assert told == [("common_subexpression", "sin_1", [7], "`sin` computed the same from the same arguments")]
-    names = {node.name for graph in (forward, backward) for node in graph.aten.graph.nodes}
-    assert "sin_1" not in names and {"mul", "mul_1", "rand_like", "rand_like_1"} <= names
 
 
 def test_graphs_that_are_no_pair_are_refused() -> None:

@@ -95,11 +95,6 @@ TABLE = (
         _names("torch._C._functorch", "is_functorch_wrapped_tensor"),
     ),
     Taken(
-        ("compiler/capture/shortcuts/written_again.py",),
-        "know the values that a graph is traced with, and make others like them",
-        _names("torch._subclasses.fake_tensor", "FakeTensor in_kernel_invocation_manager"),
-    ),
-    Taken(
         ("compiler/capture/shortcuts/while_captured.py",),
         "do less while Dynamo captures: look up names, and write graphs, for a log that is on",
         (
@@ -143,8 +138,8 @@ TABLE = (
             "torch._functorch._aot_autograd.graph_capture_wrappers.PropagateUnbackedSymInts",
             "torch._subclasses.fake_tensor.FakeTensor",
             "torch._subclasses.functional_tensor.FunctionalTensor",
-            *_names("torch", "_from_functional_tensor _to_functional_tensor _functionalize_mutation_counter"),
-            *_names("torch._C", "DisableTorchFunction _get_dispatch_mode _is_any_autocast_enabled"),
+            *_names("torch", "_from_functional_tensor _functionalize_mutation_counter"),
+            *_names("torch._C", "DisableTorchFunction _get_dispatch_mode"),
             "torch._C._TorchDispatchModeKey.FUNCTIONAL",
         ),
     ),
@@ -259,14 +254,6 @@ TABLE = (
         ),
     ),
     Taken(
-        ("compiler/capture/shortcuts/kinds_checked_once.py",),
-        "check each kind of result once",
-        (
-            *_names("torch", "_C._dispatch_key_set _logging._internal.trace_log"),
-            *_names("torch._subclasses.fake_tensor", "FakeTensor FakeTensorMode"),
-        ),
-    ),
-    Taken(
         ("compiler/lowering/eager.py", "compiler/lowering/guarded_sizes.py"),
         "read formulas of sizes",
         _names("torch.utils._sympy.functions", "CleanDiv FloorDiv Max Min Mod PythonMod ToFloat TruncToInt"),
@@ -289,8 +276,6 @@ TABLE = (
             "compiler/runtime/triton/launch.py",
             "compiler/replay/recorder.py",
             "compiler/runtime/host/library_products.py",
-            "compiler/runtime/host/seeds.py",
-            "compiler/runtime/host/host_values.py",
         ),
         "launch on the current stream",
         ("torch._C._cuda_getCurrentRawStream",),
@@ -324,7 +309,6 @@ TABLE = (
             *_names("triton.backends.nvidia.compiler", "get_ptxas sm_arch_from_capability"),
         ),
     ),
-    Taken(("compiler/runtime/triton/passes.py",), "leave passes out", ("triton._C.libtriton.llvm",)),
     Taken(
         ("compiler/runtime/triton/compile_helper.py", "compiler/runtime/triton/compile_helpers.py"),
         "have another process find the same key for a kernel",

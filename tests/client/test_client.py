@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,12 @@ def test_tables_become_data_frames(report: Report) -> None:
     frame = report.decisions.to_pandas()
     assert len(frame) == len(STORED["graphs"][0]["decisions"])
     assert set(frame["verdict"]) == {"fused", "refused"}
+
+
+def test_without_pandas_the_way_out_is_told(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install pandas.* records\(\)"):
+        report.decisions.to_pandas()
 
 
 def test_a_pair_that_was_fused_later_is_no_refusal(report: Report) -> None:

@@ -12,7 +12,6 @@ import compiler.functions  # noqa: F401
 from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import H200
-from compiler.ir.functions import ON_INTEGERS
 from compiler.ir.index import Dim, Index
 from compiler.ir.interpret import call_function
 from compiler.ir.ops import NAMED, ops
@@ -24,27 +23,13 @@ from tests.codegen.cpp import harness
 from tests.compile_program import compile_program
 
 FLOATS = (torch.float32, torch.float64)
-#: Parts of other functions, and tested with them: they make sense for the arguments only that those give.
-PARTS = ("positive_zeta", "upper_gamma_fraction")
-CALLS = [
-    (name, dtype)
-    for name in NAMED
-    if name not in PARTS
-    for dtype in ((torch.int64,) if name in ON_INTEGERS else FLOATS)
-]
-CALLS.remove(("next_after_in_bfloat16", torch.float64))
+CALLS = [(name, dtype) for name in NAMED for dtype in FLOATS]
 EDGES = [0.0, -0.0, 1.0, -1.0, 2.0, 8.0, 1e-40, 1e5, 1e30, float("inf"), -float("inf"), float("nan")]
 
 
 def arguments(name: str, dtype: torch.dtype) -> list[Tensor]:
     """Numbers of all kinds for each argument; pairs meet one another in changing ways."""
-    if dtype == torch.int64:
-        numbers = torch.tensor([0, 1, 2, 12, 18, 35, -24, 97, 1000000007, -(2**40)])
-    else:
-        # Degrees of polynomials are among them, and must not be so high that a recurrence takes long.
-        edges = EDGES if NAMED[name].arity == 1 else [x for x in EDGES if not 1e4 < abs(x) < float("inf")]
-        numbers = torch.cat([torch.linspace(-12.0, 12.0, 97), torch.linspace(0.0, 1.0, 33), torch.tensor(edges)])
-        numbers = numbers.to(dtype)
+    numbers = torch.cat([torch.linspace(-12.0, 12.0, 97), torch.linspace(0.0, 1.0, 33), torch.tensor(EDGES)]).to(dtype)
     return [numbers.roll(17 * place).contiguous() for place in range(NAMED[name].arity)]
 
 
@@ -64,9 +49,6 @@ def calling(name: str, dtype: torch.dtype, count: int) -> tuple[Group, dict[str,
 
 def assert_same(result: Tensor, expected: Tensor, name: str) -> None:
     """Up to what a sum rounded once instead of twice changes, and what one library's sine differs from another's."""
-    if not result.is_floating_point():
-        assert torch.equal(result, expected), name
-        return
     precision = torch.finfo(result.dtype).eps
     close = torch.isclose(result, expected, rtol=2000 * precision, atol=20 * precision, equal_nan=True)
     assert bool(close.all()), f"{name}: {result[~close]}, not {expected[~close]}"
@@ -94,7 +76,7 @@ def test_function_in_triton_is_that_of_the_interpreter(name: str, dtype: torch.d
     assert_same(result, call_function(name, values), f"{name} of {dtype}")
 
 
-@pytest.mark.parametrize("name", ["bessel_y1", "airy_ai", "upper_gamma", "hurwitz_zeta", "legendre_p", "mantissa_of"])
+@pytest.mark.parametrize("name", ["psi", "inverse_normal", "scaled_erfc", "nearest_float8_e4m3fn"])
 def test_function_is_assembled_for_an_h200(name: str) -> None:
     for dtype in FLOATS:
         made, storage = calling(name, dtype, 4096)
@@ -106,8 +88,8 @@ def test_function_is_assembled_for_an_h200(name: str) -> None:
 
 
 def test_kernels_of_one_library_may_call_the_same_function() -> None:
-    first, second = (calling("bessel_j0", dtype, 8) for dtype in FLOATS)
-    again = calling("bessel_j0", torch.float32, 16)
+    first, second = (calling("scaled_erfc", dtype, 8) for dtype in FLOATS)
+    again = calling("scaled_erfc", torch.float32, 16)
     kernels = [render_cpp(*made) for made in (first, second)]
     other = render_cpp(Group("another", again[0].space, again[0].members, again[0].stored), again[1])
     assert set(compile_kernels([*kernels, other])) == {*(kernel.name for kernel in kernels), "another"}
@@ -117,6 +99,6 @@ def test_parts_of_a_launch_have_names_that_no_other_kernel_has() -> None:
     """Names that are taken are numbered: the second `fused_sin_cos` of a graph is `fused_sin_cos_2`."""
     made = compile_program(lambda x, y: (torch.sin(x), torch.cos(y)), torch.randn(8, 8), torch.randn(5), target="cpu")
     (batch,) = made.cpp.values()
-    single, storage = calling("bessel_j0", torch.float32, 8)
+    single, storage = calling("scaled_erfc", torch.float32, 8)
     second = render_cpp(replace(single, name=f"{batch.name}_2"), storage)
     assert set(compile_kernels([batch, second])) == {batch.name, second.name}

@@ -14,7 +14,7 @@ from compiler.ir.index import Dim, Index
 from compiler.ir.interpret import apply
 from compiler.ir.ops import ops
 from compiler.ir.ranges import ranges_of
-from compiler.lowering.upsampling import Axis, cubic_taps, linear_taps
+from compiler.lowering.upsampling import Axis, linear_taps
 
 IMAGE, RESULT = 7, 23
 X = Dim("x0", RESULT)
@@ -62,7 +62,6 @@ BODIES = {
     "linear": taps(linear_taps),
     "linear, corners aligned": taps(linear_taps, aligns_corners=True),
     "linear, by a scale": taps(linear_taps, scale=3.3),
-    "cubic": taps(cubic_taps),
     "mirrored": mirrored,
     "in a window": in_window,
 }

@@ -57,31 +57,7 @@ GRADIENTS = [
     *(_backward("upsample_linear1d", 1, align) for align in (False, True)),
     *(_backward("upsample_bilinear2d", 2, align) for align in (False, True)),
     *(_backward("upsample_trilinear3d", 3, align) for align in (False, True)),
-    *(_backward("upsample_bicubic2d", 2, align) for align in (False, True)),
     Operator("upsample_bilinear2d.backward.scaled", _scaled, lambda d: [(values(d, 1, 2, 7, 9),)], FLOATS),
-]
-
-WITHOUT_ALIASES = [
-    Operator(
-        f"upsample_{name}_aa{'.corners' if align else ''}",
-        lambda x, name=name, align=align: getattr(aten, f"_upsample_{name}_aa")(x, [3, 8], align),
-        partial(_images, rank=2),
-        (torch.float32,),
-    )
-    for name in ("bilinear2d", "bicubic2d", "lanczos2d")
-    if hasattr(aten, f"_upsample_{name}_aa")
-    for align in (False, True)
-]
-
-WITHOUT_ALIASES_BACKWARD = [
-    Operator(
-        f"upsample_{name}_aa.backward",
-        lambda g, name=name: _gradient(getattr(aten, f"_upsample_{name}_aa_backward").default, False)(g),
-        partial(_results, rank=2),
-        (torch.float32,),
-    )
-    for name in ("bilinear2d", "bicubic2d", "lanczos2d")
-    if hasattr(aten, f"_upsample_{name}_aa")
 ]
 
 LARGER = [
@@ -95,26 +71,6 @@ LARGER = [
     ),
 ]  # fmt: skip
 
-
-def _padded(padding: tuple[int, ...]) -> Operator:
-    rank = len(padding) // 2
-
-    def samples(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
-        image = values(dtype, 1, 2, *[4, 3, 2][:rank])
-        larger = F.pad(image, padding, mode="replicate")
-        return [(larger * 0.7, image), (larger[0] * 0.7, image[0])]
-
-    def function(gradient: Tensor, image: Tensor) -> Tensor:
-        found: Tensor = getattr(aten, f"replication_pad{rank}d_backward")(gradient, image, padding)
-        return found
-
-    return Operator(f"replication_pad{rank}d.backward{padding}", function, samples, FLOATS)
-
-
-PADDED = [
-    _padded(padding)
-    for padding in ((2, 1), (0, 0), (-1, 3), (70, 1), (1, 2, 3, 0), (-1, 1, 2, -2), (0, 9, 8, 1), (1, 0, 2, 1, 0, 1))
-]
 
 #: (kernel, dilation, padding, stride): blocks that touch, that overlap, with gaps inside, with gaps between.
 BLOCKS = [(2, 1, 0, 2), (3, 1, 1, 1), (3, 1, 1, 2), ((2, 3), 2, (1, 2), (2, 1)), (2, 1, 1, 3)]
@@ -133,4 +89,4 @@ FOLDED = [
       for blocks in BLOCKS),
 ]  # fmt: skip
 
-OPERATORS = [*GRADIENTS, *LARGER, *WITHOUT_ALIASES, *WITHOUT_ALIASES_BACKWARD, *PADDED, *FOLDED]
+OPERATORS = [*GRADIENTS, *LARGER, *FOLDED]

@@ -22,10 +22,6 @@ def _rows(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
     return [(row, wanted), (values(dtype, 4, 1), wanted), (values(dtype, 4, 0), wanted)]
 
 
-def _sort_less(row: Tensor, wanted: Tensor) -> Any:
-    return torch.searchsorted(row, wanted, sorter=row.argsort(-1))
-
-
 def _repeats(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
     often = torch.tensor([2, 0, 3, 1, 0])
     return [(values(dtype, 5, 4), often), (values(dtype, 4, 5).t(), often.int())]
@@ -34,7 +30,6 @@ def _repeats(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
 SEARCHING = [
     Operator("searchsorted", torch.searchsorted, _rows, NUMBERS),
     Operator("searchsorted.right", lambda r, w: torch.searchsorted(r, w, side="right", out_int32=True), _rows, NUMBERS),
-    Operator("searchsorted.sorter", _sort_less, _rows, (torch.float32,)),
     Operator("bucketize", lambda r, w: torch.bucketize(w, r[0]), _rows, NUMBERS),
     Operator("bucketize.right", lambda r, w: torch.bucketize(w, r[0], right=True), _rows, NUMBERS),
     Operator("repeat_interleave.tensor", lambda x, r: x.repeat_interleave(r, 0, output_size=6), _repeats),
@@ -56,20 +51,9 @@ def _distances(x: Tensor, y: Tensor, p: float) -> Tensor:
     return torch.cdist(x, y, p, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-def _slopes(x: Tensor, y: Tensor, p: float) -> tuple[Tensor, ...]:
-    pulled: Any = torch.func.vjp(partial(_distances, p=p), x, y)
-    result, pull_back = pulled
-    gradients: tuple[Tensor, ...] = pull_back(result + 1)
-    return gradients
-
-
 DISTANCES = [
     *(Operator(f"cdist.{p}", partial(_distances, p=p), _points, (torch.float32,)) for p in (0.0, 1.0, 1.5, 2.0, 3.0)),
     Operator("cdist.inf", partial(_distances, p=float("inf")), _points, (torch.float32,)),
-    *(
-        Operator(f"cdist.{p}.backward", partial(_slopes, p=p), lambda d: _points(d)[:3], (torch.float32,))
-        for p in (1.0, 1.5, 2.0, 3.0, float("inf"))
-    ),
     Operator(
         "bilinear_product",
         lambda x, y: torch.nn.functional.bilinear(x, y[..., :1, :].expand_as(x), torch.stack([x[0, 0].outer(x[0, 1])])),

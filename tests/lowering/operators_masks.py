@@ -34,11 +34,10 @@ def chosen_rows(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
 
 
 def crossed(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
-    """(target, mask of two dimensions, an index for each true place, values, a mask as often true)."""
+    """(target, mask of two dimensions, an index for each true place, values)."""
     mask = mask_of(4, 5)
     count = int(mask.sum())
-    other = torch.zeros(30, dtype=BOOL).index_fill(0, torch.arange(0, 2 * count, 2), True)
-    return [(values(dtype, 4, 5, 30, 2), mask, places(count, below=30) - 15, values(dtype, count, 2, seed=1), other)]
+    return [(values(dtype, 4, 5, 30, 2), mask, places(count, below=30) - 15, values(dtype, count, 2, seed=1))]
 
 
 def scattered(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
@@ -63,17 +62,7 @@ OPERATORS = [
     Operator("index_put.mask.accumulate", lambda x, m, s: x.index_put((m,), s, accumulate=True), chosen),
     Operator("index_put.mask.slices", lambda x, m, s: torch.ops.aten.index_put(x, [None, m], s), chosen_rows),
     Operator("index_put.mask.of_bytes", lambda x, m, s: x.index_put((m.byte(),), s), lambda d: chosen(d)[:1]),
-    Operator("index_put.mask.beside", lambda x, m, i, s, o: x.index_put((m, i), s), crossed),
-    Operator("index_put.mask.beside.one", lambda x, m, i, s, o: x.index_put((m, i[:1]), s[:1]), crossed),
-    Operator("index_put.mask.beside.all", lambda x, m, i, s, o: x.index_put((m, i[0]), s[0]), crossed),
-    Operator(
-        "index_put.mask.beside.accumulate",
-        lambda x, m, i, s, o: x.index_put((m, i), s, accumulate=True), crossed,
-    ),
-    Operator("index_put.masks", lambda x, m, i, s, o: x.index_put((m, o), s), crossed),
-    Operator("index_put.masks.one", lambda x, m, i, s, o: x.index_put((m, o), s[0]), crossed),
+    Operator("index_put.mask.beside", lambda x, m, i, s: x.index_put((m, i), s), crossed, (torch.float32,), True),
     Operator("masked_scatter", lambda x, m, s: x.masked_scatter(m, s), scattered),
     Operator("masked_scatter.gradient", _scatter_backward, scattered),
-    Operator("nonzero_static", lambda x, m, s: torch.nonzero_static(x * m, size=9, fill_value=-7), scattered),
-    Operator("nonzero_static.all", lambda x, m, s: torch.nonzero_static(m, size=50), scattered),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The table's rows of pooling: windows that slide, windows that adapt, windows that a random number places."""
+"""The table's rows of pooling: windows that slide, and windows that adapt."""
 
 from __future__ import annotations
 
@@ -27,21 +27,6 @@ def lowest(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
     return [(torch.full((1, 1, 4, 4), -float("inf"), dtype=dtype),)]
 
 
-def _sampled(dtype: torch.dtype, rank: int) -> list[tuple[Tensor, ...]]:
-    images, numbers = values(dtype, 2, 3, *[9, 8, 7][:rank]), values(dtype, 2, 3, rank, low=0.0, high=0.99)
-    return [(images, numbers), (images[0], numbers[:1])]
-
-
-def _largest_places(dtype: torch.dtype, rank: int) -> list[tuple[Tensor, ...]]:
-    """Gradients, images, and where the largest elements of windows are, of which two windows may share one."""
-    image = values(dtype, 2, 3, *[9, 8, 7][:rank])
-    pool = F.fractional_max_pool2d if rank == 2 else F.fractional_max_pool3d
-    pooled, places = pool(image, 3, (5, 4, 3)[:rank], return_indices=True, _random_samples=values(
-        dtype, 2, 3, rank, low=0.0, high=0.99
-    ))  # fmt: skip
-    return [(pooled * 0.3, image, places), (pooled[0] * 0.3, image[0], places[0])]
-
-
 WHOLE = (*FLOATS, torch.int64)
 
 FORWARD = [
@@ -58,18 +43,6 @@ FORWARD = [
     Operator("adaptive_avg_pool3d", lambda x: F.adaptive_avg_pool3d(x, (3, 2, 5)), volumes, FLOATS),
     Operator("adaptive_max_pool2d", lambda x: F.adaptive_max_pool2d(x, (3, 4), True), planes, FLOATS),
     Operator("adaptive_max_pool3d", lambda x: F.adaptive_max_pool3d(x, (3, 2, 4), True), volumes, FLOATS),
-    Operator(
-        "fractional_max_pool2d",
-        lambda x, s: F.fractional_max_pool2d(x, (2, 3), (4, 3), return_indices=True, _random_samples=s),
-        partial(_sampled, rank=2),
-        (torch.float32,),
-    ),
-    Operator(
-        "fractional_max_pool3d",
-        lambda x, s: F.fractional_max_pool3d(x, 2, (4, 1, 3), return_indices=True, _random_samples=s),
-        partial(_sampled, rank=3),
-        (torch.float32,),
-    ),
 ]
 
 
@@ -86,15 +59,5 @@ BACKWARD = [
     _backward("adaptive_max_pool2d", lambda x: F.adaptive_max_pool2d(x, (3, 4)), planes),
     _backward("adaptive_max_pool3d", lambda x: F.adaptive_max_pool3d(x, (3, 2, 4)), volumes),
 ]
-
-for _rank in (2, 3):
-    BACKWARD.append(Operator(
-        f"fractional_max_pool{_rank}d.backward",
-        lambda g, x, i, rank=_rank: getattr(torch.ops.aten, f"fractional_max_pool{rank}d_backward")(
-            g, x, [3] * rank, list(g.shape[-rank:]), i
-        ),
-        partial(_largest_places, rank=_rank),
-        (torch.float32,),
-    ))  # fmt: skip
 
 OPERATORS = [*FORWARD, *BACKWARD]

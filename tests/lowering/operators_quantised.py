@@ -1,4 +1,4 @@
-"""The table's part of quantisation: ATen's way there and back, and the operators that `torch.ao` writes."""
+"""The table's part of quantisation: ATen's way there and back, and operators of `torch.ao`, which stay calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.lowering.operators import FLOATS, Operator, values
 aten = torch.ops.aten
 decomposed = torch.ops.quantized_decomposed
 WIDE = (*FLOATS, torch.float64)
-INT8 = torch.int8
 
 
 def _numbers(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
@@ -69,54 +68,13 @@ THERE_AND_BACK = [
 
 
 def _there(x: Tensor, s: Tensor, z: Tensor) -> Any:
-    low, high = torch.tensor([-128]), torch.tensor([127])
     return (
-        decomposed.quantize_per_tensor(x, 0.1, 3, -128, 127, INT8),
-        decomposed.quantize_per_tensor(x, 0.1, 3, 0, 255, torch.uint8),
-        decomposed.quantize_per_tensor.tensor(x, s[:1], z[:1], -128, 127, INT8),
-        decomposed.quantize_per_tensor.tensor2(x, s[:1].double(), z[:1].long(), low, high, INT8),
+        decomposed.quantize_per_tensor(x, 0.1, 3, -128, 127, torch.int8),
+        decomposed.quantize_per_channel(x, s, z, 0, -128, 127, torch.int8),
     )
 
 
-def _back(x: Tensor, s: Tensor, z: Tensor) -> Any:
-    x = x.to(INT8)
-    return (
-        decomposed.dequantize_per_tensor(x, 0.1, 3, -128, 127, INT8),
-        decomposed.dequantize_per_tensor(x, 0.1, 3, -128, 127, INT8, out_dtype=torch.bfloat16),
-        decomposed.dequantize_per_tensor.tensor(x, s[:1].double(), z[:1], -128, 127, INT8),
-    )
-
-
-def _channels_there(x: Tensor, s: Tensor, z: Tensor) -> Any:
-    return (
-        decomposed.quantize_per_channel(x, s, z, 0, -128, 127, INT8),
-        decomposed.quantize_per_channel(x.t(), s, z, -1, -128, 127, INT8),
-        decomposed.quantize_per_token(x, s[:, None], z[:, None], -128, 127, INT8),
-    )
-
-
-def _channels_back(x: Tensor, s: Tensor, z: Tensor) -> Any:
-    x = x.to(INT8)
-    return (
-        decomposed.dequantize_per_channel(x, s, z, 0, -128, 127, INT8),
-        decomposed.dequantize_per_channel(x.t(), s, None, 1, -128, 127, INT8),
-        decomposed.dequantize_per_token(x, s[:, None].double(), z[:, None].long(), -128, 127, INT8, torch.float32),
-    )
-
-
-def _chosen(x: Tensor, s: Tensor, z: Tensor) -> Any:
-    return (
-        decomposed.choose_qparams.tensor(x, -128, 127, 1e-5, INT8),
-        decomposed.choose_qparams_symmetric.tensor(x, 0, 255, 1e-5, torch.uint8),
-    )
-
-
-WITH_INTEGERS = [
-    Operator("quantize_per_tensor", _single(_there), _finite, FLOATS),
-    Operator("dequantize_per_tensor", _single(_back), _finite, FLOATS),
-    Operator("quantize_per_channel", _single(_channels_there), _finite, FLOATS),
-    Operator("dequantize_per_channel", _single(_channels_back), _finite, FLOATS),
-    Operator("choose_qparams", _single(_chosen), _finite, FLOATS),
+OPERATORS = [
+    *THERE_AND_BACK,
+    Operator("quantized_decomposed", _single(_there), _finite, (torch.float32,), falls_back=True),
 ]
-
-OPERATORS = [*THERE_AND_BACK, *WITH_INTEGERS]

@@ -44,12 +44,6 @@ def ties(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
     return [*rows(dtype), (torch.stack([line, line.flip(0), line.roll(3), torch.full_like(line, -float("inf"))]),)]
 
 
-def exponents(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
-    inf = float("inf")
-    edges = torch.tensor([[-inf, -inf, 0.0, 1.0], [0.0, inf, inf, -inf], [80.0, -80.0, 90.0, 1.0]], dtype=dtype)
-    return [*rows(dtype), (edges,)]
-
-
 def _flat(function: Callable[[Tensor, int], Any]) -> Callable[[Tensor], list[Tensor]]:
     def both(x: Tensor) -> list[Tensor]:
         found = [function(x, -1), function(x, 0)]
@@ -63,7 +57,6 @@ OPERATORS = [
     Operator("cumprod", _flat(torch.cumprod), near_one, NUMBERS),
     Operator("cummax", _flat(lambda x, d: tuple(torch.cummax(x, d))), ties, NUMBERS),
     Operator("cummin", _flat(lambda x, d: tuple(torch.cummin(x, d))), ties, NUMBERS),
-    Operator("logcumsumexp", _flat(torch.logcumsumexp), exponents, FLOATS),
     Operator("cumsum.dtype", lambda x: (x.cumsum(0, dtype=torch.float32), x.cumsum(-1, dtype=torch.int32)), rows),
     Operator("cumsum.middle", lambda x: x.cumsum(1), lambda d: [(values(d, 3, 5, 7),), (values(d, 2, 3, 4, 5),)]),
     Operator("cumsum.flat", lambda x: x.flatten().cumsum(0), one),

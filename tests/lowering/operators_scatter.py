@@ -168,11 +168,6 @@ PUT = [
     Operator(
         "put.accumulate", lambda x, i, s: x.put(i, s.flatten()[: i.numel()].view(i.shape), accumulate=True), put_samples
     ),
-    Operator(
-        "as_strided_scatter.gaps",
-        lambda x, i, s: torch.as_strided_scatter(x, x.flatten()[:6].view(2, 3) * 2, (2, 3), (21, 2), 1),
-        lambda d: put_samples(d)[:1],
-    ),
 ]  # fmt: skip
 
 

@@ -61,9 +61,6 @@ VIEWS = [
     *_view("diagonal", lambda x: x.diagonal(1, 1, 2)),
     *_view("unfold", lambda x: x.unfold(1, 3, 2)),
     Operator("as_strided.flipped", lambda x: x.flip(0).as_strided((2, 3), (1, 2), 1) + 1, cube, (torch.float32,)),
-    Operator(
-        "as_strided_scatter", lambda x: torch.as_strided_scatter(x, x[0], (6, 4), (4, 1), 24), lambda d: cube(d)[:1]
-    ),
     Operator("resize.less", lambda x: torch.ops.aten.resize(x, [x.numel() // 2]), lambda d: cube(d)[:2]),
     Operator("resize.more", lambda x: torch.ops.aten.resize(x, [2, x.numel()])[0] * 1, lambda d: cube(d)[:2]),
     *_view("as_strided", lambda x: x.as_strided((2, 3), (1, 2), 1)),
@@ -118,12 +115,7 @@ CREATION = [
         cube,
         NUMBERS,
     ),
-    Operator(
-        "logspace",
-        lambda x: (x + torch.logspace(-1, 2, 4), torch.logspace(0, 3, 4, 3, dtype=torch.int64)),
-        cube,
-        NUMBERS,
-    ),
+    Operator("logspace", lambda x: x + torch.logspace(-1, 2, 4), cube, (torch.float32,), falls_back=True),
     Operator("linspace.read_later", lambda x: x[:2].sum((1, 2)) + torch.linspace(1, 0, 5)[:2], cube, (torch.float32,)),
     Operator("linspace.tensor", lambda x: torch.linspace(x[0, 0, 0], 7, 6, dtype=torch.float32), cube, NUMBERS),
     Operator("arange.float", lambda x: (x + torch.arange(1.0, 3.0, 0.5), torch.arange(5, 0, -2)), cube, NUMBERS),

@@ -6,7 +6,6 @@ from tests.lowering import (
     operators,
     operators_embeddings,
     operators_float8,
-    operators_grids,
     operators_images,
     operators_lists,
     operators_masks,
@@ -30,7 +29,6 @@ TABLES_OF_PLACES = (
     operators_special,
     operators_scans,
     operators_images,
-    operators_grids,
 )
 OF_NUMBERS = [operator for table in TABLES_OF_NUMBERS for operator in table.OPERATORS]
 OF_PLACES = [operator for table in TABLES_OF_PLACES for operator in table.OPERATORS]

@@ -105,4 +105,4 @@ def test_without_the_models_library_the_suite_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("bench.models.model.find_spec", lambda _name: None)
     assert cli.main(["--suite", "models", "--device", "cpu"]) == 2
-    assert "pip install 'fusionscope[bench]'" in capsys.readouterr().out
+    assert "pip install '.[bench]'" in capsys.readouterr().out

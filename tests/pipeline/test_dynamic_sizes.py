@@ -28,11 +28,6 @@ def rnd(*shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)), device="cpu")
 
 
-def every_second(index: Tensor) -> Tensor:
-    """Where bags start that hold two of the first two thirds of an index."""
-    return torch.arange(0, 2 * index.shape[0] // 3, 2, device=index.device)
-
-
 @dataclass(frozen=True)
 class Program:
     name: str
@@ -100,8 +95,6 @@ PROGRAMS = [
     Program("what a mask chooses", lambda x, s: x.masked_scatter(x > 0.1, s) * 2, lambda n: (rnd(n, 3), rnd(4 * n))),
     Program("products at places", lambda x, i: x.index_reduce(0, i, x, "prod"),
             lambda n: (rnd(n, 3), torch.arange(n) % 3)),
-    Program("bags of rows", lambda i, x: F.embedding_bag(i, x, every_second(i), mode="max"),
-            lambda n: (torch.arange(3 * n) % n, rnd(n, 3))),
     Program("largest of windows", lambda x: F.max_pool2d(x, 3, 2, 1), lambda n: (rnd(2, 3, n, n + 3),),
             EVEN_AND_ODD),
     Program("average of windows", lambda x: F.avg_pool2d(x, 3, 2, 1, True, False), lambda n: (rnd(2, 3, n, n + 3),),

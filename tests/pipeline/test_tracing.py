@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from compiler.pipeline import explore
 from compiler.report import Report
 from server.chrome_trace import chrome_trace
 
+ROOT = Path(__file__).parents[2]
 SOURCE = """import torch
 w = torch.randn(64, 64)
 def f(x):
@@ -57,3 +61,11 @@ def test_the_file_is_a_chrome_trace(report: Report) -> None:
     }
     with pytest.raises(LookupError):
         chrome_trace(report.model_copy(update={"trace": []}))
+
+
+def test_the_profiler_says_nothing_on_standard_error() -> None:
+    """In a process of its own: what the library was told when it first ran in this one stays so."""
+    call = "from compiler.runtime.timing.tracing import recorded, torch\n"
+    call += "assert recorded(lambda: torch.ones(2) + 1, 'eager', torch.device('cpu'))"
+    done = subprocess.run([sys.executable, "-c", call], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.replay.by_sizes import MOST_SIZES, CallBySizes
 from compiler.replay.describe import describe_replay
 from compiler.replay.price import BUSY_SHARE, Copies, Times, weigh
 from compiler.replay.replayed import MOST_RECORDINGS, MOST_WATCHED_CALLS, WATCHED_CALLS, Facts, ReplayedCall
@@ -259,24 +258,6 @@ def test_asked_for_it_is_recorded_whatever_the_times() -> None:
     for _ in range(5):
         call(inputs)
     assert call.decision.reason == "replay.asked_for" and call.decision.message and recorder.replays == 2
-
-
-def repeated(inputs: list[Any]) -> list[Any]:
-    size, x = inputs
-    return [x.repeat(size), size]
-
-
-def test_each_size_has_a_recording_of_its_own() -> None:
-    recorder = PretendedRecorder()
-    call = CallBySizes(repeated, (0,), lambda: pretended(repeated, recorder)[0])
-    x = torch.ones(3)
-    assert call.decision.reason == "replay.watching"
-    for step in range(5):
-        x.fill_(step)
-        for size in range(1, MOST_SIZES + 3):
-            result, told = call([size, x])
-            assert result.tolist() == [step] * 3 * size and told == size
-    assert recorder.recorded == MOST_SIZES and call.decision.verdict == "replayed"
 
 
 def one_by_libraries(x: torch.Tensor) -> tuple[torch.Tensor, ...]:

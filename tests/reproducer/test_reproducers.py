@@ -149,6 +149,42 @@ def test_a_file_of_a_convolution_that_rounds_to_tf32_is_right(tmp_path: Path) ->
     assert files and endings(files, tmp_path) == dict.fromkeys(files, "RIGHT")
 
 
+ATTENTION_SOURCE = """
+import torch
+import torch.nn.functional as F
+
+@torch.compile
+def f(q, k, v, mask):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True), F.scaled_dot_product_attention(q, k, v, mask)
+
+q, k, v = (torch.randn(2, 4, 16, 8, device=DEVICE, dtype=DTYPE) for _ in range(3))
+f(q, k, v, torch.randn(16, 16, device=DEVICE, dtype=DTYPE))
+"""
+
+
+def test_attention_is_held_against_its_formula() -> None:
+    source = f"DEVICE, DTYPE = 'cpu', None\n{ATTENTION_SOURCE}"
+    report = explored(source, "capture", "lower", "schedule", "codegen")
+    calls = [name for name in names_of(report) if "attention" in name[1]]
+    assert len(calls) == 2
+    for graph, name in calls:
+        file: dict[str, Any] = {"__name__": "file"}
+        exec(reproducer(report, name, graph), file)
+        given = [file["inputs"]()[name].double() for name in file["GIVEN"]]
+        torch.testing.assert_close(file["exactly"](*given), file["library"](*given)[0])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["torch.float32", "torch.bfloat16"])
+def test_files_of_attention_that_refuses_float64_are_compared(tmp_path: Path, dtype: str) -> None:
+    source = f"import torch\nDEVICE, DTYPE = 'cuda', {dtype}\n{ATTENTION_SOURCE}"
+    report = pipeline.explore(source, Options.model_validate({"device": "cuda", "timing": {"enabled": False}}))
+    assert report.status == "ok", report.error
+    calls = [name for name in names_of(report) if "attention" in name[1]]
+    files = {f"{graph}_{name}.py": reproducer(report, name, graph) for graph, name in calls}
+    assert files and endings(files, tmp_path) == dict.fromkeys(files, "RIGHT")
+
+
 def test_files_of_triton_kernels_run_in_its_interpreter(tmp_path: Path) -> None:
     triton = pytest.importorskip("triton")
     report = explored()

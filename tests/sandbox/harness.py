@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import queue
+import re
 import shutil
 import socket
 import subprocess
@@ -315,8 +316,9 @@ class Outside:
 
     def _state(self) -> tuple[Any, ...]:
         process = self.decoy.pid
-        # A process that sleeps is seen running for a moment after it was started.
-        wait_until(lambda: "State:\tR" not in Path(f"/proc/{process}/status").read_text(), "the decoy does not sleep")
+        # A process that sleeps is seen running, or waiting for its program to be read, for a moment after its start.
+        state = re.compile("State:\t[RD]")
+        wait_until(lambda: not state.search(Path(f"/proc/{process}/status").read_text()), "the decoy does not sleep")
         return (
             self.decoy.poll(),
             [

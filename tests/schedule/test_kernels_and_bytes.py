@@ -281,22 +281,6 @@ def test_a_value_that_is_cheap_to_compute_again_is_not_written() -> None:
     assert compilation.memory.buffers["sub"].fate == "register"
 
 
-def test_a_mask_is_stored_and_not_the_numbers_that_it_becomes() -> None:
-    """The numbers are summed in the kernel that finds the mask, and needed again in the next."""
-
-    def adjacency(linked: torch.Tensor) -> torch.Tensor:
-        weight = (linked | linked.t()).float()
-        return weight * weight.sum(1).clamp(min=1).rsqrt()[:, None]
-
-    linked = torch.rand(2048, 2048) < 0.5
-    compilation = compile_program(adjacency, linked)
-    assert kernel_count(compilation) == (2, 0)
-    fates = {name: buffer.fate for name, buffer in compilation.memory.buffers.items()}
-    assert fates["bitwise_or"] != "register" and fates["_to_copy"] == "register"
-    (result,) = build(compilation).executable.call([linked])
-    torch.testing.assert_close(result, adjacency(linked))
-
-
 def test_a_kernel_whose_result_is_cheap_to_compute_again_in_both_its_readers_is_gone() -> None:
     """One scans along rows, the other sums channels of rows: no kernel has both."""
 

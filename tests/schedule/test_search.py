@@ -13,12 +13,11 @@ from compiler.decisions import Refuse
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.schedule import search
-from compiler.schedule.group import Group
 from compiler.schedule.records.decisions import Decision, names_of
 from compiler.schedule.rules import Context, Fuse, can_fuse, shared_buffers
 from compiler.schedule.scheduler import context_of
 from compiler.schedule.units import UnitGraph
-from tests.compile_program import bytes_moved, capture_graph, compile_program
+from tests.compile_program import capture_graph
 
 Tensor = torch.Tensor
 
@@ -93,37 +92,3 @@ def test_the_large_tensor_comes_first() -> None:
     found, _ = searched("small and large")
     first = fusions(found.decisions)[0]
     assert {*names_of(first.one), *names_of(first.two)} == {"sin_1", "cos_1"}
-
-
-def test_a_small_fusion_waits_for_a_large_one_that_it_would_prevent() -> None:
-    """Weights of experts and their gradients, of which each is small, in one kernel would stand between the two that
-    read the large gradient of the result."""
-
-    def experts(g: Tensor, a: Tensor, b: Tensor, logits: Tensor) -> tuple[Tensor, ...]:
-        weight = torch.softmax(logits, -1)
-        of_weight = torch.stack(((g * a).sum(-1), (g * b).sum(-1)), -1)
-        inner = weight * of_weight
-        return g * weight[:, :1], g * weight[:, 1:], inner - weight * inner.sum(-1, keepdim=True)
-
-    rows = [torch.empty(8192, 1024) for _ in range(3)]
-    compilation = compile_program(experts, *rows, torch.empty(8192, 2))
-    reading = [group for group in compilation.groups if "g" in group.read_buffers]
-    assert len(reading) == 1
-    assert bytes_moved(compilation) < 1.01 * 5 * rows[0].nbytes
-
-
-def test_what_is_computed_once_for_a_row_is_not_torn_apart() -> None:
-    """Four steps over a row, whose end scales every row: one vector is stored, and half of a step is in no other
-    kernel."""
-
-    def scaled(x: torch.Tensor, decay: torch.Tensor) -> torch.Tensor:
-        keep = torch.sigmoid(decay)
-        state = torch.zeros_like(keep)
-        for step in range(4):
-            state = keep * state + (1 - keep) * x[step]
-        return x * state
-
-    compilation = compile_program(scaled, torch.randn(2048, 32768, dtype=torch.bfloat16), torch.randn(32768))
-    *_, rows = (unit for unit in compilation.schedule.units if isinstance(unit, Group))
-    assert len(compilation.schedule.units) == 2
-    assert len(rows.read_buffers) == 2

@@ -17,7 +17,7 @@ from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.refusals import costliest
 from compiler.report import Error, GraphBreak, Report, WrongResult
-from compiler.wording import byte_count
+from compiler.wording import byte_count, line_list
 from server.answer import print_answer
 from server.cli import app
 from server.figures import milliseconds
@@ -184,3 +184,7 @@ def test_how_they_exit(outputs: dict[str, tuple[int, str]]) -> None:
 def test_numbers_have_three_digits_and_their_unit() -> None:
     assert [byte_count(n) for n in (0, 999, 1024, 3 << 20)] == ["0 B", "999 B", "1.02 kB", "3.15 MB"]
     assert [milliseconds(n) for n in (0.5, 12.34, 1500)] == ["500 µs", "12.3 ms", "1,500 ms"]
+
+
+def test_one_line_is_no_lines() -> None:
+    assert [line_list(lines) for lines in ((), (8,), (8, 9))] == ["", "line 8", "lines 8, 9"]

@@ -92,6 +92,18 @@ def test_an_invalid_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "queue_limit" in ended.stderr
 
 
+def test_a_database_that_is_not_there_is_told_without_a_stack(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "server.cli", "web", "--port", str(port), "--data", str(tmp_path)]
+    nowhere = {"FUSIONSCOPE_DATABASE": f"postgresql://user:secret@127.0.0.1:{port}/none"}
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **nowhere})
+    assert ended.returncode == 3
+    assert "Web does not start without its database" in ended.stderr
+    assert "Traceback" not in ended.stderr and "secret" not in ended.stderr
+    assert len(ended.stderr.splitlines()) <= 3
+
+
 def test_a_connection_stays_open_for_longer_than_clients_keep_theirs(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
@@ -166,3 +178,11 @@ def test_a_sweep_that_cannot_be_made_is_refused_before_the_snippet_runs(asked: s
     ended = CliRunner().invoke(app, ["explore", "-", "--sweep", asked], input=SIZES)
     assert ended.exit_code == 2 and ended.stdout == ""
     assert said in ended.stderr and ended.stderr.startswith("--sweep")
+
+
+def test_without_a_name_machine_code_lists_the_kernels() -> None:
+    source = "import torch\n\n\ndef f(x):\n    return torch.relu(x + 1)\n\n\nf(torch.randn(8))\n"
+    ended = run_here("machine-code", "-", source=source)
+    assert (ended.returncode, ended.stdout) == (0, "fused_add_relu\n"), ended.stderr
+    other = run_here("machine-code", "-", "absent", source=source)
+    assert other.returncode == 2 and "There are: fused_add_relu." in other.stderr

@@ -79,7 +79,7 @@ def test_the_code_of_the_guide_is_code_of_the_sources() -> None:
 def test_the_guide_knows_every_file_of_lowerings() -> None:
     guide = (ROOT / "docs" / "adding_an_operator.md").read_text()
     files = [path for path in (ROOT / "compiler" / "lowering").glob("*.py") if "\n@lowers(" in path.read_text()]
-    assert len(files) > 20
+    assert len(files) > 15
     assert [path.name for path in files if f"`{path.name}`" not in guide] == []
 
 
@@ -135,6 +135,13 @@ def test_every_environment_variable_of_ours_is_told_of() -> None:
 def test_replays_are_understood() -> None:
     found = [replay._parser().parse_args(words) for words in commands("tools.replay")]
     assert len(found) >= 5
+
+
+def test_nobody_is_told_to_install_the_package_from_an_index() -> None:
+    """It is on none: whoever took its name there would be run."""
+    sources = [path for room in ("bench", "client", "compiler", "server") for path in (ROOT / room).rglob("*.py")]
+    texts = {path: path.read_text() for path in (*TIMELESS, *sources) if not set(path.parts) & set(FOREIGN)}
+    assert [path for path, text in texts.items() if re.search(r"pip install [^\n]*?['\" ]fusionscope", text)] == []
 
 
 def test_targets_scripts_and_modules_are_there() -> None:

@@ -54,14 +54,20 @@ _ENTRY = (
 
 
 @contextmanager
-def worker_process(program: Program = PLAIN, **settings: object) -> Iterator[WorkerProcess]:
-    """The program worker; ended, with all below it, when the block ends."""
+def worker_process(program: Program = PLAIN, user: int | None = None, **settings: object) -> Iterator[WorkerProcess]:
+    """The program worker, as another `user` where one is named; ended, with all below it, when the block ends."""
     with tempfile.TemporaryDirectory(prefix="worker-test-") as folder:
         Path(folder).chmod(0o711)  # jobs may have users of their own
         variables = {f"FUSIONSCOPE_{name.upper()}": str(value) for name, value in settings.items()}
         path = Path(folder, "worker.sock")
+        command = [sys.executable, "-c", _ENTRY, program.model_dump_json()]
+        if user is not None and user != os.geteuid():
+            Path(folder, "mounts").mkdir()
+            os.chown(folder, user, user)
+            variables["WORKSPACE"] = f"{folder}/mounts"
+            command = [sys.executable, str(TESTS / "sandbox" / "as_user.py"), str(user), *command]
         process = subprocess.Popen(
-            [sys.executable, "-c", _ENTRY, program.model_dump_json()],
+            command,
             cwd=ROOT,
             env={
                 **os.environ,

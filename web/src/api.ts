@@ -115,7 +115,7 @@ export interface Comparison {
   figures: Figure[];
   kernels: KernelMatch[];
   unchanged: KernelMatch[];
-  /** A compiled result of one of the two is wrong: it has no times. */
+  /** A compiled result of one of the two is wrong. It has no times. */
   is_wrong: boolean;
   verdict: string;
 }

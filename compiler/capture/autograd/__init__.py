@@ -4,7 +4,7 @@ aot, training, naming                 through AOTAutograd: a joint graph, split;
 regions, repeated_writes              what is rewritten before
 fixed_sizes                           what is compiled for the sizes of one call alone
 running_products                      gradients that torch makes too long
-draws, repeats                        what the split would lose: numbers drawn again, calls that repeat others
+draws                                 what the split would lose: numbers drawn again
 shared_memory, unmet_sizes            calls left to eager mode: of inputs that overlap, of refused sizes
 written_back, without_effect          inputs written to after a call; calls that no result needs
 """

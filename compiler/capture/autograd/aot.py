@@ -9,27 +9,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._pytree import tree_leaves
 
 from compiler.accelerators import is_on
 from compiler.capture.autograd.draws import restore_values
 from compiler.capture.autograd.naming import input_names, name_inputs
 from compiler.capture.autograd.regions import write_out_regions
-from compiler.capture.autograd.repeats import note_repeats, repeats_in
 from compiler.capture.autograd.running_products import short_gradients_of_running_products
 from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
 from compiler.capture.autograd.training import CHEAP, VIEWS
 from compiler.capture.autograd.unmet_sizes import asserts_sizes, eager_where_unmet
 from compiler.capture.autograd.written_back import note_written_back
 from compiler.capture.captured import Implementation, Phase
-from compiler.capture.shortcuts.decomposed_once import decomposed_once
-from compiler.capture.shortcuts.read_outputs import note_break
 from compiler.capture.shortcuts.thin_calls import without_guard_on_saved_tensors, without_marks, without_wrapper
 from compiler.capture.shortcuts.traced_once import Unlike, may_be_traced_once, traced_once
-from compiler.capture.shortcuts.written_again import is_of_torch
 from compiler.capture.torch_internals import (
     differentiated_whole,
-    ends_in_break,
     generators_as_tensors,
     is_autocast_on,
     is_made_of_tensors,
@@ -104,8 +100,6 @@ def compile_through_aot(
         attach_lines(part)
         if phase == "inference":
             note_written_back(part)
-            if ends_in_break(graph):
-                note_break(part)
         with outside_fake_mode():
             implementation = compile_graph(part, phase)
         phases.add(phase)
@@ -118,7 +112,7 @@ def compile_through_aot(
         fw_compiler=partial(compile_phase, phase="forward"),
         bw_compiler=partial(compile_phase, phase="backward"),
         inference_compiler=partial(compile_phase, phase="inference"),
-        decompositions=decomposed_once(decompositions()) if is_on("decomposed_once") else decompositions(),
+        decompositions=decompositions(),
         partition_fn=partial(_split, change_joint),
     )
     rewriting = rewrite(graph)
@@ -163,12 +157,10 @@ def _split(
 
     for change in (*WITH_GRADIENTS, change_joint):
         change(joint)
-    repeats = repeats_in(joint)
     forward, backward = split_at_min_cut(
         joint, inputs, views=VIEWS, cheap=CHEAP, num_fwd_outputs=num_fwd_outputs, **settings
     )
     note_passed(forward, backward, num_fwd_outputs)
-    note_repeats(repeats, forward, backward)
     return forward, backward
 
 
@@ -185,7 +177,16 @@ def _is_harmed_by_modes(part: torch.fx.GraphModule, implementation: Implementati
         return False
     values = [value for node in part.graph.nodes for value in tree_leaves(node.meta.get("val"))]
     is_complex = any(isinstance(value, torch.Tensor) and value.is_complex() for value in values)
-    return is_complex and all(is_of_torch(node.target) for node in part.graph.nodes if node.op == "call_function")
+    return is_complex and all(_is_of_torch(node.target) for node in part.graph.nodes if node.op == "call_function")
+
+
+def _is_of_torch(target: Any) -> bool:
+    """Whether it is an operator of torch's or a function of Python's: none that somebody has added, and no program of
+    its own."""
+    if isinstance(target, OpOverload):
+        return target.namespace in ("aten", "prims", "prim")
+    of_module = (getattr(target, "__module__", None) or "").partition(".")[0] in ("torch", "_operator")
+    return of_module and not isinstance(target, HigherOrderOperator)
 
 
 def _gives_wrapped_tensors(graph: torch.fx.GraphModule) -> bool:
@@ -198,7 +199,7 @@ def _called_straight(implementation: Implementation) -> Callable[..., Any]:
     Kernels know no gradients, and library calls must not record any."""
     direct: Callable[..., Any] | None = getattr(implementation, "direct", None)
     if direct is not None and is_on("without_wrapper"):
-        return without_wrapper(direct, getattr(implementation, "direct_for", None))
+        return without_wrapper(direct)
     is_grad_enabled = torch.is_grad_enabled
 
     def call(*inputs: Any) -> Any:

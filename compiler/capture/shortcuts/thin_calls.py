@@ -15,13 +15,12 @@ import functools
 import sys
 import types
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from compiler.accelerators import is_on
-from compiler.capture.shortcuts.read_outputs import Read, outputs_only_read
 
 #: Sets what Dynamo does with each new frame of Python, None for nothing; gives what it was.
 set_frame_evaluation: Callable[[Any], Any] = torch._C._dynamo.eval_frame.set_eval_frame
@@ -71,14 +70,11 @@ def without_guard_on_saved_tensors() -> None:
         guards.inner.discard(guard)
 
 
-def without_wrapper(
-    graph: Callable[..., Any], graph_for: Callable[[Mapping[int, Read]], Callable[..., Any] | None] | None = None
-) -> Callable[..., Any]:
+def without_wrapper(graph: Callable[..., Any]) -> Callable[..., Any]:
     """What to give Dynamo for `graph`, which turns Dynamo off itself, as `set_frame_evaluation` does.
 
     Dynamo puts a function around it that does so, and keeps that under a name of its own in the globals of the code
-    which it has made. The first call puts the graph itself there, or what `graph_for` has for that code: it is told
-    which outputs the code only reads the values of."""
+    which it has made. The first call puts the graph itself there."""
 
     def first_call(*inputs: Any) -> Any:
         frame = sys._getframe()
@@ -88,10 +84,8 @@ def without_wrapper(
             frame = frame.f_back
             for name in (name for name in frame.f_code.co_names if name.startswith(_NAMES_OF_GRAPHS)):
                 if getattr(frame.f_globals.get(name), "_torchdynamo_orig_callable", None) is first_call:
-                    reads = outputs_only_read(frame.f_code) if graph_for is not None else {}
-                    found = graph_for(reads) if reads and graph_for is not None else None
-                    frame.f_globals[name] = found or graph
-                    return (found or graph)(*inputs)
+                    frame.f_globals[name] = graph
+                    return graph(*inputs)
         return graph(*inputs)
 
     return first_call

@@ -1,19 +1,19 @@
 """Trace a graph once instead of twice where it mutates nothing and needs no gradient.
 
-    to learn what it changes and gives     not run: tensors like those that Dynamo says it gives, of memory of their own
-    to trace it                            a call is traced once for all calls whose inputs are alike (written_again.py)
+AOTAutograd runs a graph to learn what it changes and gives, and again to trace it. Here the first run is replaced by
+tensors like those that Dynamo says the graph gives, of memory of their own.
 
-Both hold only where no call changes a tensor, and no result is a view of an input or of another result. A graph that
-is seen to write anywhere is left alone. The run that traces checks the rest, at each call and at the end. Where it does
-not hold, `Unlike` is raised, and AOTAutograd begins again without either. The graphs are those of AOTAutograd by
-itself, as `tests/capture/test_traced_once.py` checks.
+That holds only if no call changes a tensor, and no result is a view of an input or of another result. A graph that is
+seen to write anywhere is left alone. The run that traces checks the rest, at each call and at the end. If it does not
+hold, `Unlike` is raised, and AOTAutograd begins again with both runs. The graphs are those of AOTAutograd by itself, as
+`tests/capture/test_traced_once.py` checks.
 """
 
 from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
@@ -25,17 +25,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.fx.experimental.symbolic_shapes import PropagateUnbackedSymInts
-from torch.utils._pytree import tree_flatten, tree_unflatten
-
-from compiler.capture.shortcuts.written_again import (
-    Written,
-    alike,
-    is_of_torch,
-    last_node,
-    node_of,
-    write_again,
-    written_since,
-)
+from torch.utils._pytree import tree_flatten
 
 
 class Unlike(Exception):
@@ -94,7 +84,6 @@ class _Once(PropagateUnbackedSymInts):
     def __init__(self, graph: fx.GraphModule, expected: list[list[Any]]) -> None:
         super().__init__(graph)
         self._expected = expected
-        self._known: dict[Hashable, Written | None] = {}
 
     def run(self, *args: Any) -> Any:  # type: ignore[override]
         if get_proxy_mode() is None:
@@ -113,49 +102,21 @@ class _Once(PropagateUnbackedSymInts):
         return self._call(super().call_method, target, args, kwargs)
 
     def _call(self, call: Callable[..., Any], target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        mode = get_proxy_mode()
-        if mode is None:
+        if get_proxy_mode() is None:
             return call(target, args, kwargs)
-        tracer = mode.tracer
-        given, structure = tree_flatten((args, kwargs))
+        given, _ = tree_flatten((args, kwargs))
         with torch._C.DisableTorchFunction():  # which would note each size that is asked for
-            inputs = [_traced(value) for value in given]
-            nodes = [node_of(value, tracer) for value in inputs]
-            is_alone = not is_of_torch(target) or torch._C._is_any_autocast_enabled()
-            of_inputs = None if is_alone or not any(nodes) else alike(inputs, nodes)
-            key = target, structure, of_inputs, torch.is_grad_enabled()
-            written = None if of_inputs is None else self._known.get(key)
-            if written is not None:
-                results = write_again(written, inputs, nodes, tracer)
-                return tree_unflatten(_wrapped(written, results, given), written.structure)
-            last, changes = last_node(tracer), _changes(given)
+            changes = _changes(given)
         made = call(target, args, kwargs)
         with torch._C.DisableTorchFunction():
             if changes != _changes(given):
                 raise Unlike
-            if of_inputs is not None and key not in self._known:
-                values, of_values = tree_flatten(made)
-                found = tree_unflatten([_same_or_traced(value, given, inputs) for value in values], of_values)
-                self._known[key] = written_since(last, inputs, nodes, found, tracer)
         return made
 
 
 def _traced(value: Any) -> Any:
     """The tensor that the trace knows, of one that sees what changes it."""
     return torch._from_functional_tensor(value.elem) if type(value) is FunctionalTensor else value
-
-
-def _same_or_traced(value: Any, given: Sequence[Any], inputs: Sequence[Any]) -> Any:
-    """That of a result; a result that is an input has the very object of that."""
-    return next((input for one, input in zip(given, inputs, strict=True) if one is value), _traced(value))
-
-
-def _wrapped(written: Written, results: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-    mode = _functional_mode()
-    return [
-        given[result] if isinstance(result, int) else FunctionalTensor(torch._to_functional_tensor(value), mode)
-        for result, value in zip(written.results, results, strict=True)
-    ]
 
 
 def _functional_mode() -> Any:

@@ -1,7 +1,6 @@
 """Shorten what Dynamo does during a capture, without changing its results.
 
     open sizes                 the formula of equal operands made once (`formulas_once.py`)
-    results to be remembered   made again to be checked: once for each kind (`kinds_checked_once.py`)
     names of functions         of each line, from the tokens of its file, for a log: only where that is on
     graphs                     written as text, for logs of training steps and for `torch.export`: only for those
     settings                   each found at once (`settings_at_hand.py`)
@@ -29,7 +28,6 @@ from torch._logging._internal import trace_log
 
 from compiler.accelerators import is_on
 from compiler.capture.shortcuts.formulas_once import formulas_once
-from compiler.capture.shortcuts.kinds_checked_once import kinds_checked_once
 from compiler.capture.shortcuts.numbers_of_modules import numbers_of_modules_fixed
 from compiler.capture.shortcuts.settings_at_hand import settings_at_hand
 from compiler.capture.torch_internals import guards_see_changed_tensors
@@ -103,7 +101,6 @@ _WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "garbage_kept": garbage_kept,
     "settings_at_hand": settings_at_hand,
     "formulas_once": formulas_once,
-    "kinds_checked_once": kinds_checked_once,
     "names_as_asked": _names_as_asked,
     "graphs_as_asked": _graphs_as_asked,
     "wrapped_as_asked": _wrapped_as_asked,

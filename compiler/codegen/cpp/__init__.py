@@ -1,8 +1,8 @@
 """C++ kernels from fused groups: `plan` lays out the loops, `render` prints the kernel, by these steps.
 
-passes, second_loop               one pass over the reduction loops, and once more over a chunk
-reductions, relative              the variables of a reduction, and of a sum relative to another result
-running, scans                    the same of scans
+passes                            one pass over the reduction loops
+reductions                        the variables of a reduction
+running                           the same of scans
 statements, ops, functions        lines, expressions, and special functions above the kernel (writer)
 across, lanes                     what is gathered across rows, or by each lane of a vector
 kept                              what a later pass reads instead of computing it again

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.cpp.ops import convert, literal, pointwise_text, value_type
-from compiler.codegen.functions import FunctionPrinter, in_order, needs_no_brackets
+from compiler.codegen.functions import FunctionPrinter
 from compiler.ir.body import Instruction
-from compiler.ir.functions import Loop, Record, with_calls
+from compiler.ir.functions import Record, with_calls
 
 _KEYWORDS = frozenset("float double int bool char short long auto const static fs std".split())
 
@@ -33,7 +33,7 @@ class CppFunction(FunctionPrinter):
     def text(self) -> list[str]:
         record = self.record
         kind = value_type(record.dtype)
-        self.print_block(record.block)
+        self.print_values()
         self.line(f"return {self.operand(record.result)};")
         parameters = ", ".join(f"{kind} {self.variables[number]}" for number in record.parameters)
         comment = textwrap.wrap(record.summary, 107, initial_indent="// ", subsequent_indent="// ")
@@ -47,44 +47,18 @@ class CppFunction(FunctionPrinter):
         return self.inside[number] if number in self.inside else self.variables[number]
 
     def expression(self, instruction: Instruction, number: int) -> str:
-        return self._expression(instruction, [self.operand(operand) for operand in instruction.operands])
-
-    def _expression(self, i: Instruction, operands: list[str]) -> str:
-        if i.op == "to_dtype":
-            return convert(operands[0], self.record.instructions[i.operands[0]].dtype, i.dtype)
-        if i.op == "bitcast":
-            return f"fs::bitcast<{value_type(i.dtype)}>({operands[0]})"
-        if i.op == "where":
+        operands = [self.operand(operand) for operand in instruction.operands]
+        source = self.record.instructions[instruction.operands[0]].dtype
+        if instruction.op == "to_dtype":
+            return convert(operands[0], source, instruction.dtype)
+        if instruction.op == "bitcast":
+            return f"fs::bitcast<{value_type(instruction.dtype)}>({operands[0]})"
+        if instruction.op == "where":
             return f"{operands[0]} ? {operands[1]} : {operands[2]}"
-        return pointwise_text(i, operands, self.record.instructions[i.operands[0]].dtype)
+        return pointwise_text(instruction, operands, source)
 
     def assign(self, number: int, text: str, is_first: bool) -> None:
         variable = self.variables[number]
         kind = value_type(self.record.instructions[number].dtype)
         start = f"{'' if variable in self.reassigned else 'const '}{kind} " if is_first else ""
         self.line(f"{start}{variable} = {text};")
-
-    def loop(self, loop: Loop) -> None:
-        for carried, initial in zip(loop.carried, loop.initial, strict=True):
-            kind = value_type(self.record.instructions[carried].dtype)
-            self.line(f"{kind} {self.variables[carried]} = {self.operand(initial)};")
-        self.line(f"while ({self._whole(loop.condition, frozenset(loop.test))}) {{")
-        self.depth += 1
-        self.print_block(loop.body)
-        for carried, following in in_order(loop.carried, loop.following):
-            self.line(f"{self.variables[carried]} = {self.operand(following)};")
-        self.depth -= 1
-        self.line("}")
-
-    def _whole(self, number: int, block: frozenset[int]) -> str:
-        """A value as one expression, with everything that the block computes for it."""
-        if number not in block or self.op(number) == "constant":
-            return self.operand(number)
-        instruction = self.record.instructions[number]
-        operands = []
-        for place, operand in enumerate(instruction.operands):
-            text = self._whole(operand, block)
-            is_plain = operand not in block or self.op(operand) == "constant"
-            is_plain = is_plain or needs_no_brackets(self.record.instructions[operand], instruction, place)
-            operands.append(text if is_plain else f"({text})")
-        return self._expression(instruction, operands)

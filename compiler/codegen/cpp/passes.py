@@ -8,33 +8,25 @@ from dataclasses import replace
 
 import torch
 
-from compiler.codegen.cpp.lanes import Lanes, lanes_of, needs_lanes, variables_of
+from compiler.codegen.cpp.lanes import LanePrinter, Lanes, lanes_of, needs_lanes, variables_of
 from compiler.codegen.cpp.ops import columns_text
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
-from compiler.codegen.cpp.relative import RelativeSum
-from compiler.codegen.cpp.second_loop import RelativeSumPrinter
-from compiler.codegen.cpp.statements import between, bounds_between, over_blocks, within
+from compiler.codegen.cpp.statements import between, bounds_between, over, over_blocks, within
 from compiler.codegen.cpp.transposed import Tile
 from compiler.codegen.cpp.wide import MOST_CACHED, ROW_BLOCK, wide_accesses
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, is_multiple, text_of
 from compiler.schedule.program.program import Section, Statement
-from compiler.schedule.program.single_pass import FIELDS
 
 
-class PassPrinter(RelativeSumPrinter):
+class PassPrinter(LanePrinter):
     """Prints the passes of a kernel, one after the other; what one leaves, later ones read under `names`."""
 
     def run_pass(self, section: Section) -> None:
         """One pass: accumulators, the loops, what the chunks' results come to, and what is made of that."""
         plan, writer = self.plan, self.writer
-        accumulators = [self._accumulator(s) for s in section.reductions if s.value not in FIELDS]
-        relative = [
-            RelativeSum(s, self.statements[s.operands[0]].dtype, plan.shape == "rows")
-            for s in section.reductions
-            if s.value in FIELDS
-        ]
+        accumulators = [self._accumulator(s) for s in section.reductions]
         self._pass_comment(section)
         self.declare_kept(section)
         self.start_scans(section)
@@ -44,24 +36,19 @@ class PassPrinter(RelativeSumPrinter):
             with ExitStack() as loops:
                 self._r_loops(loops, section, accumulators)
         else:
-            self._declare([*accumulators, *relative], "")
+            self._declare(accumulators, "")
             if is_split:
                 self._declare_parts(accumulators)
-                self.declare_relative_parts(relative)
                 writer.line(f"#pragma omp parallel for schedule(static){plan.worth_threads}")
             with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
-                self._chunk(section, accumulators, relative, is_split)
-            if is_split and (accumulators or relative):
+                self._chunk(section, accumulators, is_split)
+            if is_split and accumulators:
                 with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
                     self._combine(accumulators, "_of_chunk", f"[chunk]{self.lane}")
-                    self._bounds_of_chunk(bool(relative))
-                    self.join_chunk(relative, "_of_chunk", f"[chunk]{self.lane}")
         for accumulator in accumulators:
             for text in accumulator.finish():
                 writer.line(text, accumulator.statement.nodes)
             self.names[accumulator.statement.number] = accumulator.result(self.lane)
-        for field in (s for s in self.program.statements if s.op == "field"):
-            self.names[field.number] = f"{self.statements[field.operands[0]].target}_{field.value}{self.lane}"
 
     @contextmanager
     def gathering(self, statements: Iterable[Statement]) -> Iterator[None]:
@@ -82,9 +69,7 @@ class PassPrinter(RelativeSumPrinter):
         place = self.passes.index(section) + 1
         self.writer.comment(f"Pass {place} of {len(self.passes)} over {names}: {', '.join(dict.fromkeys(does))}.")
 
-    def _bounds_of_chunk(self, is_wanted: bool = True) -> None:
-        if not is_wanted:
-            return
+    def _bounds_of_chunk(self) -> None:
         plan, writer, dim = self.plan, self.writer, self.plan.r_loops[0]
         if plan.is_chunk_one_point:
             writer.line(f"const int64_t {dim.name} = chunk;")
@@ -103,35 +88,21 @@ class PassPrinter(RelativeSumPrinter):
             last = f"fs::minimum<int64_t>({last}, {text_of(dim.size)})"
         self.writer.line(f"const int64_t {dim.name}_end = {last};")
 
-    def _chunk(
-        self, section: Section, accumulators: list[Accumulator], relative: list[RelativeSum], is_split: bool
-    ) -> None:
+    def _chunk(self, section: Section, accumulators: list[Accumulator], is_split: bool) -> None:
         """One chunk: its own accumulators, which hide or join those of the whole."""
-        writer = self.writer
         self._bounds_of_chunk()
-        in_first_loop = [*accumulators, *(one.first for one in relative)]
-        self._declare(in_first_loop, "_here")
+        self._declare(accumulators, "_here")
         with ExitStack() as loops:
-            self._r_loops(loops, section, in_first_loop, "_here")
-        if relative:
-            self.second_loop(section, relative)
-        if not in_first_loop:
-            return
-        if not is_split:
+            self._r_loops(loops, section, accumulators, "_here")
+        if accumulators and not is_split:
             self._combine(accumulators, "_here", self.lane)
-            self.join_chunk(relative, "_here", self.lane)
-            return
-        with self.each_column():
-            for a in accumulators:
-                for field in a.fields:
-                    writer.line(
-                        f"{a.name}{field.suffix}_of_chunk[chunk]{self.lane} = {a.name}{field.suffix}_here{self.lane};"
-                    )
-            for one in relative:
-                for name in (f"{one.name}_base", f"{one.name}_sum"):
-                    writer.line(f"{name}_of_chunk[chunk]{self.lane} = {name}_here{self.lane};", one.statement.nodes)
+        elif accumulators:
+            with self.each_column():
+                for a in accumulators:
+                    for name in (f"{a.name}{field.suffix}" for field in a.fields):
+                        self.writer.line(f"{name}_of_chunk[chunk]{self.lane} = {name}_here{self.lane};")
 
-    def _declare(self, accumulators: Sequence[Accumulator | RelativeSum], suffix: str) -> None:
+    def _declare(self, accumulators: Sequence[Accumulator], suffix: str) -> None:
         writer, is_array = self.writer, self.plan.shape == "columns"
         for a in accumulators:
             for field in a.fields:
@@ -169,7 +140,8 @@ class PassPrinter(RelativeSumPrinter):
             variables = variables_of(accumulators, suffix)
             self.declare_lanes(lanes, variables)
             loops.callback(self.join_lanes, lanes, variables)
-        for dim in self.loops_of_a_chunk:
+        for dim in plan.r_loops[1:] if plan.is_chunk_one_point else plan.r_loops:
+            is_within = plan.is_cut and dim == plan.r_loops[0]
             if plan.tile and not plan.has_short_rows and dim == plan.r_loops[-1]:
                 self._enter_tile(loops, section, dim)
                 continue
@@ -182,19 +154,16 @@ class PassPrinter(RelativeSumPrinter):
                 if is_in_blocks:
                     self._enter_wide_block(loops, section, dim)
                 else:
-                    self.prepare_row(loops, self.without_kept(section), dim)
+                    self._prepare_row(loops, self.without_kept(section), dim)
                 if lanes is not None:
-                    self._row_in_lanes(section, lanes, self.bounds_of_loop(dim), accumulators, suffix)
+                    self._row_in_lanes(section, lanes, self._bounds_of_loop(dim), accumulators, suffix)
                     self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
                     return
-                if self.is_in_lanes(section):
-                    self.simd_of_scans(section)
-                else:
-                    self._simd(accumulators, suffix, self.without_kept(section))
+                self._simd(accumulators, suffix, self.without_kept(section))
                 if is_in_blocks:
                     loops.enter_context(writer.block(within(dim)))
                     continue
-            loops.enter_context(writer.block(self.head_of_loop(dim)))
+            loops.enter_context(writer.block(within(dim) if is_within else over(dim)))
         if plan.shape == "columns":
             assert plan.inner is not None
             loops.enter_context(self.preparing(self.without_kept(section), plan.inner, True, plan.block))
@@ -203,18 +172,28 @@ class PassPrinter(RelativeSumPrinter):
             loops.enter_context(writer.block(within(plan.inner)))
         elif not plan.r_loops:
             loops.enter_context(writer.block(""))
-        if self.is_in_lanes(section):
-            self.advance_in_lanes(section)
-        else:
-            self._one_point(section, accumulators, suffix)
+        self._one_point(section, accumulators, suffix)
         self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
+
+    def _bounds_of_loop(self, dim: Dim) -> tuple[int | str, int | str]:
+        """Where a reduction loop begins and ends."""
+        if self.plan.is_cut and dim == self.plan.r_loops[0]:
+            return f"{dim.name}_start", f"{dim.name}_end"
+        return 0, dim.size if isinstance(dim.size, int) else text_of(dim.size)
+
+    def _prepare_row(self, loops: ExitStack, statements: Sequence[Statement], dim: Dim) -> None:
+        """Draw and convert beforehand what the innermost loop asks for; nothing where the kernel computes how long a
+        chunk is, since an array for it needs a length."""
+        is_within = self.plan.is_cut and dim == self.plan.r_loops[0]
+        if not (is_within and self.plan.shares):
+            most = self.plan.chunk if is_within else dim.size
+            loops.enter_context(self.preparing(statements, dim, is_within, most))
 
     def _enter_tile(self, loops: ExitStack, section: Section, dim: Dim) -> None:
         """The innermost loop of a pass over columns, in tiles of what runs along it."""
         plan, writer = self.plan, self.writer
         assert plan.inner is not None
-        is_within = plan.is_cut and dim == plan.r_loops[0]
-        start, end = (f"{dim.name}_start", f"{dim.name}_end") if is_within else ("0", text_of(dim.size))
+        start, end = self._bounds_of_loop(dim)
         first, last = f"{dim.name}_tile", f"{dim.name}_tile_end"
         loops.enter_context(writer.block(f"for (int64_t {first} = {start}; {first} < {end}; {first} += {plan.tile})"))
         writer.line(f"const int64_t {last} = fs::minimum<int64_t>({first} + {plan.tile}, {end});")
@@ -243,7 +222,7 @@ class PassPrinter(RelativeSumPrinter):
 
     def _pieces_of_row(self, section: Section, dim: Dim) -> tuple[Piece, ...]:
         """What the innermost loop of a pass is cut into, where a condition changes on its way."""
-        if section.scans or any(s.value in FIELDS for s in section.reductions):
+        if section.scans:
             return ()
         own = {s.number for s in self.without_kept(section)}
         last = self.program.sections.index(section)
@@ -279,7 +258,7 @@ class PassPrinter(RelativeSumPrinter):
     # Reductions of a row in lanes.
 
     def _lanes_of_pass(self, section: Section, accumulators: list[Accumulator]) -> Lanes | None:
-        if not needs_lanes(accumulators) or self.is_in_lanes(section):
+        if not needs_lanes(accumulators):
             return None
         statements = [s for s in self.without_kept(section) if s.number not in self.kept_so_far]
         itemsize = max(8 if a.is_one_number else a.held.itemsize for a in accumulators)
@@ -311,7 +290,7 @@ class PassPrinter(RelativeSumPrinter):
         for statement in self.without_kept(section):
             accumulator = by_number.get(statement.number)
             if self.is_scanned(statement):
-                self.advance(self.running(statement))
+                self.advance(statement)
                 continue
             if accumulator is None:
                 self.statement(statement)

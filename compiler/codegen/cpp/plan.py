@@ -36,7 +36,6 @@ from compiler.codegen.cpp.wide import WIDE_BLOCK, wide_accesses
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, hint, text_of
 from compiler.schedule.program.program import Program, Section, Statement
-from compiler.schedule.program.single_pass import FIELDS
 from compiler.schedule.tiles.passes import KEPT_COST
 
 Shape = Literal["pointwise", "rows", "columns", "scatter"]
@@ -195,7 +194,7 @@ def _are_short_rows(
 ) -> bool:
     """Whether rows lie one after the other that are too short to be worth vectors of their own, which end in a sum over
     the lanes: a vector then takes an element each of so many rows, transposed where they are contiguous."""
-    if len(r_loops) != 1 or not x_loops or program.scans or program.scatters or _is_relative(program):
+    if len(r_loops) != 1 or not x_loops or program.scans or program.scatters:
         return False
     (row,), rows, accesses = r_loops, x_loops[-1], _accesses_of_passes(program)
     transposed = [s for s in accesses if can_be_transposed(program, s, rows, row, written_over)]
@@ -295,8 +294,7 @@ def _cut_reduction(plan: Plan, work: int, written_over: Collection[str]) -> Plan
     chunk = max(1, wanted // inner_points)
     has_sums = any(section.reductions for section in plan.program.sections)
     if (chunk >= longest and is_fixed) or (plan.program.scans and not has_sums):
-        # Relative sums go through each chunk twice, so there must be one.
-        chunk = longest if _is_relative(plan.program) else 0
+        chunk = 0
     parallel: Literal["no", "x", "chunks"] = "no"
     if is_parallel:
         parallel = "chunks" if chunk and in_chunks else "x" if pieces > 1 else "no"
@@ -326,7 +324,7 @@ def _across_plan(
         r_loops = _innermost(r_loops, inner)
     chunk = max(1, ROW_CHUNK // max(_points(r_loops[1:]), 1)) if r_loops else 0
     if not r_loops or chunk >= hint(r_loops[0].size) or program.scans:
-        chunk = hint(r_loops[0].size) if r_loops and _is_relative(program) else 0
+        chunk = 0
     plan = Plan(program, "rows", x_loops, None, r_loops, chunk=chunk, kept=kept_values(program, written_over))
     return _in_parts(plan, x_loops[0], work)
 
@@ -336,10 +334,6 @@ def _in_parts(plan: Plan, cut: Dim, work: int) -> Plan:
     is_parallel = work >= PARALLEL_WORK and hint(cut.size) > 1
     parts = min(hint(cut.size), ACROSS_PARTS) if is_parallel else 1
     return replace(plan, parallel="parts" if is_parallel else "no", parts=parts)
-
-
-def _is_relative(program: Program) -> bool:
-    return any(s.value in FIELDS for section in program.sections for s in section.reductions)
 
 
 def _points(dims: Sequence[Dim]) -> int:

@@ -25,7 +25,6 @@ from compiler.schedule.group import Group, parts_of
 from compiler.schedule.program.build import program_of
 from compiler.schedule.program.narrow import in_32_bits
 from compiler.schedule.program.program import Program, Statement
-from compiler.schedule.program.single_pass import in_single_pass
 from compiler.schedule.program.statements import inlined, without_known_conditions
 from compiler.schedule.tiles.loops import simplify_loops
 from compiler.schedule.windows import over_windows
@@ -88,11 +87,8 @@ def _goes_along_memory(group: Group) -> bool:
 
 
 def _program(group: Group, storage: dict[str, torch.dtype]) -> Program:
-    numel = group.space.reduction_numel
-    in_one = in_single_pass(group.single_pass, numel) if group.single_pass else None
-
-    statements = without_known_conditions(inlined(group, storage))
-    statements = in_32_bits(statements if in_one is None else in_one(statements), numel)
+    """Sums relative to another result of their row wait for it: a second pass over the row, which the cache holds."""
+    statements = in_32_bits(without_known_conditions(inlined(group, storage)), group.space.reduction_numel)
     return named_program(program_of(group, statements, storage), group)
 
 
@@ -178,8 +174,7 @@ class _KernelPrinter(AcrossPrinter):
         plan, space = self.plan, self.program.space
         loops = {"pointwise": "vectors along {}", "rows": "vectors along the reduction", "columns": "vectors along {}"}
         if self.program.scans and not any(section.reductions for section in self.program.sections):
-            is_in_lanes = all(self.is_in_lanes(section) for section in self.passes if section.scans)
-            loops["rows"] = "vectors along the scan" if is_in_lanes else "step by step along the scan"
+            loops["rows"] = "step by step along the scan"
         loops["scatter"] = loops["pointwise"] if plan.inner else "one after the other"
         text = loops[plan.shape].format(plan.inner.name if plan.inner else "one point")
         parallel = {
@@ -321,7 +316,7 @@ class _KernelPrinter(AcrossPrinter):
         self.writer.line(f"const int64_t {last} = fs::minimum<int64_t>({first} + {points}, {dim.size});")
 
     def _sections_of_a_row(self) -> None:
-        for section in self.sections:
+        for section in self.program.sections:
             if section.level == "x":
                 for statement in section.statements:
                     self.statement(statement)

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.triton.reductions.clusters import HELPERS as CLUSTER_HELPERS
-from compiler.codegen.triton.reductions.scans import HELPERS as SCAN_HELPERS
 from compiler.codegen.triton.reductions.states import HELPERS as STATE_HELPERS
 from compiler.codegen.triton.reductions.waiting import HELPERS as WAITING_HELPERS
 from compiler.codegen.triton.values.fast_functions import HELPERS as FAST_FUNCTIONS
@@ -25,7 +24,7 @@ _CAPABILITY = "from triton.language.target_info import cuda_capability_geq\n"
 
 
 HELPERS = {
-    **VALUE_HELPERS, **STATE_HELPERS, **WAITING_HELPERS, **CLUSTER_HELPERS, **SCAN_HELPERS,
+    **VALUE_HELPERS, **STATE_HELPERS, **WAITING_HELPERS, **CLUSTER_HELPERS,
     **FLOAT8_HELPERS, **RANDOM_HELPERS, **FAST_FUNCTIONS,
 }  # fmt: skip
 

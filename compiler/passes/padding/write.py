@@ -7,7 +7,7 @@
 
 Zeros are added to the sums of what is kept, so these are what they were. What a caller gets is copied out again, for
 it has eager's strides. A matrix is padded once for all products of a graph, as it lies in memory; one that pointwise
-loops compute for products alone is computed at the greater width (`wider`), or padded by the loop that makes it.
+loops compute for products alone is padded by the loop that makes it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from compiler.fx.notes import COMPUTED_FOR, PADDING, REWRITTEN
 from compiler.ir.library_calls import ALIGNED_ELEMENTS, BY_ROWS_APART
 from compiler.lowering.aliases import is_view
 from compiler.passes.padding.choice import Copied, Part
-from compiler.passes.padding.wider import SAME, VIEWS, Wider
 from compiler.passes.price import LINE, Sizes
 
 aten = torch.ops.aten
@@ -38,6 +37,13 @@ PLACES: dict[Any, dict[Part, int]] = {
     aten.addmm.default: {"bias": 0, "left": 1, "right": 2},
     BY_ROWS_APART: {"left": 0, "right": 1},
 }
+
+#: Calls that give what they take, as it is or in another dtype.
+SAME = (aten._to_copy.default, aten.alias.default, aten.detach.default)
+VIEWS = frozenset((
+    aten.view.default, aten._unsafe_view.default, aten.permute.default, aten.transpose.int, aten.t.default,
+    aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.expand.default, aten.detach.default,
+))  # fmt: skip
 
 _TURNS = (aten.permute.default, aten.t.default, aten.transpose.int)
 _RESHAPES = (aten.view.default, aten._unsafe_view.default)
@@ -117,8 +123,6 @@ class Writer:
         is_made_by_loop = torch.Tag.pointwise in getattr(source.target, "tags", ()) or source.target in SAME
         if is_made_by_loop and _is_for_products(source):
             return []
-        if self._wider(node, more) is not None and source.target is not aten.slice.Tensor:
-            return []
         return [copy_of(source, what)]
 
     # --- what it writes
@@ -193,21 +197,10 @@ class Writer:
         node = lying
         key = (_source(node), tuple(node.meta["val"].shape), more)
         if key not in self.made:
-            wider = self._wider(node, more)
             with self.graph.inserting_before(_place_after(node)):
                 pads = [0, more[1], 0, more[0]]
-                pad = aten.constant_pad_nd.default
-                self.made[key] = wider.bordered(node) if wider else self._call(node, pad, node, pads, 0.0)
+                self.made[key] = self._call(node, aten.constant_pad_nd.default, node, pads, 0.0)
         return self.made[key]
-
-    def _wider(self, node: Node, more: tuple[int, int]) -> Wider | None:
-        """What computes the matrix with zeros beside it at that width from the start; None where it cannot be, or where
-        it is needed as it is too. A copy with a border would be written besides the matrix."""
-        if more[0] or any(user.target not in VIEWS and user.target not in PRODUCTS for user in node.users):
-            return None
-        columns = node.meta["val"].shape[-1]
-        wider = Wider(self._call, columns, columns + more[1])
-        return wider if wider.covers(node) else None
 
     def _call(self, stands_for: Node, target: Any, *args: Any, **settings: Any) -> Node:
         """A new node with word of what it is for: AOTAutograd reads that of a joint graph's nodes to split it, and in a

@@ -6,7 +6,7 @@ of that operator, `reasons` is the closed list of why a near miss stays as it wa
 of an FX graph whichever way they were spelt. What does not depend on a call's values is computed by `constants`.
 
 Attention is told by its two products (`products`), by heads that are repeated (`heads`) and by tensors that hold the
-same many times over (`repeated`); `patterns` and `mask_rules` tell which masks are the same in each call. `writer`
+same many times over (`repeated`); `patterns` tells what a mask that is the same in each call amounts to. `writer`
 writes the calls, and `layouts` follows strides that are others then. `runtime/checking/rewrite_check.py` compares both
 graphs.
 

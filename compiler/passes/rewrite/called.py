@@ -20,14 +20,12 @@ from compiler.passes.rewrite.calls import (
     ATTENTION_PARAMETERS,
     Called,
     argument,
-    is_same_shape,
     operation,
     shape_of,
     tensor_of,
 )
 from compiler.passes.rewrite.constants import constant_of
 from compiler.passes.rewrite.layouts import in_layout_of
-from compiler.passes.rewrite.mask_rules import Same, UpTo, rule_of
 from compiler.passes.rewrite.patterns import attended_by, is_lower_triangle, leaves_nothing_out
 from compiler.passes.rewrite.reasons import NotLegalError
 from compiler.passes.rewrite.writer import Writer, undone_on_error
@@ -86,23 +84,11 @@ def _found_in(mask: Node, node: Node) -> tuple[Called, dict[str, Any]]:
 def _pattern_of(mask: Node, node: Node, queries: Any, keys: Any) -> Pattern:
     known = constant_of(mask, node)
     if known is None:
-        return _pattern_of_rule(mask, queries, keys)
+        return "varies"
     attended = attended_by(known)
     if attended is not None and leaves_nothing_out(attended):
         return "ones"
     return "past" if attended is not None and is_lower_triangle(attended, queries, keys) else "other"
-
-
-def _pattern_of_rule(mask: Node, queries: Any, keys: Any) -> Pattern:
-    rule, value = rule_of(mask), tensor_of(mask)
-    assert value is not None
-    if rule == (Same(True) if value.dtype == torch.bool else Same(0.0)):
-        return "ones"
-    if isinstance(rule, UpTo) and value.dtype != torch.bool:
-        return "varies"
-    if rule == UpTo(-1, -2) and is_same_shape(tuple(value.shape[-2:]), (queries, keys)):
-        return "past"
-    return "varies" if rule is None else "other"
 
 
 def _written_out(mask: Node, node: Node, writer: Writer) -> Node:

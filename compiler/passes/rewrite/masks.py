@@ -16,9 +16,8 @@ from torch.fx import Node
 
 from compiler.fx.fake_values import outside_fake_mode
 from compiler.passes.rewrite.attention import Attention, BooleanMask
-from compiler.passes.rewrite.calls import is_same_shape, shape_of, tensor_of
+from compiler.passes.rewrite.calls import tensor_of
 from compiler.passes.rewrite.constants import constant_of
-from compiler.passes.rewrite.mask_rules import Same, UpTo, opposite, rule_of
 from compiler.passes.rewrite.patterns import attended_by, is_lower_triangle, leaves_no_row_empty, leaves_nothing_out
 from compiler.passes.rewrite.reasons import NotLegalError
 from compiler.passes.rewrite.repeated import distinct
@@ -98,13 +97,8 @@ def _check_bias(bias: Node, found: Attention) -> None:
 
 def _masks_that_mask(found: Attention) -> list[BooleanMask]:
     """The boolean masks but for those that leave nothing out, in no call."""
-    masks = []
-    for mask in found.masks:
-        known = _known_attended([mask], found)
-        is_full = rule_of(mask.node) == Same(mask.keeps) if known is None else leaves_nothing_out(known)
-        if not is_full:
-            masks.append(mask)
-    return masks
+    known = ((mask, _known_attended([mask], found)) for mask in found.masks)
+    return [mask for mask, attended in known if attended is None or not leaves_nothing_out(attended)]
 
 
 def _is_mask(known: torch.Tensor, factor: float, found: Attention) -> bool:
@@ -121,13 +115,8 @@ def _is_mask(known: torch.Tensor, factor: float, found: Attention) -> bool:
 
 def _are_lower_triangle(masks: list[BooleanMask], found: Attention) -> bool:
     """Whether exactly the scores on and below the diagonal of the scores count, whatever the call."""
-    sizes = (found.query.sizes()[-2], found.key.sizes()[-2])
-    if len(masks) == 1 and not _is_added(masks[0]):
-        rule = rule_of(masks[0].node)
-        if (rule if masks[0].keeps else opposite(rule)) == UpTo(-1, -2):
-            return is_same_shape(shape_of(masks[0].node)[-2:], sizes)
     joined = _known_attended(masks, found)
-    return joined is not None and is_lower_triangle(joined, *sizes)
+    return joined is not None and is_lower_triangle(joined, found.query.sizes()[-2], found.key.sizes()[-2])
 
 
 def _no_row_is_empty(masks: list[BooleanMask], found: Attention) -> bool:

@@ -20,7 +20,6 @@ from typing import Any
 import torch
 
 from compiler.accelerators import is_on
-from compiler.capture.shortcuts.read_outputs import Read
 from compiler.capture.shortcuts.thin_calls import set_frame_evaluation
 from compiler.capture.torch_internals import set_gradients
 from compiler.runtime.host.launcher import MOST_ARGUMENTS, Flat, flat_calls
@@ -49,8 +48,6 @@ class FlatCall:
 
     direct: Callable[..., list[Any]]
     boxed: Callable[[list[Any]], list[Any]]
-    #: Gives what to call instead where the caller only reads the values of the outputs at some places, if anything.
-    for_reader: Callable[[Mapping[int, Read]], FlatCall | None] = lambda reads: None
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
         return self.boxed(inputs)

@@ -31,8 +31,6 @@ int PyObject_IsTrue(PyObject*);
 int PyObject_RichCompareBool(PyObject*, PyObject*, int comparison);
 PyObject* PyErr_Format(PyObject* type, const char* format, ...);
 long long PyLong_AsLongLong(PyObject*);
-unsigned long long PyLong_AsUnsignedLongLong(PyObject*);
-PyObject* PyLong_FromUnsignedLongLong(unsigned long long);
 PyObject* PyBool_FromLong(long);
 std::intptr_t PyList_Size(PyObject*);
 PyObject* PyList_GetItem(PyObject*, std::intptr_t);

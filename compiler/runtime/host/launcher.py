@@ -18,9 +18,7 @@ from compiler.runtime.cpp.compiler import CompilationFailed, CompilerMissing, lo
 from compiler.runtime.host.quick_torch import address_function
 
 #: Compiled as one text.
-SOURCES = tuple(
-    Path(__file__).with_name(f"{name}.cpp") for name in ("launcher", "flat", "seeds", "library_products", "host_values")
-)
+SOURCES = tuple(Path(__file__).with_name(f"{name}.cpp") for name in ("launcher", "flat", "library_products"))
 
 #: Kernels with more arguments are launched the slower way; as in launcher.cpp.
 MOST_ARGUMENTS = 64
@@ -28,10 +26,7 @@ MOST_ARGUMENTS = 64
 MOST_DESCRIPTORS = 8
 
 #: Functions of the library that make a builtin function of a record.
-_MAKERS = (
-    "cpu_launcher", "gpu_launcher", "address_test", "flat_call", "flat_call_boxed", "seed_drawer", "library_product",
-    "place_of_value", "sender_of_value", "taker_of_value",
-)  # fmt: skip
+_MAKERS = ("cpu_launcher", "gpu_launcher", "address_test", "flat_call", "flat_call_boxed", "library_product")
 
 Launch = Callable[..., None]
 

@@ -26,6 +26,7 @@ rewrites the whole text at once, which takes a third of the time.
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -67,10 +68,21 @@ def programs(kernel: RenderedKernel, sizes: Sequence[int] = ()) -> int:
     return grid_size(kernel, sizes)
 
 
+#: How a kernel counts its points whose programs differ in nothing but the block of them that is theirs.
+_COUNTED_BY_BLOCKS = re.compile(r"tl\.program_id\(0\)(\.to\(tl\.int64\))? \* XBLOCK \+ tl\.arange\(0, XBLOCK\)")
+
+
 def interpret(
-    kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequence[int] = (), most_work: float = math.inf
+    kernel: RenderedKernel,
+    tensors: list[torch.Tensor],
+    sizes: Sequence[int] = (),
+    most_work: float = math.inf,
+    points_at_once: int = 0,
 ) -> None:
     """Run `kernel` on CPU tensors in the order of its parameters, and its sizes; its outputs are filled in place.
+
+    Neighbouring programs run as one of a larger block, of up to `points_at_once` points, where they differ in nothing
+    but their block: the same points by the same text, and one walk through its Python for all of them.
 
     Raises `TooMuchWork`, with the outputs filled in part, where it takes more than `most_work`."""
     if len(tensors) != len(kernel.parameters):
@@ -90,7 +102,7 @@ def interpret(
     work = Work(count, most_work)
     with interpreting(), _counting(work):
         values = {name: stock._implicit_cvt(tensor) for name, tensor in zip(names, arguments, strict=False)}
-        values |= {name: tl.constexpr(size) for name, size in block_sizes(kernel).items()}
+        values |= _blocks(kernel)
         builder = stock.interpreter_builder
         builder.set_grid_dim(max(count, 1), 1, 1)
         if not namespace.keys().isdisjoint(WAITING):
@@ -98,10 +110,28 @@ def interpret(
             run_in_turns(count, choose, lambda: body(**values), namespace, cluster)
             return
         with np.errstate(all="ignore"):
-            for number in range(count):
-                builder.set_grid_idx(number, 0, 0)
-                body(**values)
-                work.program_has_ended(number + 1)
+            for first, together in _in_blocks(kernel, count, points_at_once):
+                builder.set_grid_idx(first // together, 0, 0)
+                body(**values | _blocks(kernel, together))
+                work.programs_have_ended(first + together)
+
+
+def _blocks(kernel: RenderedKernel, together: int = 1) -> dict[str, Any]:
+    """The block sizes, for a program that is `together` of them."""
+    times = {"XBLOCK": together}
+    return {name: tl.constexpr(times.get(name, 1) * size) for name, size in block_sizes(kernel).items()}
+
+
+def _in_blocks(kernel: RenderedKernel, count: int, points: int) -> Iterator[tuple[int, int]]:
+    """The programs of a launch, each time the first of them and how many run as one: a power of two, as blocks are."""
+    most, counted = 1, kernel.source.count("tl.program_id") == len(_COUNTED_BY_BLOCKS.findall(kernel.source)) == 1
+    if counted and workspace_of(kernel) is None:
+        most = max(1, points // math.prod(block_sizes(kernel).values()))
+    first = 0
+    while first < count:
+        together = 1 << min(most, count - first).bit_length() - 1
+        yield first, together
+        first += together
 
 
 def _namespace(kernel: RenderedKernel) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Work:
         if self.done > self.most:
             self._refuse()
 
-    def program_has_ended(self, ended: int) -> None:
+    def programs_have_ended(self, ended: int) -> None:
         """After `ended` instances: the others take about as much each."""
         if self.done / ended * self.programs > self.most:
             self._refuse()

@@ -6,6 +6,7 @@ that is `measure`'s. Kernels of ours carry the names that the page gives them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,6 +17,9 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from compiler import report as rep
 from compiler.capture.captured import CapturedGraph, copy_values
 from compiler.runtime.executable import CompiledGraph, build_executable
+
+# The profiler's library tells of each start and stop on standard error, and of a GPU that is not there; it asks once.
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 #: Events that a report keeps of each; the longest ones, where there are more.
 MOST_EVENTS = 2000

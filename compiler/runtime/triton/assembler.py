@@ -62,24 +62,15 @@ class WaitingAssembler:
 
     def assemble(self, text: str) -> bytes | None:
         """The binary of a kernel, from its PTX; None where the assembler has not made one."""
-        self.give(text)
-        return self.made()
-
-    def give(self, text: str) -> None:
-        """Let it assemble a kernel's PTX, and do not wait for it."""
         encoded = text.encode()
-        with suppress(OSError):  # then it makes nothing
+        try:
             whole = self._folder / "whole.ptx"
             whole.write_bytes(encoded)
             whole.replace(self._input)
             self._write(encoded)
-
-    def made(self) -> bytes | None:
-        """The binary of what it was given, once it is there; None where the assembler has not made one."""
-        self.let_go()
-        try:
             return self._output.read_bytes() if self._process.wait() == 0 else None
         except OSError:
+            self.let_go()
             return None
 
     @property
@@ -109,11 +100,6 @@ class WaitingAssembler:
             self._process.wait()
         _waiting.discard(self)
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def unfinished() -> int:
-    """How many of this process's assemblers are not closed."""
-    return len(_waiting)
 
 
 #: All whose pipes may be open. A copy of this process that kept one open would keep its assembler from the text's end.

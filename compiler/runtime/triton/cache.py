@@ -30,7 +30,6 @@ from compiler.runtime.disk_cache import (
     touch,
     write_whole,
 )
-from compiler.runtime.triton.passes import levels_for_threads
 from compiler.runtime.triton.stages import assembler_started_early, with_our_stages
 
 Made = TypeVar("Made")
@@ -162,8 +161,7 @@ def _settings_for(is_launched: bool) -> Iterator[None]:
     if knobs.runtime.add_stages_inspection_hook is None:
         runtime["add_stages_inspection_hook"] = with_our_stages
     try:
-        with levels_for_threads():
-            yield
+        yield
     finally:
         if runtime.get("add_stages_inspection_hook") is with_our_stages:
             del runtime["add_stages_inspection_hook"]

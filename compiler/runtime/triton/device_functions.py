@@ -11,9 +11,6 @@ Triton's passes would give, and are simplified by the same passes: what a kernel
 Some branch to what few numbers need, and LLVM, told the answers early, would rather compute both ways in every lane, in
 twice the registers (measured on an H200: eight sines took 1.6 times as long): those stay as they are. Sine, cosine and
 tangent, whose way for large numbers is the longest, are split: a kernel holds that way once, as a function to call.
-
-Any function that calls no other can be had as it stands in libdevice too: among many products of integers, the same
-function without its questions lets LLVM join fewer of them (a dropout of GELU took 89.2 us so, and 86.5).
 """
 
 from __future__ import annotations
@@ -63,8 +60,6 @@ _QUESTION = "declare i32 @__nvvm_reflect(ptr)\n"
 
 #: Before the names of the functions that call libdevice's, and become them; and of what they call in rare cases.
 _WHOLE, _RARE = "whole_", "rare_"
-#: Behind the names of functions in their forms in libdevice.
-_AS_IT_IS = "_as_it_is"
 
 _lock = threading.Lock()
 
@@ -73,25 +68,19 @@ class UnknownLibrary(Exception):
     """This libdevice, or this Triton, is not of the kind that is known here."""
 
 
-def function_files(symbols: Iterable[str], as_they_are: bool = False) -> list[Path]:
-    """A file for each of these functions of `ARGUMENTS`, or of its form in libdevice. Raises UnknownLibrary, also for a
-    form that calls other functions."""
+def function_files(symbols: Iterable[str]) -> list[Path]:
+    """A file for each of these functions of `ARGUMENTS`. Raises UnknownLibrary."""
     folder = cache_directory("device") / _key()
     files = []
     for symbol in symbols:
-        name = f"{symbol}{_AS_IT_IS}" if as_they_are else symbol
-        files.append(file := folder / f"{name}.ll")
+        files.append(file := folder / f"{symbol}.ll")
         if not is_whole(file):
-            text = function_texts().get(name)
-            if text is None:
-                raise UnknownLibrary(f"{symbol} calls others")
-            write_whole(file, text.encode())
+            write_whole(file, function_texts()[symbol].encode())
     return files
 
 
 def function_texts() -> dict[str, str]:
-    """LLVM's text of each function of `ARGUMENTS`, made once in a process; and, behind `_AS_IT_IS`, of its form in
-    libdevice where that calls no other. Raises UnknownLibrary."""
+    """LLVM's text of each function of `ARGUMENTS`, made once in a process. Raises UnknownLibrary."""
     with _lock:
         made = _made()
     if isinstance(made, UnknownLibrary):
@@ -114,13 +103,12 @@ def _made() -> dict[str, str] | UnknownLibrary:
     wanted = {f"{_WHOLE}{symbol}" for symbol in ARGUMENTS.keys() - AS_THEY_ARE}
     if simplified.keys() != wanted | {f"{_RARE}{symbol}" for symbol in RARE_FROM}:
         return UnknownLibrary("its functions call others that stay")
-    forms = {
+    if any(f"@{other}(" in blocks[symbol].partition("\n")[2] for symbol in AS_THEY_ARE for other in blocks):
+        return UnknownLibrary("its functions call others")
+    return {
         symbol: _file(blocks[symbol].replace("define internal ", "define "), [*rest, _QUESTION])
-        for symbol in ARGUMENTS
-        if not any(f"@{other}(" in blocks[symbol].partition("\n")[2] for other in blocks)
-    }
-    return {f"{symbol}{_AS_IT_IS}": text for symbol, text in forms.items()} | {
-        symbol: forms[symbol] if symbol in AS_THEY_ARE else _file(_with_rare(symbol, simplified), rest_of_simplified)
+        if symbol in AS_THEY_ARE
+        else _file(_with_rare(symbol, simplified), rest_of_simplified)
         for symbol in ARGUMENTS
     }
 

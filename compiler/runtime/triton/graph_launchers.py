@@ -14,16 +14,12 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.devices import WARP
 from compiler.runtime.triton.launch import TritonLauncher, load_triton
 from compiler.runtime.triton.preparing import Preparation
-from compiler.runtime.triton.source import block_sizes
 
-#: What a kernel takes to compile, in milliseconds of an H200's host: any one, for each character of its text, for that
-#: and each element that a thread has, for each call of a library's function and such an element, for each element of
-#: the tiles that a thread multiplies, and for each division for the place of one. Fitted to 198 kernels of nine models;
-#: the median error is 21 %, and the slowest kernel of each model is among the three that are expected to be.
-ANY, CHARACTER, CHARACTER_OF_ELEMENT, CALL, MULTIPLIED, DIVISION = 27.0, 0.014, 0.0015, 0.62, 1.7, 0.084
+#: How many times as long a product of tiles takes to compile as another kernel of as long a text: the slowest of nine
+#: models' kernels are products.
+PRODUCT = 4
 
 
 class GraphLaunchers:
@@ -74,26 +70,6 @@ class GraphLaunchers:
         self._preparation.abandon()
 
 
-def work_of_compiling(kernel: RenderedKernel) -> float:
-    """Milliseconds that a kernel is expected to take to compile, beside others."""
-    text, blocks = kernel.source, block_sizes(kernel)
-    threads = WARP * int(str(kernel.config.get("num_warps", 4)))
-    expected = ANY + CHARACTER * len(text)
-    loop, is_product, _ = text.partition("\n    for ")[2].partition("tl.dot(")
-    if is_product:
-        m, n, k = (blocks.get(name, 1) for name in ("MBLOCK", "NBLOCK", "KBLOCK"))
-        elements = m * n / threads
-        expected += (m * n + m * k + k * n) / threads * (MULTIPLIED + DIVISION * (loop.count("//") + loop.count("%")))
-    else:
-        elements = max(1, _most_elements(blocks) / threads)
-        expected += CHARACTER_OF_ELEMENT * len(text) * elements
-    return expected + CALL * text.count("libdevice.") * elements
-
-
-def _most_elements(blocks: Mapping[str, int]) -> int:
-    """Of the one tile of a kernel, or of the largest of those that share a launch, whose block sizes have numbers."""
-    tiles: dict[str, int] = {}
-    for name, block in blocks.items():
-        number = name.removesuffix("BLOCK").lstrip("RXY")
-        tiles[number] = tiles.get(number, 1) * block
-    return max(tiles.values(), default=1)
+def work_of_compiling(kernel: RenderedKernel) -> int:
+    """What a kernel is expected to take to compile, beside others."""
+    return len(kernel.source) * (PRODUCT if "tl.dot(" in kernel.source else 1)

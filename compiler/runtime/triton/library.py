@@ -2,9 +2,7 @@
 
 A kernel is linked with the functions that it calls, each from a file of its own (see `device_functions`), where it is
 known which these are. Triton itself may take from libdevice what its own functions are made of (`tl.floor`), so a
-kernel that calls one of Triton's that is not known here, or that computes in float64, is linked with libdevice. One
-that draws random numbers gets the functions as they are there: between those LLVM joins its products of integers to
-fewer.
+kernel that calls one of Triton's that is not known here, or that computes in float64, is linked with libdevice.
 """
 
 from __future__ import annotations
@@ -26,8 +24,6 @@ _NEEDS_NONE = frozenset(
     atomic_cas atomic_max atomic_min zeros_like uint_to_uniform_float cdiv dot cumsum associative_scan
     inline_asm_elementwise int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32""".split()
 )
-#: The function of a kernel that makes random numbers (see `codegen/triton/values/random.py`).
-DRAW = "draw"
 #: Functions that `libdevice` calls by other names than CUDA does.
 _OTHER_NAMES = {"fast_dividef": "fast_fdivide"}
 
@@ -39,11 +35,11 @@ _USED = re.compile(r"\b(tl|libdevice)\.(\w+)")
 def library_options(source: str, pointers: Iterable[torch.dtype]) -> dict[str, Any]:
     """Triton's options for the libraries of a kernel with this text and pointers to such elements; none for
     libdevice."""
-    symbols, draws = _symbols(source)
+    symbols = _symbols(source)
     if torch.float64 in pointers or not symbols or not is_on("device_functions"):
         return {}
     try:
-        files = function_files(symbols, as_they_are=draws)
+        files = function_files(symbols)
     except (UnknownLibrary, OSError):  # the second where the disk is full
         return {}
     # Triton adds libdevice unless a library has its name.
@@ -51,13 +47,12 @@ def library_options(source: str, pointers: Iterable[torch.dtype]) -> dict[str, A
 
 
 @lru_cache(maxsize=512)
-def _symbols(source: str) -> tuple[tuple[str, ...], bool]:
-    """The functions of libdevice that a kernel needs, none where that is not known; and whether it draws numbers."""
+def _symbols(source: str) -> tuple[str, ...]:
+    """The functions of libdevice that a kernel needs; none where that is not known."""
     used: dict[str, set[str]] = {"tl": set(), "libdevice": set()}
     for module, name in _USED.findall(source):
         used[module].add(name)
-    draws = f"\ndef {DRAW}(" in source
     called = {f"__nv_{_OTHER_NAMES.get(name, name)}f" for name in used["libdevice"]}
     if not called <= ARGUMENTS.keys() or not used["tl"] <= _NEEDS_NONE:
-        return (), draws
-    return tuple(sorted(called)), draws
+        return ()
+    return tuple(sorted(called))

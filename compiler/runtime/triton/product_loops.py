@@ -9,7 +9,6 @@ the assembler.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import Any
 
 #: What has the assembler leave the loop alone at whose first label it stands.
@@ -20,9 +19,10 @@ _BRANCH = re.compile(r"\bbra(?:\.uni)?\s+(\$\w+);")
 _ON_TENSOR_CORES = re.compile(r"\b(?:wgmma\.mma_async|mma)\.sync\b")
 
 
-def has_loop_to_keep(module: Any, operators: Collection[str]) -> bool:
-    """Whether the kernel, in Triton's first form and with these operators, multiplies tiles in a loop that is to be
-    left alone."""
+def has_loop_to_keep(module: Any) -> bool:
+    """Whether the kernel, in Triton's first form, multiplies tiles in a loop that is to be left alone."""
+    operators: set[str] = set()
+    module.walk(lambda operator: operators.add(operator.get_name()))
     return "tt.dot" in operators and "tt.loop_unroll_factor = 1 :" in str(module)
 
 

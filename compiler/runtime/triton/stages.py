@@ -1,10 +1,9 @@
 """The stages of a Triton kernel from text to binary, as our kernels use them.
 
-Triton has a hook for who wants others. Ours has the assembler started before the first stage, leaves LLVM's passes out
-of products (see `passes`), and has the assembler leave loops alone that gain nothing from being written out (see
-`product_loops`). Else the assembler is told what Triton tells it, and the result is the same to the
-last bit, but for kernels with a limit of registers (see `_assembled`). Where anything is not as it is known here, or
-goes wrong, Triton goes its own way, and says what is wrong with its text.
+Triton has a hook for who wants others. Ours has the assembler started before the first stage, and has it leave loops
+alone that gain nothing from being written out (see `product_loops`). Else the assembler is told what Triton tells it,
+and the result is the same to the last bit, but for kernels with a limit of registers (see `_assembled`). Where anything
+is not as it is known here, or goes wrong, Triton goes its own way, and says what is wrong with its text.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from compiler.accelerators import is_on
-from compiler.devices import usable_cores
-from compiler.runtime.triton import passes as triton_passes
 from compiler.runtime.triton import product_loops
-from compiler.runtime.triton.assembler import WaitingAssembler, unfinished, without_limit
+from compiler.runtime.triton.assembler import WaitingAssembler, without_limit
 
 #: What versions of Triton tell the assembler besides what is said in `_arguments`; no other version is known here.
 _OF_VERSION: dict[str, list[str]] = {"3.6": [], "3.7": ["--regAllocOptLevel=2"]}
@@ -56,33 +53,25 @@ def with_our_stages(
     started: list[WaitingAssembler] | None = getattr(_in_this_thread, "started", None)
     if is_on("assembler_early") and started is not None and "cubin" in stages:
         _assemble_early(backend, stages, options, started)
-    if started is not None and {"ttgir", "llir", "ptx"} <= stages.keys() and release_of_triton() in triton_passes.KNOWN:
-        _leave_out(stages, options)
+    if is_on("loops_kept") and started is not None and {"ttgir", "ptx"} <= stages.keys():
+        _keep_loops(stages)
     return None
 
 
-def _leave_out(stages: dict[str, Any], options: Any) -> None:
-    to_second_form, to_llvm, to_text = stages["ttgir"], stages["llir"], stages["ptx"]
-    operators: frozenset[str] = frozenset()
+def _keep_loops(stages: dict[str, Any]) -> None:
+    to_second_form, to_text = stages["ttgir"], stages["ptx"]
     keeps_loops = False
 
     def looked_at(module: Any, metadata: dict[str, Any]) -> Any:
-        nonlocal operators, keeps_loops
-        operators = triton_passes.operators_of(module)
-        keeps_loops = is_on("loops_kept") and product_loops.has_loop_to_keep(module, operators)
+        nonlocal keeps_loops
+        keeps_loops = product_loops.has_loop_to_keep(module)
         return to_second_form(module, metadata)
-
-    def with_fewer_of_llvm(module: Any, metadata: dict[str, Any]) -> Any:
-        if not is_on("fewer_of_llvm") or not triton_passes.gains_nothing_from_llvm(operators, options):
-            return to_llvm(module, metadata)
-        with triton_passes.without_llvms_passes():
-            return to_llvm(module, metadata)
 
     def with_loops(module: Any, metadata: dict[str, Any]) -> str:
         text: str = to_text(module, metadata)
         return product_loops.with_loops_kept(text) if keeps_loops else text
 
-    stages["ttgir"], stages["llir"], stages["ptx"] = looked_at, with_fewer_of_llvm, with_loops
+    stages["ttgir"], stages["ptx"] = looked_at, with_loops
 
 
 def _assemble_early(backend: Any, stages: dict[str, Any], options: Any, started: list[WaitingAssembler]) -> None:
@@ -94,39 +83,24 @@ def _assemble_early(backend: Any, stages: dict[str, Any], options: Any, started:
     try:
         arguments = _arguments(backend, options)
         waiting = start()
-        beside = start() if limit is not None and unfinished() < usable_cores() else None
     except (UnknownAssembler, OSError):
         return
     in_tritons_way = stages["cubin"]
-    stages["cubin"] = lambda text, metadata: (
-        _assembled(text, limit, waiting, beside, start) or in_tritons_way(text, metadata)
-    )
+    stages["cubin"] = lambda text, metadata: _assembled(text, limit, waiting, start) or in_tritons_way(text, metadata)
 
 
 def _assembled(
-    text: str,
-    limit: int | None,
-    waiting: WaitingAssembler,
-    beside: WaitingAssembler | None,
-    start: Callable[[], WaitingAssembler],
+    text: str, limit: int | None, waiting: WaitingAssembler, start: Callable[[], WaitingAssembler]
 ) -> bytes | None:
     """The binary; with the kernel's limit of registers only where it takes more by itself, and spills nothing for the
-    limit: given one, the assembler takes as many, also where it would do with fewer. An assembler `beside` the first
-    makes the other binary in the same time, which then may not be wanted; without one it is made after the first."""
-    if limit is None:
-        return waiting.assemble(text)
-    waiting.give(without_limit(text))
-    if beside is not None:
-        beside.give(text)
-    binary = waiting.made()
+    limit: given one, the assembler takes as many, also where it would do with fewer."""
+    binary = waiting.assemble(text if limit is None else without_limit(text))
     registers, _ = waiting.taken
-    if binary is None or registers is None or registers <= limit:
+    if limit is None or binary is None or registers is None or registers <= limit:
         return binary
-    if beside is None:
-        beside = start()
-        beside.give(text)
-    with_limit = beside.made()
-    return with_limit if with_limit is not None and beside.taken[1] == 0 else binary
+    other = start()
+    with_limit = other.assemble(text)
+    return with_limit if with_limit is not None and other.taken[1] == 0 else binary
 
 
 class UnknownAssembler(Exception):

@@ -1,14 +1,10 @@
-"""Choose the order of units that needs the least memory at a time, of those that are tried.
+"""Choose the order of units that needs the least memory at a time, of two that are tried.
 
 The first is the order in which the user wrote them. The second is greedy: of the units that are ready, it takes the one
 that leads to the deepest valley over the lowest hill, after Liu's order of trees ("An application of generalized tree
 pebbling to sparse matrix factorization", 1987): first those that end up with no more memory than before, lowest hill
 first; then those whose hill stands highest over the valley behind it. It looks a few units ahead, along what becomes
 ready; a unit is weighed again only when one beside it has run, so the order takes time in proportion to the graph.
-Orders of few units are searched through besides (`order_search.py`), unless one of the two is as low as can be.
-
-Where the host may wait for a value of the graph, what that value needs goes first, if it takes no more memory: the GPU
-then has other work while the host reads the value and goes on.
 """
 
 from __future__ import annotations
@@ -25,7 +21,6 @@ from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.ir.size import hint
 from compiler.schedule.group import Group
 from compiler.schedule.memory.lifetimes import peak_bytes, storage_bytes, stored_by
-from compiler.schedule.memory.order_search import better_order
 from compiler.schedule.units import Unit, produced_by, read_by
 
 #: Units that a choice looks ahead, and those that it picks the next of them from.
@@ -40,30 +35,9 @@ def in_order(units: Sequence[Unit], graph: LoopGraph) -> list[Unit]:
     written = as_written(units, graph)
     if any(isinstance(unit, ExternNode) and not is_free_to_move(unit) for unit in written):
         return written
-    lowest = _lowest(units, written, graph)
-    if not graph.soon_read:
-        return lowest
-    early = _read_first(lowest, graph)
-    peaks = [peak_bytes(order, graph.buffers, graph.output_buffers) for order in (lowest, early)]
-    return early if peaks[1] <= peaks[0] else lowest
-
-
-def _lowest(units: Sequence[Unit], written: list[Unit], graph: LoopGraph) -> list[Unit]:
     greedy = [units[number] for number in _Ordering(units, graph).greedy()]
     peaks = [peak_bytes(order, graph.buffers, graph.output_buffers) for order in (written, greedy)]
-    found = better_order(units, graph, min(peaks))
-    return found or (greedy if peaks[1] < peaks[0] else written)
-
-
-def _read_first(units: list[Unit], graph: LoopGraph) -> list[Unit]:
-    """The units that make what is read soon, and what those need, before the others; else in the same order."""
-    needed = set(graph.soon_read)
-    first: set[int] = set()
-    for position in reversed(range(len(units))):
-        if not needed.isdisjoint(produced_by(units[position])):
-            first.add(position)
-            needed |= read_by(units[position])
-    return [units[n] for n in sorted(range(len(units)), key=lambda n: n not in first)]
+    return greedy if peaks[1] < peaks[0] else written
 
 
 def as_written(units: Sequence[Unit], graph: LoopGraph) -> list[Unit]:

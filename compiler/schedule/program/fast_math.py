@@ -4,8 +4,7 @@
     1 + tanh(x)           ->  one_plus_tanh(x)      likewise
     1 - tanh(x)^2         ->  p (2 - p)             where p is one_plus_tanh(x), and sums may follow as well
     exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
-    positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`, `narrow_indices.py`)
-    log(exp(x) + 1e-9)    ->  log_of_normal(...)     everywhere that bounds allow it (see `logarithms.py`)
+    positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`)
 
 The functions of CUDA's libm are right to the last bits of a float32, which takes 25 instructions for an error function.
 An H200 issues some 30 instructions for each element of bfloat16 that its memory can read and write, and a half type
@@ -23,9 +22,7 @@ from dataclasses import replace
 import torch
 
 from compiler.schedule.group import Group
-from compiler.schedule.program.logarithms import with_fast_logarithms
-from compiler.schedule.program.narrow import in_32_bits
-from compiler.schedule.program.narrow_indices import with_narrow_indices
+from compiler.schedule.program.narrow import in_32_bits, without_ways_back
 from compiler.schedule.program.program import Statement
 from compiler.schedule.program.statements import inlined, without_known_conditions
 
@@ -51,15 +48,11 @@ def fast_statements(
     statements = without_known_conditions(inlined(group, storage))
     rewritten = statements if rewrite is None else rewrite(statements)
     narrow = in_32_bits(rewritten, group.space.reduction_numel)
-    return with_fast_math(with_narrow_indices(narrow), storage)
+    return with_fast_math(without_ways_back(narrow), storage)
 
 
 def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
     """The statements with fast-math approximations; each keeps its number, so that its readers find it."""
-    return with_fast_logarithms(_for_half_results(statements, storage))
-
-
-def _for_half_results(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
     if not any(s.op in _FAST or s.op in _FAST_PLUS_ONE for s in statements):
         return statements
     by_number, readers = {s.number: s for s in statements}, _readers(statements)

@@ -8,10 +8,8 @@ from compiler.schedule.program.program import Program
 from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, PersistentPlan, warps_for
 from compiler.schedule.tiles.programs import (
     COALESCED_POINTS,
-    elements_of_long_work,
     elements_of_many_accesses,
     is_fed_by,
-    looks_up_elements,
     reads_rows_at_loaded_indices,
     rows_of_a_warp,
 )
@@ -40,9 +38,6 @@ def _elements_of_a_thread(r_block: int, itemsize: int) -> int:
 #: 256 values take 5.5 us by eight warps, 6.1 by one; a mean of 2,048 5.6 by sixteen, 6.1 by eight.
 _FEW_PROGRAMS, _LEAST_OF_FEW, _WARPS_OF_FEW = 4, 256, 16
 
-#: Elements of a thread that are looked up one by one.
-_LOOKED_UP = 4
-
 #: Elements of a program of which a device would start more than it could feed.
 _MANY_ELEMENTS = 4096
 
@@ -60,20 +55,13 @@ def plan_held(program: Program, walk: Walk, device: Device) -> PersistentPlan:
         return PersistentPlan(program, axes, 1)
     elements = 2048 if walk.itemsize <= 2 else 1024
     x_block = max(1, elements // r_block)
-    of_work = elements_of_long_work(program, live_registers(program), walk.itemsize, device) if goes_along else 0
-    if of_work and is_fed_by(rows / max(1, of_work * WARP // r_block), program, device):
-        x_block = max(1, of_work * WARP // r_block)
     of_accesses = elements_of_many_accesses(program)
-    is_looked_up = goes_along and looks_up_elements(program)
-    if is_looked_up:
-        x_block = max(_LOOKED_UP * WARP // r_block, 1)
     if of_accesses:
         x_block = min(x_block, max(4 * WARP * of_accesses // r_block, 1))
     is_short = walk.is_mixed and run * walk.itemsize < SECTOR
     if not (goes_along or is_short):
         x_block = max(x_block, COALESCED_POINTS)
-    # Each element that is looked up is a sector, which takes longer than to start a program for so many of them.
-    is_fed = is_looked_up or is_fed_by(rows / x_block, program, device)
+    is_fed = is_fed_by(rows / x_block, program, device)
     if not is_fed:
         # On an H200 the ranks of 128 values of 8,192 rows each take 85 us by programs of 8 x 128, 39 by 32 x 128, 35 by
         # 64 x 128: as many elements as leave a thread some registers.
@@ -83,10 +71,7 @@ def plan_held(program: Program, walk: Walk, device: Device) -> PersistentPlan:
         x_block //= 2
     x_block = min(x_block, next_power_of_two(max(rows, 1)))
     per_thread = _elements_of_a_thread(r_block, walk.itemsize) if is_fed else many // 128
-    per_thread = max(per_thread, of_work)
     per_thread = min(per_thread, of_accesses) if of_accesses else per_thread
-    if is_looked_up:
-        per_thread = _LOOKED_UP
     if reads_rows_at_loaded_indices(program):
         # On an H200 524,288 products of two rows of 128 float32 out of 65,536 take 67 us so, 74 by eight elements.
         per_thread = max(per_thread, 16)

@@ -28,11 +28,8 @@ _LENGTHS = {
     "log1p": 28, "erf": 28, "erfc": 47, "lgamma": 199, "sqrt": 1, "rsqrt": 1, "pow": 113, "atan2": 94, "hypot": 16,
     "fmod": 61, "truediv": 8, "reciprocal": 7, "sigmoid": 12, "quick_exp": 2, "quick_sigmoid": 4, "one_plus_tanh": 4,
     "one_plus_erf": 12, "load": OF_ACCESS, "store": OF_ACCESS,
-    "rand": 16, "rand_compared": 8, "log_of_normal": 17,
+    "rand": 16, "rand_compared": 8,
 }  # fmt: skip
-#: Those for an element of a row that programs share, from which on they are many: a thread needs more registers than
-#: are left to each where a multiprocessor has all the threads that it can.
-LONG_ROW = 40
 _NO_TEXT = frozenset(("constant", "index_value"))
 
 

@@ -95,7 +95,7 @@ def may_look_back(group: Group) -> bool:
 
 
 def bytes_of_scans(group: Group) -> int:
-    """The bytes of all that a group's scans carry along for one element: values, and positions beside them."""
+    """The bytes of all that a group's scans carry along for one element."""
     total = 0
     for member in group.members:
         scan = member.body.scan

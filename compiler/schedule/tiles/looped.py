@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from compiler.devices import SECTOR, Device
-from compiler.ir.size import hint, is_multiple, next_power_of_two
+from compiler.ir.size import hint, next_power_of_two
 from compiler.schedule.program.program import Program
 from compiler.schedule.tiles.columns import (
     expected_length,
 )
-from compiler.schedule.tiles.lengths import LONG_ROW, length_of
 from compiler.schedule.tiles.plan import Axis, LoopedPlan, warps_for
 from compiler.schedule.tiles.programs import (
     block_of_scan,
-    reads_tables_for_each_row,
 )
 from compiler.schedule.tiles.registers import (
     carries,
@@ -22,7 +18,6 @@ from compiler.schedule.tiles.registers import (
     leaving_room,
     stores_elements,
 )
-from compiler.schedule.tiles.vectors import VECTOR_BYTES
 from compiler.schedule.tiles.walk import Walk, accesses_of
 
 #: Rows for each multiprocessor from which on tiles of whole lines both ways, which have 32 of them, keep it busy
@@ -41,7 +36,7 @@ def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -
     is_filled = (is_shared and not program.across) or rows >= _ROWS_OF_LINES * device.multiprocessors
     has_rows = walk.is_outer or (walk.is_mixed and not program.scans and is_filled)
     accumulators = sum(len(section.reductions) for section in program.sections)
-    is_apart = takes_two = False
+    is_apart = not has_rows and _reads_apart(program)
     if has_rows:
         x_block = min(64 if walk.itemsize >= 4 else 128, next_power_of_two(max(rows, 1)))
         while not is_shared and x_block > SECTOR // walk.itemsize and rows < x_block * device.multiprocessors:
@@ -52,20 +47,10 @@ def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -
     else:
         x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, next_power_of_two(rows))
         most = 2048 if accumulators > 2 or walk.itemsize > 4 else 4096
-        if most == 4096 and not is_shared and rows >= device.multiprocessors and _reads_halves_in_vectors(program):
-            # Two accesses of 16 bytes a thread. On an H200 a group norm in two passes takes 56 us so, 58 by one.
-            most, takes_two = 8192, True
-        is_apart = _reads_apart(program)
         r_block = min(_BLOCK_APART if is_apart else most, next_power_of_two(size))
     per_thread = 16 if has_rows and is_shared else 2 if is_apart else 8
-    if walk.is_mixed and rows >= 8 * device.multiprocessors and reads_tables_for_each_row(program):
-        x_block, r_block, per_thread = _ROWS_OF_TABLES, min(_ALONG_TABLES, r_block * x_block), 8
     finds = finds_positions(program)
     is_carrying = carries(program) or finds
-    if is_shared and rows < device.multiprocessors and stores_elements(program) and not (has_rows or is_apart):
-        # On an H200 8,388,608 energies and their sum take 28.8 us so, 30.0 by blocks of 4,096 and 512 threads; and
-        # 33,554,432 float16 as float32, and whether all are finite, 59.8 and 61.8.
-        r_block = min(r_block, _BLOCK_OF_STORES)
     if finds and not has_rows and not is_apart:
         # On an H200 the places of the largest of 8,192 rows of 32,000 bfloat16 take 143 us so, 162 by eight elements.
         per_thread = 16
@@ -93,41 +78,16 @@ def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -
         # Two norms and a largest one of 64 MB take 58 us by 16, and 48 by 32. With a store for each element it is the
         # other way around: 33,554,432 float16 as float32, and whether all are finite, 67 us by 32, 61 by eight.
         per_thread = 16 if counts and accumulators > 2 else 32
-    is_long = length_of(program.statements) >= LONG_ROW and not stores_elements(program)
-    if is_long and is_shared and rows < device.multiprocessors and x_block == 1 and not (is_carrying or is_apart):
-        # On an H200 the sum of squares of differences of log1p of 16,777,216 takes 60 us by eight elements a thread
-        # (40 registers), and TorchInductor's, of four elements, 38.
-        r_block, per_thread = min(r_block, _BLOCK_OF_LONG), _OF_LONG
-        axes = (axes[0], replace(axes[1], block=r_block))
     plan = LoopedPlan(program, axes, warps_for(x_block * r_block, per_thread, most=16))
-    is_alone = not (has_rows or is_shared or takes_two) and rows >= FILLING * device.multiprocessors
+    is_alone = not (has_rows or is_shared) and rows >= FILLING * device.multiprocessors
     return leaving_room(plan, device) if is_alone and x_block == 1 and not program.scans else plan
 
-
-#: Rows of a program, and elements of each at a time, that read the same small tables. On an H200 the forces between
-#: 4,096 bodies take 46 us so, 69 by 32 rows and 64 elements, 114 by one row.
-_ROWS_OF_TABLES, _ALONG_TABLES = 8, 128
 
 #: Rows for each multiprocessor from which on their programs keep it busy, however few elements a thread has.
 _ROWS_AT_ONCE = 2
 
 #: Elements of a block of rows that are read with gaps, two for each of many threads.
 _BLOCK_APART = 1024
-
-#: Elements of a block of large code, and of a thread: the registers of eight would leave room for fewer programs than
-#: the row is shared among, and some would wait for the rest.
-_BLOCK_OF_LONG, _OF_LONG = 2048, 4
-
-#: The same of a row that is stored as well, where programs share it.
-_BLOCK_OF_STORES = 1024
-
-
-def _reads_halves_in_vectors(program: Program) -> bool:
-    """Whether rows are of one tensor of half types, and all begin where vectors of 16 bytes do. On an H200 a layer norm
-    of 1,024 rows of 40,001 bfloat16 takes 81 us by blocks of 4,096, 108 by 8,192."""
-    loads = {(s.buffer, s.index) for s in program.statements if s.op == "load" and s.level == "r"}
-    itemsizes = [program.storage[buffer or ""].itemsize for buffer, _ in loads]
-    return itemsizes in ([1], [2]) and is_multiple(program.space.reduction_numel, VECTOR_BYTES // itemsizes[0])
 
 
 def _reads_apart(program: Program) -> bool:

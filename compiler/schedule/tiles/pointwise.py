@@ -18,7 +18,7 @@ from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, LoopTile, warps
 from compiler.schedule.tiles.text import PlainTouches, Text, plain_program, plain_touches, whole_program
 from compiler.schedule.tiles.vectors import Moves, moves_of
 from compiler.schedule.tiles.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last
-from compiler.schedule.vectors import VECTOR_BYTES, is_walk
+from compiler.schedule.vectors import VECTOR_BYTES
 
 #: Threads of a program, one for each multiprocessor, that take one element each.
 _ALONE = 128
@@ -33,8 +33,8 @@ _MOST_AT_ONCE, _MOST_OF_WIDE, _MOST_APART, _FEW_ACCESSES = 16, 8, 4, 4
 _WIDE_GAP = 3
 #: Instructions of a thread that are fetched once for all warps.
 _LARGEST_CODE = 1800
-#: Points of a side of a tile at the least, and of a run through several loops that is one.
-_SHORTEST_SIDE, _LEAST_RUN = 4, 32
+#: Points of a side of a tile at the least.
+_SHORTEST_SIDE = 4
 #: Points of a loop from which on lanes go along it.
 _LONG_ENOUGH = 4
 
@@ -43,7 +43,7 @@ _LONG_ENOUGH = 4
 #: H200 gradients of 16 x 1024 x 1024 float32 by six loads that are one element off take 66 us by 512 elements and four
 #: warps, 52 by eight, 85 by 128 elements and four; 32 million sums of three in rows of odd length 81 us by 1,024
 #: elements, 73 by 512.
-_FEW_AT_ONCE, _MANY_WARPS, _WARPS, _OF_SIDES = 2, 8, 4, 4
+_FEW_AT_ONCE, _MANY_WARPS, _WARPS = 2, 8, 4
 
 #: Warps of a program whose lanes look up neighbours in one image, where the near cache of a multiprocessor holds a few:
 #: programs that run at a time should not be of many.
@@ -112,10 +112,6 @@ def _by_touches(program: Program, device: Device) -> ByText:
     other = _interleaved_dim(accesses, dims)
     if other is not None:
         return partial(_same, _interleaved(with_last(dims[:-1], other), dims[-1:]))
-    other = _transposed_run(accesses, dims)
-    if other is not None:
-        at = dims.index(other) + 1
-        return partial(_transposed, dims[:at], dims[at:], len(accesses), device)
     moves = moves_of(program, dims)
     if 2 * moves.alone > moves.all and _is_read_for_each_row(accesses, dims):
         # Several rows at once, so that what is read along a row serves all of them.
@@ -149,20 +145,6 @@ def _transposed_dim(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None
         return None
     strided = [a for a in accesses if a.index.stride(inner) not in (0, 1, -1)]
     return _longest(unit_bytes(strided, dims[:-1]))
-
-
-def _transposed_run(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None:
-    """The same where the last loop is short, but most of what is not contiguous along the other one runs through all
-    loops after that without a gap, as the pixels of an image do that is put together of small patches."""
-    strided = [a for a in accesses if a.index.stride(dims[-1]) not in (0, 1, -1)]
-    other = None if hint(dims[-1].size) >= _SHORTEST_SIDE else _longest(unit_bytes(strided, dims[:-1]))
-    if other is None:
-        return None
-    run = dims[dims.index(other) + 1 :]
-    others = [a for a in accesses if a.index.stride(other) not in (1, -1)]
-    runs = [a for a in others if is_walk(a.index, run) and a.index.coefficient(run[-1]) == 1]
-    points = prod(hint(dim.size) for dim in run)
-    return other if points >= _LEAST_RUN and 2 * len(runs) > len(others) else None
 
 
 def _interleaved_dim(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None:
@@ -270,7 +252,7 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
     if widest == 1 and 2 * moves.alone >= moves.all > _FEW_ACCESSES and not moves.placed and not moves.looked_up:
         return _MOST_OF_WIDE, _WARPS
     if 2 * moves.alone >= moves.all > _FEW_ACCESSES and 2 * (moves.placed + moves.looked_up) <= moves.all:
-        return (_OF_SIDES, _WARPS) if _is_of_sides(dims) else (_FEW_AT_ONCE, _MANY_WARPS)
+        return _FEW_AT_ONCE, _MANY_WARPS
     if widest == 1 and 2 * moves.placed > moves.all > _FEW_ACCESSES:
         return _MOST_APART, _WARPS  # no more than of floats: bytes that lie where memory has them are no vectors
     if 2 * moves.alone > moves.all and moves.all <= _FEW_ACCESSES:
@@ -288,13 +270,6 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
         return max(16 // widest, 1), _WARPS
     is_large = 2 * max(access.bytes for access in wide) >= max(access.bytes for access in along)
     return (_MOST_OF_WIDE if is_large and widest > 2 else _MOST_AT_ONCE), _WARPS
-
-
-def _is_of_sides(dims: tuple[Dim, ...]) -> bool:
-    """Whether the last loops have four points, as the sides of boxes, which are made of the same: one thread has all of
-    them then. On an H200 the gradients of 1,048,576 boxes' overlaps take 33 us so, 48 by two of four."""
-    sizes = [hint(dim.size) for dim in dims]
-    return len(dims) > 1 and (sizes[-1] == _OF_SIDES or sizes[-2] * sizes[-1] == _OF_SIDES)
 
 
 def _is_near(access: Access) -> bool:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from compiler.devices import WARP, Device
 from compiler.ir.index import Index
 from compiler.ir.size import hint, known, next_power_of_two
-from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.program.program import Program, closure
 from compiler.schedule.tiles.lengths import is_hidden_by_memory, length_along_rows
-from compiler.schedule.tiles.registers import stores_elements
 from compiler.schedule.tiles.vectors import VECTOR_BYTES, moves_of
 from compiler.schedule.tiles.walk import accesses_of
 
@@ -28,8 +26,8 @@ _SHORTEST_ROW, _SHORTEST_ALONE, _AS_LONG_AS_BYTES = 128, 64, 4
 #: Instructions of a warp that has whole rows.
 _LONGEST_TEXT = 4000
 
-#: Values that a lane holds where there is much to compute, and elements of the longest row of which it does.
-_HELD_BY_A_LANE, _LONGEST_ROW = 96, 4096
+#: Values that a lane holds where there is much to compute.
+_HELD_BY_A_LANE = 96
 
 #: Elements of a block of a scan.
 _SCANNED = 1024
@@ -56,7 +54,7 @@ def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -
     size, rows = known(program.space.reduction_numel), hint(program.space.numel)
     r_block = next_power_of_two(size)
     gathers = any(s.level == "r" for s in program.across)  # sums for each r are as many values again
-    if not _SHORTEST_ALONE <= r_block <= _OF_A_WARP or live - _of_wide_places(program) > _LIVE or gathers:
+    if not _SHORTEST_ALONE <= r_block <= _OF_A_WARP or live > _LIVE or gathers:
         return 0
     moves = moves_of(program, (*program.space.x, *program.space.r))
     is_padded = 8 * size <= 7 * r_block if r_block >= _SHORTEST_ROW else size % 2 == 1
@@ -76,37 +74,11 @@ def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -
     return 0
 
 
-def _of_wide_places(program: Program) -> int:
-    """Registers for each element that `live_registers` counts for 64-bit numbers where these are loaded places alone,
-    which are cut to 32 bits at once."""
-    by_number = {s.number: s for s in program.statements}
-    wide = {s.number for s in program.statements if s.level == "r" and s.dtype.itemsize == 8 and s.op != "constant"}
-    readers = [s for s in program.statements if not wide.isdisjoint(s.needs)]
-    are_places = all(by_number[n].op == "load" for n in wide) and all(
-        s.op == "to_dtype" and s.dtype.itemsize == 4 for s in readers
-    )
-    return 2 if wide and are_places else 0
-
-
 def is_long_work(program: Program, itemsize: int, device: Device) -> bool:
     """Whether there is more to compute for rows than memory hides, and a row is more than one vector of a warp's, so
     that its sums go through several warps, or several times through one."""
     r_block = next_power_of_two(known(program.space.reduction_numel))
     return r_block * itemsize > WARP * VECTOR_BYTES and not is_hidden_by_memory(program, device)
-
-
-def elements_of_long_work(program: Program, live: int, itemsize: int, device: Device) -> int:
-    """Elements of a row for each thread, where there is more to compute than memory hides and rows are many; 0 for
-    others. Few threads take fewer instructions for the sums of a row than many, and hide as much of each other's waits
-    where nothing waits for memory. On an H200 entropies of 16,384 rows of 2,048 float32 take 52 us by 32 elements, 53
-    by 16, 60 by eight; of 8,192 of 4,096 52, 53 and 65; the Jensen-Shannon divergence of two rows of 1,000, with more
-    values live, 63, 52 and 54."""
-    rows, length = hint(program.space.numel), known(program.space.reduction_numel)
-    is_many = rows >= _PROGRAMS_OF_A_WARP * device.multiprocessors and length <= _LONGEST_ROW
-    if program.across or not is_many or not is_long_work(program, itemsize, device):
-        return 0
-    longest = min(_HELD_BY_A_LANE // live, _LONGEST_TEXT // max(length_along_rows(program), 1))
-    return next((elements for elements in (32, 16) if elements <= longest), 0)
 
 
 #: Elements of a row that is short, accesses from which on a program has many, and registers for the values of all.
@@ -139,14 +111,6 @@ def reads_rows_at_loaded_indices(program: Program) -> bool:
     return any(not _is_element(index, program) for index in _looked_up(program))
 
 
-def looks_up_elements(program: Program) -> bool:
-    """Whether elements of rows are read, each at a place of its own: a thread that takes several has as many sectors
-    under way as elements, and its warp waits for the slowest. On an H200 the softmax of 128 chosen values of each of
-    8,192 rows of 1,024 float32 takes 37.5 us by 16 elements a thread, 22.4 by eight, 20.5 by four, and 18.4 by four in
-    programs of one warp."""
-    return any(_is_element(index, program) for index in _looked_up(program))
-
-
 def _looked_up(program: Program) -> list[Index]:
     """What is read of rows at places that other loads tell of."""
     by_number = {s.number: s for s in program.statements}
@@ -167,17 +131,3 @@ def _is_element(index: Index, program: Program) -> bool:
         and bool(index.dims)
         and not any(index.stride(dim) in (1, -1) for dim in (*program.space.x, *program.space.r))
     )
-
-
-def reads_tables_for_each_row(program: Program) -> bool:
-    """Whether all that rows are made of is in tables that the near caches hold, so that the walk through memory tells
-    nothing of how a tile should lie."""
-    loads = [s for s in program.statements if s.op == "load" and s.level == "r" and s.index is not None]
-    tables: dict[str, int] = {}
-    for s in loads:
-        assert s.buffer is not None and s.index is not None
-        if s.index.indirections:
-            return False
-        size = (hint(s.index.bounds[1]) + 1) * program.storage[s.buffer].itemsize
-        tables[s.buffer] = max(size, tables.get(s.buffer, 0))
-    return not stores_elements(program) and sum(tables.values()) <= NEAR_CACHE

@@ -14,7 +14,6 @@ from compiler.schedule.group import Group, Space
 from compiler.schedule.program.build import fast_program, program_of
 from compiler.schedule.program.fast_math import fast_statements
 from compiler.schedule.program.program import Program, Section, Statement
-from compiler.schedule.program.rest import rest_apart
 from compiler.schedule.program.single_pass import in_single_pass
 from compiler.schedule.program.statements import passes_before, sections_of
 from compiler.schedule.tiles.across import joins_rows_last, plan_across
@@ -237,16 +236,11 @@ def _plan_both_ways(of: _Reduction) -> PersistentPlan | LoopedPlan | SplitPlan:
 
 def _plan_of_held_rows(of: _Reduction) -> PersistentPlan:
     """Of rows that fit registers."""
-    program = of.persistent
     if of.goes_along:
-        in_parts = plan_in_parts(of.group, of.storage, program, of.device)
+        in_parts = plan_in_parts(of.group, of.storage, of.persistent, of.device)
         if in_parts is not None:
             return in_parts
-        apart = rest_apart(of.group)
-        if apart is not None:
-            main = fast_program(of.group, of.storage, is_persistent=True, rewrite=apart.rewrite)
-            program = replace(main, space=Space(of.space.x, (apart.main,)))
-    return plan_held(program, of.walk, of.device)
+    return plan_held(of.persistent, of.walk, of.device)
 
 
 def _plan_look_back(program: Program, chunks: Chunks) -> LookBackPlan:

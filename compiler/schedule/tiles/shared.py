@@ -7,7 +7,6 @@ from dataclasses import replace
 from compiler.devices import SECTOR, Device
 from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.tiles.columns import shared_plan
-from compiler.schedule.tiles.lengths import LONG_ROW, length_along_rows
 from compiler.schedule.tiles.plan import LoopedPlan, PersistentPlan, Plan, SplitPlan
 from compiler.schedule.tiles.programs import COALESCED_POINTS
 from compiler.schedule.tiles.registers import carries, finds_positions, r_sections, stores_elements
@@ -144,17 +143,4 @@ def _split(plan: LoopedPlan, device: Device) -> LoopedPlan | SplitPlan:
     # More warps join more parts, but each program then waits for more: not for a few parts.
     if 4 * joined < 3 * splits and plan.num_warps < 8:
         plan, joined = replace(plan, num_warps=8), joined * 8 // plan.num_warps
-    return _all_at_once(shared_plan(plan, min(splits, max(joined, 1))), device)
-
-
-def _all_at_once(plan: LoopedPlan | SplitPlan, device: Device) -> LoopedPlan | SplitPlan:
-    """With no more registers than leave room for all programs of a row at a time, if the assembler needs no memory in
-    their place: else the last of them would begin when the others end, and all of them take as long as two. On an H200
-    a negative binomial loss of 8,388,608 float32 takes 45.8 us by 512 programs of 512 threads with 40 registers, of
-    which 396 run at a time, and 40.1 by 1,024 (predicted for 32 registers: 36)."""
-    threads = 32 * plan.num_warps
-    of_one = -(-known(plan.axes[0].blocks) * plan.splits // device.multiprocessors)
-    is_long = isinstance(plan, SplitPlan) and plan.axes[0].is_scalar and length_along_rows(plan.program) >= LONG_ROW
-    if not is_long or of_one * threads > device.threads_per_multiprocessor:
-        return plan
-    return replace(plan, most_registers=device.registers_per_multiprocessor // (of_one * threads) // 8 * 8)
+    return shared_plan(plan, min(splits, max(joined, 1)))

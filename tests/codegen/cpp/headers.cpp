@@ -199,16 +199,6 @@ static void random_numbers() {
         }
 }
 
-static void relative_sums() {
-    Digest digest("relative");
-    float largest = -3e38f, total = 0.0f, count = 0.0f, mean = 0.0f, squares = 0.0f;
-    for (int n = 1; n < 100; ++n) {
-        fs::join_exponentials(largest, total, float(n % 17), 1.0f + float(n));
-        fs::join_squares(count, mean, squares, float(n), float(n % 5), float(n));
-        digest.take(largest), digest.take(total), digest.take(mean), digest.take(squares);
-    }
-}
-
 static void positions() {
     Digest digest("positions");
     for (int n = 0; n < 4000; ++n) {
@@ -243,7 +233,7 @@ int main() {
     of_two("maximum", [](float x, float y) { return fs::maximum(x, y); });
     integers<uint8_t>(), integers<int8_t>(), integers<int16_t>(), integers<int32_t>(), integers<int64_t>();
     lanes<1>(), lanes<2>(), lanes<7>(), lanes<16>(), lanes<32>(), lanes<70>(), lanes<256>();
-    random_numbers(), relative_sums(), positions();
+    random_numbers(), positions();
     for (int n = 0; n < 100; ++n) fs::randn(3, n);
     fs::check(true, "never"), fs::check(false, "first"), fs::check(false, "second");
     return strcmp(fusionscope_failed_check(), "first") || fusionscope_failed_check() != nullptr;

@@ -8,6 +8,7 @@ import pytest
 import torch
 import triton.language as tl
 
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import H200, T4
 from compiler.ir.nodes import Layout
@@ -46,13 +47,28 @@ def check(case: Case, result: dict[str, torch.Tensor]) -> None:
 def test_kernel_gives_what_eager_gives(case: Case) -> None:
     kernel = render_triton(case.group, case.storage, H200)
     assert violations(kernel) == []
+    check(case, interpreted(case, kernel))
+
+
+def test_programs_that_run_as_one_give_the_same() -> None:
+    together = 0
+    for case in CASES:
+        kernel = render_triton(case.group, case.storage, H200)
+        if "* XBLOCK + tl.arange" in kernel.source and 1 < programs(kernel) < 20:
+            alone, at_once = interpreted(case, kernel), interpreted(case, kernel, 1 << 16)
+            torch.testing.assert_close(at_once, alone)
+            together += 1
+    assert together >= 8
+
+
+def interpreted(case: Case, kernel: RenderedKernel, points_at_once: int = 0) -> dict[str, torch.Tensor]:
     outputs = {
         name: torch.zeros(torch.Size(shape).numel() + _GUARD, dtype=case.storage[name])
         for name, shape in case.outputs.items()
     }
     tensors = {**case.inputs, **outputs}
-    interpret(kernel, [tensors[name].contiguous() for name in kernel.parameters])
-    check(case, outputs)
+    interpret(kernel, [tensors[name].contiguous() for name in kernel.parameters], points_at_once=points_at_once)
+    return outputs
 
 
 def test_after_the_block_the_language_is_the_compilers_again() -> None:

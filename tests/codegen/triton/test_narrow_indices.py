@@ -36,13 +36,20 @@ def source_and_result(function: Callable[..., Tensor], *inputs: Tensor) -> tuple
     return "".join(kernel.source for kernel in compilation.triton.values()), result
 
 
-@pytest.mark.parametrize("function", [looked_up, looked_up_twice, between_entries])
+@pytest.mark.parametrize("function", [looked_up, looked_up_twice])
 def test_places_are_brought_into_their_dimension_in_32_bits(function: Callable[..., Tensor]) -> None:
     table, index = torch.randn(ROWS, 5), torch.arange(1 - ROWS, ROWS - 1)
     source, result = source_and_result(function, table, index)
     torch.testing.assert_close(result, function(table, index))
     assert "tl.minimum(" in source
     assert "tl.int64)" not in source.split('"""', 2)[-1].replace("indices.to(tl.int64)", "")
+
+
+def test_what_lies_between_entries_takes_its_share_of_both() -> None:
+    table, index = torch.randn(ROWS, 5), torch.arange(0, ROWS - 2)
+    source, result = source_and_result(between_entries, table, index)
+    torch.testing.assert_close(result, between_entries(table, index))
+    assert "tl.float32" not in source.split("floor")[-1]
 
 
 def test_bounds_that_a_program_asks_for_hold_beyond_32_bits() -> None:

@@ -12,12 +12,12 @@ from compiler.options import Options
 from compiler.pipeline import explore
 from compiler.report import Report
 from server.glossary import glossary
-from server.lessons.claims import faults_of, states
 from server.lessons.models import Claim, Lesson, Step
 from server.lessons.reading import BadLesson, lessons, read_lesson
 from server.lessons.recorded import recorded_of
 from server.reasons import reasons
 from server.report_paths import PathProblem, value_at
+from tests.server.lessons.claims import faults_of, states
 
 ROOT = Path(__file__).parents[3]
 NAMED = {lesson.name: lesson for lesson in lessons()}

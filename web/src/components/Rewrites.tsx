@@ -7,7 +7,7 @@ const REPLACED: Record<Rewrite["what"], string> = {
   heads: "repeated heads are read in place",
   "one-hot sum": "a sum of rows with few numbers became the sum of these",
   "picked numbers": "numbers picked from rows get their gradients row by row",
-  "pooling places": "positions of maxima are saved as bytes",
+  "pooling places": "positions of maxima are saved in four bytes each",
 };
 
 const KEPT: Record<Rewrite["what"], string> = {

@@ -16,7 +16,7 @@ export interface Artefact {
 export interface Compilation {
   /** Its id in torch's logs, such as 0/1: the frame, and how often it was compiled before. */
   id: string;
-  /** The user's function that was compiled; null where it has no name. */
+  /** The user's function that was compiled. Null if the function has no name. */
   function: string | null;
   /** The first line of that function in the snippet. */
   line: number | null;
@@ -24,7 +24,7 @@ export interface Compilation {
   graphs: string[];
   /** The function's bytecode, one instruction a line. */
   bytecode_before: string;
-  /** What Dynamo made of it, one instruction a line. */
+  /** The bytecode that Dynamo made of it, one instruction a line. */
   bytecode_after: string;
   /** What torch logged of this compilation. */
   artefacts: Artefact[];
@@ -40,11 +40,11 @@ export interface FxNode {
   target: string;
   /** Names of the nodes that it takes, in order. */
   args: string[];
-  /** The node as one line of code, cut where it is long. */
+  /** The node as one line of code. A long line is cut. */
   text: string;
-  /** Sizes of its result, outermost first; null where that is no single tensor. */
+  /** Sizes of its result, outermost first. Null if it is not a single tensor. */
   shape: (number | string)[] | null;
-  /** Strides of its result, in elements; null where it has none. */
+  /** Strides of its result, in elements. Null if it has none. */
   stride: (number | string)[] | null;
   /** The dtype of its result by torch's name, such as float32. */
   dtype: string | null;
@@ -54,21 +54,21 @@ export interface FxNode {
   lines: number[];
   /** Path of the innermost nn.Module that it ran in. */
   module: string | null;
-  /** Whether nothing that the graph gives depends on it. */
+  /** Whether no result of the graph depends on it. */
   dead: boolean;
 }
 
-/** One result or gradient of a whole trained function: errors of eager and compiled against it in float64. An error is null where the two cannot be compared. */
+/** One result or gradient of a whole trained function: errors of eager and compiled against it in float64. An error is null if the two cannot be compared. */
 export interface GradientCheck {
   /** The function that was called. */
   entry: string;
   /** "the result", or "the gradient of x". */
   name: string;
-  /** Relative error of eager against float64; null where it cannot be compared. */
+  /** Relative error of eager against float64. Null if the two cannot be compared. */
   eager_error: number | null;
-  /** Relative error of compiled against float64; null where it cannot be compared. */
+  /** Relative error of compiled against float64. Null if the two cannot be compared. */
   compiled_error: number | null;
-  /** Whether rounding explains the error: see docs/measuring.md. */
+  /** Whether rounding explains the error. See docs/measuring.md. */
   is_correct: boolean;
 }
 
@@ -92,7 +92,7 @@ export interface GraphBreak {
   url: string | null;
   /** The graphs that it ended. */
   before: string[];
-  /** The graphs that ran next, where tracing was taken up again. */
+  /** The graphs that ran next, if tracing started again. */
   after: string[];
   /** How often tracing met it. */
   count: number;
@@ -122,9 +122,9 @@ export interface Recompile {
   reason: string;
   /** The first line of that function in the snippet. */
   line: number | null;
-  /** The condition that failed, of the newest code there was. */
+  /** The condition that failed, in the newest code. */
   guard: string | null;
-  /** What it was about, as the snippet writes it. */
+  /** What the condition is about, as the snippet writes it. */
   subject: string | null;
   /** What the guard asks for. */
   expected: string | null;
@@ -132,13 +132,13 @@ export interface Recompile {
   actual: string | null;
   /** The graph that was made for the new value. */
   graph: string | null;
-  /** What the new graph leaves open and the earlier one did not. */
+  /** What the new graph leaves open. The earlier graph did not. */
   symbolic: string[];
 }
 
 /** Something that is computed better in another way: replaced, or kept and why. */
 export interface Rewrite {
-  /** Attention written by hand, or the mask or repeated heads of a call of torch's own; in a training step a sum of rows that hold one number, or where maxima over windows lie. */
+  /** What was found: attention written by hand, a mask or repeated heads of torch's attention, or in a training step a sum of rows that hold one number, or the places of maxima. */
   what: "attention" | "mask" | "heads" | "one-hot sum" | "picked numbers" | "pooling places";
   /** Whether it was replaced. */
   verdict: "replaced" | "kept";
@@ -146,9 +146,9 @@ export interface Rewrite {
   reason: string;
   /** The reason in a sentence. */
   message: string;
-  /** What exactly it was found in, in this graph. */
+  /** The calls of this graph in which it was found. */
   detail: string;
-  /** What the author can do, where there is something. */
+  /** What the author can do. Empty if there is nothing. */
   remedy: string;
   /** The nodes of `fx` that were replaced. */
   nodes: string[];
@@ -162,7 +162,7 @@ export interface SavedTensor {
   node: string;
   /** The input of the backward graph that it is. */
   input: string;
-  /** An input or an output of the forward graph lives anyway; an activation is kept for this alone. */
+  /** Inputs and outputs are alive anyway. An activation is kept for the backward graph alone. */
   kind: "input" | "output" | "activation";
   /** Its sizes, outermost first. */
   shape: (number | string)[];

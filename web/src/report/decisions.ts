@@ -8,9 +8,9 @@ export interface Decision {
   b: string;
   /** The round of the scheduler in which they were looked at. */
   round: number;
-  /** Whether one reads what the other writes (vertical), or neither does (horizontal). */
+  /** Vertical if one reads what the other writes. Otherwise horizontal. */
   kind: "vertical" | "horizontal";
-  /** Whether they became one. */
+  /** Whether the two became one kernel. */
   verdict: "fused" | "refused";
   /** Id of the reason, as in GET /api/v1/reasons. */
   reason: string;
@@ -18,23 +18,23 @@ export interface Decision {
   message: string;
   /** The numbers that the reason speaks of, by name. */
   numbers: Record<string, unknown>;
-  /** What the cost model expects of it. */
+  /** What the cost model expects of the fusion. */
   score: Score | null;
-  /** Lines of the snippet that both came from. */
+  /** Lines of the snippet that the two came from. */
   lines: number[];
   /** The buffer that the verdict is about. */
   shared: string | null;
   /** Bytes of that buffer. */
   shared_bytes: number | null;
-  /** That of `a`, then that of `b`. */
+  /** The side of `a`, then the side of `b`. */
   sides: Side[];
-  /** Whether both index expressions are over the same loops. */
+  /** Whether both index expressions use the same loops. */
   same_loops: boolean;
-  /** Of a fusion: the loops that were given up, by those that were kept. */
+  /** The loops that a fusion gave up, as formulas of the others. */
   change: string;
-  /** Of a fusion of two units: the number of what they became. */
+  /** The number of the unit that the fusion of two units made. */
   makes: number | null;
-  /** A change under which the rules do fuse the two: it was tried. */
+  /** A change under which the rules fuse the two. It was tried. */
   would_fuse_if: string;
 }
 
@@ -46,11 +46,11 @@ export interface FoldingDecision {
   reason: string;
   /** The reason in a sentence. */
   message: string;
-  /** Of `aten`: the convolution first, the ReLU last. */
+  /** The nodes of `aten`. The convolution is first, the ReLU last. */
   nodes: string[];
-  /** The pass over the result that is spared. */
+  /** Predicted time of the pass that is saved. */
   predicted_saved_us: number;
-  /** What it takes to compute the filter in each call. */
+  /** Predicted microseconds to compute the filter in each call. */
   predicted_filter_us: number;
   /** Lines of the snippet that it is about. */
   lines: number[];
@@ -60,7 +60,7 @@ export interface FoldingDecision {
 export interface IndexTerm {
   /** The term with its sign. */
   text: string;
-  /** Whether the other side lacks it. */
+  /** Whether the other side does not have the term. */
   differs: boolean;
 }
 
@@ -68,9 +68,9 @@ export interface IndexTerm {
 export interface LayoutConversion {
   /** The copy. */
   buffer: string;
-  /** What it is a copy of. */
+  /** The tensor that is copied. */
   source: string;
-  /** What the reader takes it as. */
+  /** What the copy is for its reader. */
   what: "image" | "gradient" | "filter" | "argument" | "output";
   /** The node that needs it in these strides. */
   reader: string;
@@ -86,15 +86,15 @@ export interface LayoutDecision {
   reason: string;
   /** The reason in a sentence. */
   message: string;
-  /** Nodes of `aten`. */
+  /** The convolutions, as nodes of `aten`. */
   convolutions: string[];
   /** The numbers that the reason speaks of, by name. */
   numbers: Record<string, unknown>;
-  /** Tensors as in eager: the library's calls, and the passes that folding would spare. */
+  /** Predicted time of the library calls with tensors as in eager. */
   predicted_kept_us: number | null;
-  /** Channels-last: the library's calls, conversions, and filters that are folded; or the product. */
+  /** Predicted time channels-last, with conversions, or of the product or loop. */
   predicted_moved_us: number | null;
-  /** Those that are channels-last, or would be if it paid. */
+  /** Buffers that are channels-last, or would be if it paid. */
   buffers: string[];
   /** Copies at the edges of the region. */
   conversions: LayoutConversion[];
@@ -120,21 +120,21 @@ export interface PaddingDecision {
   reason: string;
   /** The reason in a sentence. */
   message: string;
-  /** Node of `aten`. */
+  /** The matrix product, as a node of `aten`. */
   product: string;
   /** Rows, inner size and columns of the product as it is written. */
   sizes: (number | string)[];
-  /** Those that it has, or would have, padded. */
+  /** Rows, inner size and columns of the padded product. */
   padded: (number | string)[];
-  /** The library's call at the sizes as written. */
+  /** Predicted time at the sizes as written. */
   predicted_kept_us: number | null;
-  /** The padded call, or those of rows apart. */
+  /** Predicted time of the padded call or calls. */
   predicted_padded_us: number | null;
-  /** All that is copied for it. */
+  /** Predicted time of the copies for it. */
   predicted_copies_us: number | null;
-  /** The first less the other two. */
+  /** Predicted time that padding saves. */
   predicted_saved_us: number | null;
-  /** What has to be copied for it. */
+  /** The matrices that have to be copied for it. */
   copies: PaddingCopy[];
   /** Lines of the snippet that it is about. */
   lines: number[];
@@ -142,13 +142,13 @@ export interface PaddingDecision {
 
 /** One round of the scheduler: what it asked, and the fusion that it took as the best; at the end of all, those of small kernels that share launches. */
 export interface Round {
-  /** Its number, counted from 1. */
+  /** Number of the round, counted from 1. */
   number: number;
-  /** The two units, and the number of what they became. */
+  /** The two units that were fused, and the number of the unit that they became. */
   fused: [number, number, number][];
-  /** How many pairs were refused in it. */
+  /** How many pairs the round refused. */
   refused: number;
-  /** How many units there are after it. */
+  /** How many units there are after the round. */
   units: number;
 }
 
@@ -156,27 +156,27 @@ export interface Round {
 export interface Score {
   /** The rule that the fusion would be made by, such as vertical. */
   category: string;
-  /** Bytes that it spares reading and writing. */
+  /** Bytes that the fusion does not have to read and write. */
   bytes_saved: number;
-  /** How far apart the two stand in the order of the loop nodes. */
+  /** How far apart the two are in the order of the loop nodes. */
   distance: number;
-  /** Predicted microseconds of one kernel of both. */
+  /** Predicted microseconds of one kernel that holds both. */
   fused_us: number | null;
-  /** Predicted microseconds of both kernels one after another. */
+  /** Predicted microseconds of the two kernels, one after another. */
   unfused_us: number | null;
 }
 
 /** One side of a decision as it was when it was asked about: a group of nodes, or a library call. */
 export interface Side {
-  /** Number of the unit; see `rounds`. */
+  /** Number of the unit. See `rounds`. */
   unit: number;
-  /** Its loops, those of a reduction after the bar; empty: a library call. */
+  /** Its loops. Those of a reduction follow the bar. */
   space: string;
-  /** How often its loops run together: a number, or a formula of open sizes. */
+  /** Iterations of all its loops together: a number, or a formula of open sizes. */
   iterations: number | string | null;
-  /** What it does with the shared buffer. */
+  /** What the side does with the shared buffer. */
   does: "writes" | "reads" | "touches";
-  /** The element of the shared buffer, by its loops. */
+  /** Element of the shared buffer, as a formula. */
   index: IndexTerm[];
 }
 
@@ -184,7 +184,7 @@ export interface Side {
 export interface WhatIf {
   /** The option that asked. */
   option: "force" | "forbid" | "rules_off" | "largest_group" | "device_model";
-  /** The two nodes, the rule, the number or the device, as they were asked for. */
+  /** What was asked for: two nodes, a rule, a number or a device. */
   asked: string[];
   /** What became of it. */
   outcome: "done" | "refused" | "no effect" | "unknown name";

@@ -2,17 +2,17 @@
 
 /** What is launched: one generated function or one library call. A generated one gets `reads`, then `writes`, then `sizes`. */
 export interface Kernel {
-  /** Its function's name, or the operator of a library call. Unique among generated kernels of a graph. */
+  /** The name of its function, unique among generated kernels, or the operator of a library call. */
   name: string;
-  /** What it is written in; extern is a library call. */
+  /** Its language. extern is a library call. */
   kind: "triton" | "cpp" | "extern";
   /** The loop nodes that it computes. */
   nodes: string[];
-  /** The nodes of `aten` that these came from. */
+  /** The nodes of `aten` that the loop nodes came from. */
   origins: string[];
   /** Its whole text. */
   source: string;
-  /** The language of `source`, for who highlights it. */
+  /** The language of `source`, for highlighting. */
   language: "python" | "cpp";
   /** Where each line of `source` comes from. */
   lines: KernelLine[];
@@ -22,43 +22,43 @@ export interface Kernel {
   reads: string[];
   /** Buffers that it writes. */
   writes: string[];
-  /** Bytes that it moves: each read counted once, each write counted once. */
+  /** Bytes that it moves. Each read counts once, and each write counts once. */
   bytes: number;
-  /** Floating-point operations, counted: each operation of an element as one, each element of a reduction as one, each pair of a product as two; null of a library call that torch has no formula for. */
+  /** Floating-point operations. An element of an operation or of a reduction counts as one, a pair of a product as two. Null if unknown. */
   flops: number | null;
-  /** Programs along each axis of the launch; null for C++ and library calls. */
+  /** Programs along each axis of the launch. Null for C++ and library calls. */
   grid: number[] | null;
-  /** How it was generated: tile sizes, warps, stages, workspace bytes and the like, by name. */
+  /** The settings that it was generated with, such as tile sizes and warps, by name. */
   config: Record<string, unknown>;
-  /** Registers of a thread, by the assembler. */
+  /** Registers of a thread, from the assembler. */
   registers: number | null;
-  /** Bytes that a thread spills and loads again, by the assembler. */
+  /** Bytes that a thread spills and loads again, from the assembler. */
   spills: number | null;
-  /** Bytes of shared memory of a program, by the assembler. */
+  /** Shared bytes of a program, from the assembler. */
   shared_bytes: number | null;
   /** Microseconds that the cost model expects. */
   predicted_us: number | null;
-  /** Microseconds on the device, alone, the median of all samples. */
+  /** Microseconds of the kernel alone on the device: the median of all samples. */
   measured_us: number | null;
-  /** By how much `measured_us` of another run may differ, 95 times in 100. */
+  /** How much `measured_us` of another run may differ, in 95 of 100 runs. */
   spread_us: number | null;
-  /** 10^9 bytes a second: `bytes` by `measured_us`. */
+  /** 10^9 bytes a second: `bytes` divided by `measured_us`. */
   gb_per_s: number | null;
-  /** Percent of the device's memory bandwidth that this is; null on a CPU. */
+  /** `gb_per_s` as a percentage of the device's memory bandwidth. Null on a CPU. */
   percent_of_peak: number | null;
   /** Open sizes that a launch passes after the buffers, with their values in the first call. */
   sizes: Record<string, unknown>;
-  /** Those of `writes` whose values before the launch matter. */
+  /** The buffers of `writes` whose values before the launch matter. */
   updates: string[];
-  /** Of a product on a CPU: the calls that a launch consists of, in order. */
+  /** The calls that a launch of a product on a CPU consists of, in order. */
   steps: KernelStep[];
   /** Buffers that are passed as descriptors. */
   descriptors: TileDescriptor[];
-  /** The first kernel of the graph that is the same code but for names, if not this one. */
+  /** The first kernel of the graph with the same code, except for names. */
   same_as: string | null;
-  /** Of a call that launches a Triton kernel of the snippet's, whose text is `source`. */
+  /** How the call launches a Triton kernel of the snippet, whose text is `source`. */
   own: UserKernel | null;
-  /** Of a generated kernel, where the target is a GPU. */
+  /** Where the values of a generated GPU kernel live. */
   levels: KernelLevels | null;
   /** The same kernel for other targets. */
   also: KernelArtifact[];
@@ -68,19 +68,19 @@ export interface Kernel {
 export interface KernelArtifact {
   /** What it is written in. */
   language: "triton" | "cpp" | "ptx";
-  /** What it was generated for, such as sm_90. */
+  /** The target that it was generated for, such as sm_90. */
   target: string;
   /** Its whole text. */
   source: string;
   /** Where each line of `source` comes from. */
   lines: KernelLine[];
-  /** Registers of a thread, by the assembler. */
+  /** Registers of a thread, from the assembler. */
   registers: number | null;
-  /** Bytes that a thread spills and loads again, by the assembler. */
+  /** Bytes that a thread spills and loads again, from the assembler. */
   spills: number | null;
-  /** Bytes of shared memory of a program, by the assembler. */
+  /** Shared bytes of a program, from the assembler. */
   shared_bytes: number | null;
-  /** How it was generated, by name. */
+  /** The settings that it was generated with, by name. */
   config: Record<string, unknown>;
   /** How this rendering was checked, and with what result. */
   check: string | null;
@@ -96,15 +96,15 @@ export interface KernelLevels {
   plan: "pointwise" | "persistent" | "looped" | "split" | "team" | "look_back" | "batch" | "product";
   /** How many programs run. */
   programs: number;
-  /** Of one program. */
+  /** Threads of one program. */
   threads: number;
-  /** Elements of one program along each axis; of one step in r. */
+  /** Elements of a program along each axis. Along r, of one step. */
   tile: Record<string, unknown>;
-  /** Over the reduction loops; 0 without any, 1 where all of r stays in registers. */
+  /** Passes over the reduction loops. 1 if all of r stays in registers. */
   passes: number;
-  /** What it loads of each tensor. */
+  /** What the kernel loads of each tensor. */
   loads: TensorLoads[];
-  /** Predicted: of what later passes load again, what the cache holds no more. */
+  /** Predicted bytes that later passes load again and that the cache no longer holds. */
   missed_bytes: number;
   /** Values of nodes that stay in registers and reach no memory. */
   kept: string[];
@@ -124,7 +124,7 @@ export interface KernelLine {
 
 /** One call among those that a launch consists of: a function of the kernel's source, or a library call. */
 export interface KernelStep {
-  /** The function of `source`; null for a library call. */
+  /** The function of `source`. Null for a library call. */
   function: string | null;
   /** The buffers that the function gets, in order. */
   buffers: string[];
@@ -136,9 +136,9 @@ export interface KernelStep {
 export interface TensorLoads {
   /** The buffer that is loaded. */
   tensor: string;
-  /** Bytes that come from memory: each element once. */
+  /** Bytes that come from memory. Each element counts once. */
   memory_bytes: number;
-  /** Bytes of all loads, those of elements that were loaded before among them. */
+  /** Bytes of all loads. An element that is loaded again counts again. */
   loaded_bytes: number;
 }
 
@@ -156,7 +156,7 @@ export interface TileDescriptor {
 
 /** What a Triton kernel of the snippet's gets in one place. */
 export interface UserArgument {
-  /** As Triton writes it, such as *fp32 or i32. */
+  /** The type as Triton writes it, such as *fp32 or i32. */
   type: string;
   /** Whether an address or a number is a multiple of 16. */
   is_divisible: boolean;
@@ -166,11 +166,11 @@ export interface UserArgument {
 export interface UserKernel {
   /** The function with `@triton.jit`, in the kernel's source. */
   function: string;
-  /** Its arguments that are no constants, in order. */
+  /** The arguments that are no constants, in order. */
   arguments: UserArgument[];
-  /** Its constants; a number that is 1 is one. */
+  /** The constants. A number that is 1 is a constant. */
   constants: Record<string, unknown>;
-  /** Triton's options, of the first configuration. */
+  /** Triton's options of the first configuration. */
   launch: Record<string, unknown>;
   /** Why it cannot be compiled by itself, in a sentence. */
   problem: string | null;

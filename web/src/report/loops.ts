@@ -4,17 +4,17 @@
 export interface Access {
   /** The buffer that is read or written. */
   buffer: string;
-  /** The element offset as a formula of the loop variables; of a library call, that it is all of it. */
+  /** The element offset as a formula of the loop variables, or that a call uses the whole buffer. */
   index: string;
-  /** Bytes of the elements that are touched, each once. */
+  /** Bytes of the elements that are touched. Each element counts once. */
   bytes: number;
 }
 
 /** A node of the loop IR. `sizes` and `reduction_sizes` are trip counts; `body` is one operation a line. */
 export interface LoopNode {
-  /** Its name: that of the buffer that it writes, or of its library call. */
+  /** Its name: the name of the buffer that it writes, or of its library call. */
   name: string;
-  /** What kind of loop it is; extern is a library call. */
+  /** The kind of loop. extern is a library call. */
   kind: "pointwise" | "reduction" | "scan" | "scatter" | "extern" | "view";
   /** Trip counts of its loops, outermost first. */
   sizes: (number | string)[];
@@ -34,25 +34,25 @@ export interface LoopNode {
   origins: string[];
   /** Lines of the snippet that it came from. */
   lines: number[];
-  /** Whether nothing that the graph gives depends on it. */
+  /** Whether no result of the graph depends on it. */
   dead: boolean;
-  /** Of a scatter: the buffer whose values it begins with. */
+  /** The buffer whose values a scatter begins with. */
   updates: string | null;
-  /** The buffer of which it fills a part, with other nodes. */
+  /** The buffer that it fills a part of, with other nodes. */
   part_of: string | null;
-  /** Of a library call: its code, where view(buffer, shape, stride, offset) is a part of a buffer. */
+  /** The code of a library call. view(buffer, shape, stride, offset) is a part of a buffer. */
   call: string | null;
-  /** True for an ATen call that we have no lowering for. */
+  /** Whether it is an ATen call that we have no lowering for. */
   fallback: boolean;
 }
 
-/** A node that nothing had to be done for. It is one of `fx` where it is "dead", else of `aten`; in a training step also one that repeated another before forward and backward were split. */
+/** A node that nothing had to be done for. It is one of `fx` if it is "dead", else of `aten`. */
 export interface Removed {
   /** Why nothing had to be done. */
   kind: "dead" | "common_subexpression" | "constant" | "view" | "cast" | "copy";
   /** The node that is gone. */
   node: string;
-  /** The same in a sentence. */
+  /** The reason in a sentence. */
   because: string;
   /** Lines of the snippet that it came from. */
   lines: number[];

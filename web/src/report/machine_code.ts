@@ -6,11 +6,11 @@ export interface CodeLevel {
   name: "ttir" | "ttgir" | "llvm" | "ptx" | "sass" | "amdgcn" | "assembly";
   /** The code, without debug sections. */
   text: string;
-  /** Pairs: a line of `text`, a line of the source. */
+  /** Pairs of a line of `text` and a line of the source. */
   lines: [number, number][];
-  /** Lines that there are. */
+  /** Lines before the text was cut. */
   all_lines: number;
-  /** What was left out at the end for its length, in a sentence. */
+  /** What was left out at the end, in a sentence. */
   cut: string | null;
 }
 
@@ -22,29 +22,29 @@ export interface MachineCode {
   language: "triton" | "cpp";
   /** What it was compiled for: sm_90, gfx942, or host for this machine's processor. */
   target: string;
-  /** From the kernel's source down. */
+  /** Every level of its code, from the kernel's source down. */
   levels: CodeLevel[];
   /** Threads of a program. */
   threads: number | null;
-  /** Registers of a thread; of vectors on an AMD GPU. */
+  /** Registers of a thread. On an AMD GPU vector registers. */
   registers: number | null;
   /** Bytes that a thread spills and loads again. */
   spills: number | null;
   /** Bytes of shared memory of a program. */
   shared_bytes: number | null;
-  /** Null where its rules are not known here. */
+  /** Null if the device's rules are not known. */
   occupancy: Occupancy | null;
-  /** Instructions of the last level by what they do, each counted once as it is written. */
+  /** Instructions of the last level by what they do. Each counts once, as it is written. */
   instructions: Record<string, unknown>;
   /** Loads and stores of the last level, in order. */
   accesses: MemoryAccess[];
-  /** Different instructions of matrix units; empty where they are not used. */
+  /** The different instructions of matrix units. Empty if they are not used. */
   matrix_instructions: string[];
-  /** Of a C++ kernel: its innermost loops. */
+  /** The innermost loops of a C++ kernel. */
   loops: VectorLoop[];
-  /** Of a C++ kernel: what the compiler says of loops. */
+  /** What the compiler says of the loops of a C++ kernel. */
   remarks: VectorRemark[];
-  /** Of a Triton kernel: the steps that changed it. */
+  /** The steps of Triton that changed the kernel. */
   passes: Pass[];
   /** What is missing and why, in sentences. */
   notes: string[];
@@ -54,31 +54,31 @@ export interface MachineCode {
 export interface MemoryAccess {
   /** Its line in the text of the last level. */
   line: number;
-  /** The line of the kernel's source, where it is known. */
+  /** The line of the kernel's source, if known. */
   source_line: number | null;
-  /** Its name, with what changes its meaning. */
+  /** Name of the instruction, with the parts that change its meaning. */
   instruction: string;
-  /** Which memory. */
+  /** The kind of memory. */
   space: "global" | "shared" | "local" | "constant" | "other";
   /** Whether it writes. */
   is_store: boolean;
-  /** Bits of one thread; null where many threads share one access. */
+  /** Bits of one thread. Null if many threads share one access. */
   bits: number | null;
 }
 
 /** How many warps a multiprocessor holds of this kernel at most, by NVIDIA's rules: computed, not measured. */
 export interface Occupancy {
-  /** Warps that are there at once. */
+  /** Warps of the kernel that a multiprocessor holds at once. */
   warps: number;
   /** Warps that the multiprocessor has room for. */
   most_warps: number;
-  /** The quotient of the two. */
+  /** `warps` as a percentage of `most_warps`. */
   percent: number;
-  /** Programs that are there at once. */
+  /** Programs of the kernel that a multiprocessor holds at once. */
   programs: number;
   /** What each resource allows. */
   limits: OccupancyLimit[];
-  /** The resources that allow least. */
+  /** The resources that allow the fewest programs. */
   limited_by: string[];
   /** Where the rules and the limits are written. */
   source: string;
@@ -98,7 +98,7 @@ export interface Pass {
   level: "ttir" | "ttgir" | "llvm" | "ptx" | "sass" | "amdgcn" | "assembly";
   /** Its name in MLIR. */
   name: string;
-  /** The changed lines with two lines around them; cut where it is long. */
+  /** The changed lines with two lines around them. A long diff is cut. */
   diff: string;
 }
 
@@ -114,7 +114,7 @@ export interface VectorLoop {
   packed: number;
   /** Floating-point instructions on one number. */
   scalar: number;
-  /** The widest vector register in it; 0 without any. */
+  /** Bits of the widest vector register in it. 0 if there is none. */
   bits: number;
 }
 
@@ -122,8 +122,8 @@ export interface VectorLoop {
 export interface VectorRemark {
   /** The line of the kernel's source. */
   line: number;
-  /** Whether it made vectors. */
+  /** Whether the compiler used vector instructions. */
   is_vectorised: boolean;
-  /** Its words. */
+  /** The compiler's words. */
   message: string;
 }

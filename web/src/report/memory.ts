@@ -12,19 +12,19 @@ export interface Buffer {
   dtype: string;
   /** Bytes of memory that it takes. */
   bytes: number;
-  /** Position of the kernel that writes it; -1 for an input. */
+  /** Position of the kernel that writes it. An input has -1. */
   first: number | null;
   /** Position of the last kernel that reads it. */
   last: number | null;
-  /** What becomes of it; register is never in memory. */
+  /** What becomes of it. A register is never in memory. */
   fate: "input" | "output" | "register" | "reused" | "in_place" | "allocated" | "dead";
   /** The buffer whose memory it gets. */
   takes_over: string | null;
-  /** Of integers that the graph is given: the smallest one. */
+  /** The smallest value of integers that the graph is given. */
   smallest: number | null;
-  /** Of integers that the graph is given: the largest one. */
+  /** The largest value of integers that the graph is given. */
   largest: number | null;
-  /** What else is to be said of it. */
+  /** A further remark. */
   note: string | null;
 }
 
@@ -32,23 +32,23 @@ export interface Buffer {
 export interface Memory {
   /** The most that is alive at one time. */
   peak_bytes: number;
-  /** Our kernels in the order in which they were written. */
+  /** The peak of our kernels in the order of the code. */
   unordered_peak_bytes: number;
-  /** Every buffer of our kernels in memory of its own, none let go. */
+  /** The sum of all buffers of our kernels. */
   without_reuse_bytes: number;
   /** Buffers that get the memory of others. */
   reuses: Reuse[];
   /** The most that is alive at one time without fusion. */
   unfused_peak_bytes: number;
-  /** Every buffer in memory of its own without fusion. */
+  /** The sum of all buffers without fusion. */
   unfused_without_reuse_bytes: number;
   /** Buffers that would get the memory of others without fusion. */
   unfused_reuses: Reuse[];
   /** What is alive while each kernel runs, and after the last. */
   live_bytes: number[];
-  /** The same without fusion, node by node. */
+  /** Bytes that are alive without fusion, node by node. */
   unfused_live_bytes: number[];
-  /** The plan without fusion; `first` and `last` are positions among the nodes not dead. */
+  /** The buffers without fusion, with positions among the nodes that are not dead. */
   unfused_buffers: Buffer[];
 }
 
@@ -58,8 +58,8 @@ export interface Reuse {
   buffer: string;
   /** The buffer whose memory it was. */
   takes_over: string;
-  /** Bytes that this spares. */
+  /** Bytes that this saves. */
   bytes: number;
-  /** Whether one kernel reads the one while it writes the other. */
+  /** Whether one kernel reads the old buffer while it writes the new one. */
   in_place: boolean;
 }

@@ -4,54 +4,54 @@
 export interface GpuWhileTimed {
   /** How often the service looked. */
   looks: number;
-  /** Lowest clock of its multiprocessors that was seen, in MHz. */
+  /** The lowest clock of the multiprocessors that was seen, in MHz. */
   sm_mhz_least: number;
-  /** Highest clock that it has, in MHz. */
+  /** The highest clock that the GPU has, in MHz. */
   sm_mhz_possible: number | null;
-  /** Highest temperature that was seen, in degrees Celsius. */
+  /** The highest temperature that was seen, in degrees Celsius. */
   temperature_c_most: number | null;
-  /** What slowed it at any of these looks, such as "power cap"; empty where nothing did. */
+  /** What slowed it at any of these looks, such as "power cap". Empty if nothing did. */
   slowed_by: string[];
 }
 
 /** How the process of the snippet ran and ended, as the service saw it. The snippet cannot change any of this. */
 export interface Observed {
-  /** Which attempt this is: earlier ones were lost with their worker. */
+  /** Number of this attempt. Earlier attempts were lost with their worker. */
   attempt: number;
-  /** Why it was over, empty while it runs: "exited" by itself, a limit that it overstepped ("time_limit", "output_limit", "report_limit", "memory_limit", "disk_limit"), "cancelled", or "worker_lost". */
+  /** Why it ended: "exited" by itself, a limit that it exceeded ("time_limit", "output_limit", "report_limit", "memory_limit", "disk_limit"), "cancelled", or "worker_lost". Empty while it runs. */
   ending: string;
-  /** Exit code of the process, where it exited. */
+  /** Exit code of the process, if it exited. */
   exit_code: number | null;
   /** Number of the signal that ended the process, if one did. */
   signal: number | null;
-  /** From the snippet's start to its end, or until now while it runs; all waiting included. */
+  /** Seconds from the snippet's start to its end, or until now while it runs. All waiting is included. */
   wall_seconds: number;
-  /** How long it may run, without waiting for the device; null where it has not begun. */
+  /** Seconds that it may run, without waiting for the device. */
   wall_limit_seconds: number | null;
-  /** Of these: waiting until others had timed on the device. */
+  /** Seconds of `wall_seconds` that it waited for the device. */
   waited_seconds: number;
   /** Processor time of all its processes. */
   processor_seconds: number | null;
   /** Most memory of all its processes at one time. */
   peak_memory_bytes: number | null;
-  /** Most memory on the GPU at one time. */
+  /** The most memory on the GPU at one time. */
   peak_gpu_memory_bytes: number | null;
-  /** Clocks of its GPU meanwhile; null on a CPU, or where the driver says nothing. */
+  /** Clocks of its GPU meanwhile. Null on a CPU, and if the driver gives none. */
   gpu_while_timed: GpuWhileTimed | null;
-  /** What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing, by the operator. */
+  /** What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing. */
   tier: string | null;
-  /** The layers of that in force, in words. */
+  /** The layers of isolation in force, in words. */
   isolation: string[];
   /** Version of Python on the worker. */
   python: string;
   /** Version of torch on the worker. */
   torch: string;
-  /** Version of Triton on the worker, where it has one. */
+  /** Version of Triton on the worker. Null if it has none. */
   triton: string | null;
-  /** "cpu" or "cuda": what it was given. */
+  /** The device that it was given: "cpu" or "cuda". */
   device: string;
   /** Name of that device. */
   device_name: string;
-  /** What the report says and cannot be, a sentence each. Such a report is not given as an answer again, and the figures that cannot be are left out. */
+  /** Statements of the report that cannot be true, a sentence each. Such a report is not given as an answer again. Figures that cannot be true are left out. */
   contradictions: string[];
 }

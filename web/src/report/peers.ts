@@ -5,27 +5,27 @@ import type { ElementErrors } from "./timings";
 
 /** Kernels of both compilers that compute the same nodes: the smallest sets that are whole in both. */
 export interface AlignedKernels {
-  /** The graph of ours. */
+  /** Our graph. */
   graph: string;
-  /** What the other compiler made of ours: merged is fewer kernels. */
+  /** How the other compiler divides the nodes. Merged is fewer kernels. */
   relation: "same" | "split" | "merged" | "regrouped" | "only ours" | "only theirs";
   /** Nodes of `aten` that they compute, in the graph's order. */
   nodes: string[];
-  /** Places of our kernels in the graph, counted from 0. */
+  /** Positions of our kernels in the graph, counted from 0. */
   ours: number[];
-  /** Places of the other compiler's kernels, counted from 0. */
+  /** Positions of the other compiler's kernels, counted from 0. */
   theirs: number[];
-  /** What is different, in a sentence; empty where nothing is. */
+  /** The difference, in a sentence. Empty if there is none. */
   sentence: string;
-  /** The decision of ours that explains it; empty where none does. */
+  /** Our decision that explains the difference. Empty if none does. */
   because: string;
-  /** Place of that decision among the graph's `decisions`. */
+  /** Position of that decision among the graph's `decisions`. */
   decision: number | null;
   /** The two loop nodes that the decision is about. */
   pair: [string, string] | null;
-  /** The other compiler's words for not fusing; empty where it has none. */
+  /** The other compiler's words for not fusing. Empty if it has none. */
   refusal: string;
-  /** How often the same is found, as in equal layers; 0 where one before this tells of it. */
+  /** How often the same is found. 0 if an earlier entry counts this one. */
   count: number;
 }
 
@@ -35,13 +35,13 @@ export interface CallErrors {
   entry: string;
   /** Its name: "the result", "result 2", "the gradient of x". */
   output: string;
-  /** The seed of the inputs. The snippet's own seed is its own inputs; for the others each floating argument has values drawn from its own. */
+  /** The seed of the inputs. With the snippet's own seed they are the snippet's own inputs. With another seed each floating argument gets values drawn from its own. */
   seed: number;
   /** Its dtype by torch's name. */
   dtype: string;
-  /** How many elements were compared; a complex one is two. */
+  /** How many elements were compared. A complex element counts as two. */
   elements: number;
-  /** Everybody's, eager's first. */
+  /** The errors of each contestant. Eager is first. */
   of: ContestantErrors[];
 }
 
@@ -49,9 +49,9 @@ export interface CallErrors {
 export interface ContestantErrors {
   /** Its name, as among the contestants that were timed. */
   contestant: string;
-  /** Null where the two cannot be compared. */
+  /** Errors of its elements. Null if not comparable. */
   errors: ElementErrors | null;
-  /** Where rounding does not explain it, what is wrong with it, in a clause: an error, another dtype or shape, or NaN or an infinity where neither float64 nor eager has it. */
+  /** What is wrong, in a clause, if rounding does not explain it: an error, another dtype or shape, or NaN or an infinity where neither float64 nor eager has it. */
   problem: string | null;
 }
 
@@ -59,7 +59,7 @@ export interface ContestantErrors {
 export interface ContestantOutcome {
   /** Its name, as the options ask for it. */
   name: string;
-  /** Milliseconds of a call, the median of all samples. */
+  /** Milliseconds of a call: the median of all samples. */
   median_ms: number | null;
   /** Seconds of its first call, compiling included. */
   compile_s: number | null;
@@ -79,15 +79,15 @@ export interface Peer {
   kernels: PeerKernel[];
   /** Its graphs, in the order in which it compiled them. */
   graphs: PeerGraph[];
-  /** Its kernels beside ours, the differences first. */
+  /** Its kernels beside ours. Differences come first. */
   alignment: AlignedKernels[];
-  /** What it did not fuse, in its own words. */
+  /** The kernels that it did not fuse, with its own words. */
   refusals: PeerRefusal[];
-  /** Times and errors of all that were asked. */
+  /** Times and errors of all that were asked for. */
   contestants: ContestantOutcome[];
-  /** Of whole calls, how far everybody is from float64, for several seeds of the inputs. */
+  /** How far everybody's results of whole calls are from float64, for several seeds. */
   errors: CallErrors[];
-  /** For which seeds there are errors, and why for no more, in a sentence. */
+  /** The seeds that there are errors for, and why there are no more. */
   seeds: string;
   /** What it made of the snippet, or why it was not asked, in sentences. */
   message: string | null;
@@ -97,7 +97,7 @@ export interface Peer {
 export interface PeerBuffer {
   /** Its name in the wrapper. */
   name: string;
-  /** Bytes of all its elements; 0 where the size is symbolic. */
+  /** Bytes of all its elements. 0 if the size is symbolic. */
   bytes: number;
   /** Its dtype by torch's name. */
   dtype: string | null;
@@ -107,7 +107,7 @@ export interface PeerBuffer {
 
 /** One graph as the other compiler compiled it. */
 export interface PeerGraph {
-  /** The graph of ours that it is; null if there is none. */
+  /** Our graph that it corresponds to. Null if there is none. */
   graph: string | null;
   /** The function that launches its kernels, as Python. */
   wrapper: string;
@@ -121,17 +121,17 @@ export interface PeerGraph {
 
 /** A launch of the other compiler in our terms: `origins` and the nodes of `lines` are nodes of `graph`'s `aten`, `nodes` are the other compiler's own buffers. */
 export interface PeerKernel {
-  /** Its function's name, or the operator of a library call. Unique among generated kernels of a graph. */
+  /** The name of its function, unique among generated kernels, or the operator of a library call. */
   name: string;
-  /** What it is written in; extern is a library call. */
+  /** Its language. extern is a library call. */
   kind: "triton" | "cpp" | "extern";
   /** The loop nodes that it computes. */
   nodes: string[];
-  /** The nodes of `aten` that these came from. */
+  /** The nodes of `aten` that the loop nodes came from. */
   origins: string[];
   /** Its whole text. */
   source: string;
-  /** The language of `source`, for who highlights it. */
+  /** The language of `source`, for highlighting. */
   language: "python" | "cpp";
   /** Where each line of `source` comes from. */
   lines: KernelLine[];
@@ -141,53 +141,53 @@ export interface PeerKernel {
   reads: string[];
   /** Buffers that it writes. */
   writes: string[];
-  /** Bytes that it moves: each read counted once, each write counted once. */
+  /** Bytes that it moves. Each read counts once, and each write counts once. */
   bytes: number;
-  /** Floating-point operations, counted: each operation of an element as one, each element of a reduction as one, each pair of a product as two; null of a library call that torch has no formula for. */
+  /** Floating-point operations. An element of an operation or of a reduction counts as one, a pair of a product as two. Null if unknown. */
   flops: number | null;
-  /** Programs along each axis of the launch; null for C++ and library calls. */
+  /** Programs along each axis of the launch. Null for C++ and library calls. */
   grid: number[] | null;
-  /** How it was generated: tile sizes, warps, stages, workspace bytes and the like, by name. */
+  /** The settings that it was generated with, such as tile sizes and warps, by name. */
   config: Record<string, unknown>;
-  /** Registers of a thread, by the assembler. */
+  /** Registers of a thread, from the assembler. */
   registers: number | null;
-  /** Bytes that a thread spills and loads again, by the assembler. */
+  /** Bytes that a thread spills and loads again, from the assembler. */
   spills: number | null;
-  /** Bytes of shared memory of a program, by the assembler. */
+  /** Shared bytes of a program, from the assembler. */
   shared_bytes: number | null;
   /** Microseconds that the cost model expects. */
   predicted_us: number | null;
-  /** Microseconds on the device, alone, the median of all samples. */
+  /** Microseconds of the kernel alone on the device: the median of all samples. */
   measured_us: number | null;
-  /** By how much `measured_us` of another run may differ, 95 times in 100. */
+  /** How much `measured_us` of another run may differ, in 95 of 100 runs. */
   spread_us: number | null;
-  /** 10^9 bytes a second: `bytes` by `measured_us`. */
+  /** 10^9 bytes a second: `bytes` divided by `measured_us`. */
   gb_per_s: number | null;
-  /** Percent of the device's memory bandwidth that this is; null on a CPU. */
+  /** `gb_per_s` as a percentage of the device's memory bandwidth. Null on a CPU. */
   percent_of_peak: number | null;
   /** Open sizes that a launch passes after the buffers, with their values in the first call. */
   sizes: Record<string, unknown>;
-  /** Those of `writes` whose values before the launch matter. */
+  /** The buffers of `writes` whose values before the launch matter. */
   updates: string[];
-  /** Of a product on a CPU: the calls that a launch consists of, in order. */
+  /** The calls that a launch of a product on a CPU consists of, in order. */
   steps: KernelStep[];
   /** Buffers that are passed as descriptors. */
   descriptors: TileDescriptor[];
-  /** The first kernel of the graph that is the same code but for names, if not this one. */
+  /** The first kernel of the graph with the same code, except for names. */
   same_as: string | null;
-  /** Of a call that launches a Triton kernel of the snippet's, whose text is `source`. */
+  /** How the call launches a Triton kernel of the snippet, whose text is `source`. */
   own: UserKernel | null;
-  /** Of a generated kernel, where the target is a GPU. */
+  /** Where the values of a generated GPU kernel live. */
   levels: KernelLevels | null;
   /** The same kernel for other targets. */
   also: KernelArtifact[];
-  /** The graph of ours that it belongs to; null if it has none. */
+  /** Our graph that it belongs to. Null if there is none. */
   graph: string | null;
-  /** What its name and its loops say that it is. */
+  /** The form of the kernel, as its name and its loops show it. */
   form: "pointwise" | "reduction" | "persistent reduction" | "scan" | "template" | "foreach" | "library call" | "loops";
-  /** Whether its own nodes have counterparts in ours; if not, `origins` are the nearest that have, or those of its lines. */
+  /** Whether its own nodes have counterparts in ours. If not, `origins` are the nearest nodes that have one, or the nodes of its lines. */
   is_exact: boolean;
-  /** Operators that it computes, as they were before decomposition. */
+  /** Operators that it computes, by their names before decomposition. */
   fuses: string[];
 }
 
@@ -195,7 +195,7 @@ export interface PeerKernel {
 export interface PeerLaunch {
   /** The line in the wrapper, counted from 1. */
   line: number;
-  /** Place of what it launches among the other compiler's kernels, counted from 0. */
+  /** Position of the kernel among the other compiler's kernels, counted from 0. */
   kernel: number;
 }
 
@@ -203,7 +203,7 @@ export interface PeerLaunch {
 export interface PeerRefusal {
   /** The graph of ours that both belong to. */
   graph: string | null;
-  /** Places of the two among the other compiler's kernels, from 0. */
+  /** Positions of the two among the other compiler's kernels. */
   kernels: [number, number];
   /** A node of `aten` that the first computes. */
   a: string;

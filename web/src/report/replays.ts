@@ -18,13 +18,13 @@ export interface Replay {
   message: string;
   /** The numbers that the reason speaks of, by name. */
   numbers: Record<string, unknown>;
-  /** `cuda_graphs`, with what the mode makes of it. */
+  /** The option `cuda_graphs`, as the mode changes it. */
   option: "auto" | "on" | "off";
-  /** The library call that stands in the way. */
+  /** The library call that prevents a replay. */
   node: string | null;
-  /** Its lines in the snippet. */
+  /** Lines of the snippet that the library call came from. */
   lines: number[];
-  /** Launches of a call, library calls among them. */
+  /** Launches of a call, library calls included. */
   launches: number;
   /** Library calls among the launches. */
   library_calls: number;
@@ -38,21 +38,21 @@ export interface Replay {
   copied_in_bytes: number | null;
   /** Bytes that are copied out of it in each call. */
   copied_out_bytes: number | null;
-  /** Of a forward graph: what it saves and gives without a copy. */
+  /** Bytes that a forward graph saves and gives without a copy. */
   held_bytes: number | null;
-  /** Of the pool that all recordings on one stream share, as torch counts it. */
+  /** Bytes of the pool that all recordings on one stream share. torch counts them. */
   pool_bytes: number | null;
   /** How many recordings were made. */
   recordings: number;
-  /** Calls that were replays so far, those of timing among them. */
+  /** Calls that were replays so far, the timed ones included. */
   replays: number;
-  /** Calls that went out one by one though there was a recording. */
+  /** Calls that were launched one by one despite a recording. */
   launched_calls: number;
-  /** A call launch by launch. */
+  /** Times of a call launch by launch. */
   launched: CallTimes | null;
-  /** A replay. */
+  /** Times of a replay. */
   replayed: CallTimes | null;
-  /** What a replay was expected to take the host. */
+  /** Predicted microseconds of a replay on the host. */
   predicted_host_us: number | null;
 }
 

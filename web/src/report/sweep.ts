@@ -6,13 +6,13 @@ import type { WrongResult } from "./timings";
 export interface Flip {
   /** What flips: a verdict, a count of kernels, or a choice. */
   kind: "verdict" | "kernels" | "choice";
-  /** The graph that it is in; of a count: all of them. */
+  /** The graph that it is in. Empty for a count of all graphs. */
   graph: string | null;
-  /** The pair, as "a + b"; the kernel whose plan it is; or "kernels". */
+  /** The pair as "a + b", the kernel whose plan it is, or "launches" or "kernels". */
   about: string;
-  /** What it is at the size before. */
+  /** The answer at the size before. */
   before: string;
-  /** What it is at this size. */
+  /** The answer at this size. */
   after: string;
 }
 
@@ -22,7 +22,7 @@ export interface NamedSize {
   name: string;
   /** Its value as written. */
   value: number;
-  /** Lines of the snippet that it stands in. */
+  /** Lines of the snippet that contain it. */
   lines: number[];
 }
 
@@ -30,7 +30,7 @@ export interface NamedSize {
 export interface Outcome {
   /** The scheduler's last answer. */
   verdict: "fused" | "refused" | "never considered";
-  /** Id of the reason, as in GET /api/v1/reasons; null where it never asked. */
+  /** Id of the reason, as in GET /api/v1/reasons. Null if the scheduler never asked. */
   reason: string | null;
   /** Whether both are in one kernel in the end. */
   together: boolean;
@@ -42,7 +42,7 @@ export interface SweepResult {
   name: string;
   /** What the snippet becomes at each size, in ascending order. */
   sizes: SweptSize[];
-  /** Those that flip first; see `more_pairs`. */
+  /** The pairs. Those that flip come first. See `more_pairs`. */
   pairs: SweptPair[];
   /** How many pairs are not listed. */
   more_pairs: number;
@@ -52,7 +52,7 @@ export interface SweepResult {
   message: string | null;
 }
 
-/** A pair of nodes, matched by name, with its outcome at each size in order; null where there is no such pair. */
+/** A pair of nodes, matched by name, with its outcome at each size in order. It is null if there is no such pair. */
 export interface SweptPair {
   /** The graph that the pair is in. */
   graph: string;
@@ -60,35 +60,35 @@ export interface SweptPair {
   a: string;
   /** The second of the two, as a loop node. */
   b: string;
-  /** What became of them at each size, in order; null where there is no such pair. */
+  /** What became of the pair at each size, in order. Null if that size has no such pair. */
   outcomes: (Outcome | null)[];
   /** Whether the outcomes differ. */
   flips: boolean;
 }
 
-/** What the snippet becomes at one size. A figure is null where it is not known. */
+/** What the snippet becomes at one size. A figure is null if it is not known. */
 export interface SweptSize {
   /** The value of the size. */
   value: number;
   /** What went wrong at this size, in a sentence. */
   error: string | null;
-  /** Outputs that rounding does not explain: there is no time of the compiled call then. */
+  /** Outputs that rounding does not explain. The compiled call then has no time. */
   wrong_results: WrongResult[];
   /** Generated kernels and library calls. */
   launches: number | null;
-  /** The generated ones among them. */
+  /** Generated kernels. */
   kernels: number | null;
   /** Bytes that all kernels and library calls move. */
   bytes: number | null;
   /** Bytes that any compiler must move. */
   floor_bytes: number | null;
-  /** The generated kernels, one after another. */
+  /** Predicted time of the generated kernels. */
   predicted_us: number | null;
-  /** The generated kernels together, each on its own. */
+  /** The sum of the generated kernels, each alone. */
   measured_us: number | null;
-  /** Milliseconds of a call of eager, the median. */
+  /** Milliseconds of an eager call: the median. */
   eager_ms: number | null;
-  /** Milliseconds of a compiled call, the median. */
+  /** Milliseconds of a compiled call: the median. */
   compiled_ms: number | null;
   /** How each Triton kernel runs its loops: "pointwise", "persistent", "looped", "split", "team" or "look_back". */
   plans: Record<string, unknown>;

@@ -4,7 +4,7 @@
 export interface EdgeTraffic {
   /** The buffer. */
   tensor: string;
-  /** The loop node; None for an input or a constant. */
+  /** The loop node that makes it. Null for an input or a constant. */
   producer: string | null;
   /** The loop node that reads it. */
   consumer: string;
@@ -12,7 +12,7 @@ export interface EdgeTraffic {
   written_bytes: number;
   /** Bytes that this reader reads of it without fusion. */
   read_bytes: number;
-  /** Of `read_bytes`, what the reader's kernel does not read for it. */
+  /** The part of `read_bytes` that the reader's kernel does not read for it. */
   saved_read_bytes: number;
   /** What fusion made of it. */
   fate: "memory" | "register" | "read_saved" | "recomputed" | "shared_read";
@@ -22,7 +22,7 @@ export interface EdgeTraffic {
 export interface ExecutionTraffic {
   /** Bytes of all launches together. */
   bytes: number;
-  /** Bytes of the library calls among them, which move it at least. */
+  /** Bytes of the library calls, which are the least that they move. */
   library_bytes: number;
   /** Each launch, in order. */
   launches: LaunchTraffic[];
@@ -30,7 +30,7 @@ export interface ExecutionTraffic {
 
 /** What one launch moves. `name` is eager's ATen operator, a loop node, or a kernel; `node` is the node of `fx` that eager made the call for. */
 export interface LaunchTraffic {
-  /** Eager's operator, a loop node, or a kernel. */
+  /** Eager's operator, or the name of a loop node or of a kernel. */
   name: string;
   /** The node of `fx` that eager made the call for. */
   node: string | null;
@@ -40,7 +40,7 @@ export interface LaunchTraffic {
   tensors: TensorTraffic[];
   /** Lines of the snippet that it came from. */
   lines: number[];
-  /** What a library call may move besides: `bytes` is then what it moves at least. */
+  /** What a library call may move besides. `bytes` is then the least that it moves. */
   unseen: string;
 }
 
@@ -56,7 +56,7 @@ export interface TensorTraffic {
 
 /** The bytes that a graph moves between memory and a device, counted from shapes and not measured, in three ways to run it: eager (one kernel for each call), unfused (one for each loop node and library call), fused (our kernels). */
 export interface Traffic {
-  /** Missing where the graph cannot be run on shapes alone. */
+  /** Eager PyTorch. Null if the graph cannot be run on shapes alone. */
   eager: ExecutionTraffic | null;
   /** One launch for each loop node and library call. */
   unfused: ExecutionTraffic | null;
@@ -64,14 +64,14 @@ export interface Traffic {
   fused: ExecutionTraffic | null;
   /** Bytes that any compiler must move. */
   floor_bytes: number | null;
-  /** What of each tensor that is. */
+  /** The bytes of the floor, tensor by tensor. */
   floor: TensorTraffic[];
   /** Each tensor on its way to each of its readers. */
   edges: EdgeTraffic[];
-  /** Of tensors that fusion keeps out of memory. */
+  /** Bytes of tensors that fusion keeps out of memory. */
   saved_written_bytes: number;
-  /** Of `edges` whose reader needs no read of its own. */
+  /** The sum of `saved_read_bytes` over `edges`. */
   saved_read_bytes: number;
-  /** What kernels read that their nodes alone would not: to compute values again. */
+  /** Bytes that kernels read only to compute values again. */
   more_read_bytes: number;
 }

@@ -19,7 +19,7 @@ export interface Environment {
   python: string;
   /** Version of PyTorch. */
   torch: string;
-  /** Version of Triton; null where it is not installed. */
+  /** Version of Triton. Null if Triton is not installed. */
   triton: string | null;
   /** Where tensors were: cpu or cuda. */
   device: string;
@@ -29,19 +29,19 @@ export interface Environment {
   target: string;
   /** The device whose model decided and predicted. */
   decides_for: string;
-  /** Of the device that ran, and then of the one whose model decided, where that is another. */
+  /** The device that ran. If the model of another device decided, that device follows. */
   peaks: Peak[];
-  /** Version of the GPU's driver; null on a CPU. */
+  /** Version of the GPU's driver. Null on a CPU. */
   driver: string | null;
-  /** Clocks of the GPU in MHz, by name, where they were read. */
+  /** Clocks of the GPU in MHz, by name. Null if they were not read. */
   clocks: Record<string, unknown> | null;
   /** The seed that was set before the snippet ran. */
   seed: number;
-  /** Commit of the compiler's sources, where it is known. */
+  /** Commit of the compiler's sources. Null if unknown. */
   commit: string | null;
   /** Version of Fusionscope. */
   compiler: string;
-  /** Threads that a CPU computed with; null on a GPU. */
+  /** Threads that a CPU computed with. Null on a GPU. */
   threads: number | null;
 }
 
@@ -51,13 +51,13 @@ export interface Error {
   type: string;
   /** What went wrong, in its own words. */
   message: string;
-  /** The line of the snippet, counted from 1, where one is known. */
+  /** The line of the snippet, counted from 1. Null if unknown. */
   line: number | null;
   /** The stage that it stopped. */
   stage: string | null;
   /** What the reader can do about it. */
   hint: string | null;
-  /** Frames of the snippet; or, where the defect is ours, of the compiler, without the snippet's text. */
+  /** Frames of the snippet. If the defect is ours, frames of the compiler, without the snippet's text. */
   traceback: string | null;
 }
 
@@ -67,65 +67,65 @@ export interface Graph {
   name: string;
   /** The user's function that it is a part of. */
   function: string | null;
-  /** Whether it computes only, or is a half of a training step. */
+  /** Whether the graph only computes, or is one half of a training step. */
   phase: "inference" | "forward" | "backward";
-  /** The backward graph of a forward graph, and the other way. */
+  /** The backward graph of a forward graph, or the reverse. */
   partner: string | null;
-  /** How often the snippet ran it. */
+  /** How often the snippet ran the graph. */
   calls: number;
-  /** Where its kernels run: cpu or cuda. Beside a GPU, a graph of CPU tensors runs on the CPU. */
+  /** Where the kernels run: cpu or cuda. A graph of CPU tensors runs on the CPU, also beside a GPU. */
   device: string;
   /** The graph as Dynamo captured it. */
   fx: FxNode[];
-  /** The same after AOTAutograd: functional, decomposed, forward or backward alone. */
+  /** The graph after AOTAutograd: functional and decomposed, and forward or backward alone. */
   aten: FxNode[];
-  /** Conditions under which it may be used. */
+  /** Conditions under which the graph may be used. */
   guards: Guard[];
   /** The graph break that ended this graph, if one did. */
   breaks: GraphBreak[];
   /** Why this graph was compiled again, if it was. */
   recompiles: Recompile[];
-  /** What this graph leaves open: it serves every value. */
+  /** Sizes and numbers that the graph leaves open. */
   symbols: Symbol[];
-  /** Of a backward graph: what the forward saved for it. */
+  /** What the forward graph saved for this backward graph. */
   saved: SavedTensor[];
-  /** Of a backward graph: nodes of the forward graph that it computes again, not saved. */
+  /** Nodes of the forward graph that this backward graph computes again. */
   recomputed: string[];
   /** What was replaced between `fx` and `aten`, or nearly was. */
   rewrites: Rewrite[];
-  /** What became no loop, since there was nothing to do. */
+  /** Nodes that became no loop: there was nothing to do. */
   removed: Removed[];
-  /** What was decided of convolutions, before `loops`. */
+  /** How tensors lie around convolutions. */
   layouts: LayoutDecision[];
-  /** What convolutions took of what follows them. */
+  /** What convolutions took over from later nodes. */
   foldings: FoldingDecision[];
-  /** Products of sizes that eight does not divide. */
+  /** Products whose sizes are not divisible by eight. */
   paddings: PaddingDecision[];
   /** The loop nodes before fusion. */
   loops: LoopNode[];
-  /** In a large graph only the weightiest: see `more_decisions`. */
+  /** The scheduler's decisions. A large graph lists the weightiest ones. */
   decisions: Decision[];
-  /** Those that are not told at length: both units, the round, the reason. */
+  /** Decisions without their details: both units, the round and the reason. */
   more_decisions: [number, number, number, string][];
-  /** Pairs of kernels that run over as many iterations and leave no decision, being far apart. */
+  /** Pairs of kernels with as many iterations that were not asked about, because they are far apart. */
   pairs_not_asked: number;
   /** What the scheduler did, round by round. */
   rounds: Round[];
-  /** Its tensors, and what becomes of each. */
+  /** The tensors of the graph, and what becomes of each. */
   buffers: Buffer[];
-  /** What the buffers take. */
+  /** The memory that the buffers take. */
   memory: Memory | null;
-  /** The bytes that it moves. */
+  /** The bytes that the graph moves. */
   traffic: Traffic | null;
   /** What is launched, in order. */
   kernels: Kernel[];
-  /** The generated kernels one after another; what library calls take is not predicted. */
+  /** Predicted time of the generated kernels, one after another. */
   predicted_us: number | null;
-  /** One call of the graph with these kernels, measured beside each kernel alone. */
+  /** Microseconds of one call of the graph. It was measured beside each kernel alone. */
   call_us: number | null;
-  /** Why the kernels' measured times are not to be relied on: they do not add up to the call's. They have no bandwidth then. */
+  /** Why the measured times of the kernels are not reliable: they do not add up to the time of the call. The kernels then have no bandwidth. */
   disturbed: string | null;
-  /** Of its outputs against float64, where they were compared; for one seed, on its first inputs. */
+  /** Errors of the outputs against float64, for one seed, on the first inputs. */
   errors: OutputErrors[];
   /** The function that launches the kernels, as Python. */
   wrapper: string;
@@ -133,7 +133,7 @@ export interface Graph {
   replay: Replay | null;
   /** Launches of eager PyTorch for the same graph. */
   eager_kernels: number | null;
-  /** Bytes that these move. */
+  /** Bytes that eager PyTorch moves for the same graph. */
   eager_bytes: number | null;
   /** Bytes that any compiler must move. */
   floor_bytes: number | null;
@@ -155,9 +155,9 @@ export interface Peak {
   gb_per_s: number;
   /** 10^9 float32 operations a second; a fused multiply-add is two. */
   gflop_per_s: number;
-  /** The same of the tensor cores on half types; null where there are none. */
+  /** 10^9 operations a second of the tensor cores on half types. Null if there are none. */
   half_product_gflop_per_s: number | null;
-  /** Whether `gb_per_s` was measured on such a device; else it is assumed. Operations are the data sheet's, or assumed of a CPU. */
+  /** Whether `gb_per_s` was measured on such a device. Otherwise it is assumed. The number of operations is from the data sheet, or assumed for a CPU. */
   is_measured: boolean;
 }
 
@@ -173,17 +173,17 @@ export interface Stage {
   message: string | null;
 }
 
-/** The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms. A wrong result has no speed: where the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null, and where they name "peer", `peer_ms` is. An error is null where one of the outputs cannot be compared, as NaN. */
+/** The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms. A wrong result has no speed: if the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null, and if they name "peer", `peer_ms` is. An error is null if an output cannot be compared, such as NaN. */
 export interface Summary {
   /** Launches of eager PyTorch. */
   eager_kernels: number | null;
-  /** Launches of ours, library calls among them. */
+  /** Our launches, library calls included. */
   kernels: number | null;
-  /** Launches of TorchInductor; null where they speak of other calls. */
+  /** Launches of TorchInductor. Null if they belong to other calls. */
   peer_kernels: number | null;
   /** Bytes that eager moves. */
   eager_bytes: number | null;
-  /** One kernel for each loop node and library call. */
+  /** Bytes with one kernel for each node. */
   unfused_bytes: number | null;
   /** Bytes that our kernels and library calls move. */
   bytes: number | null;
@@ -205,7 +205,7 @@ export interface Summary {
   eager_error: number | null;
   /** The largest relative error of compiled against float64. */
   compiled_error: number | null;
-  /** The answer in a sentence or two; empty until calls were timed. */
+  /** The answer in a sentence or two. Empty until calls were timed. */
   verdict: string;
 }
 
@@ -215,15 +215,15 @@ export interface Report {
   version: number;
   /** Id of the exploration: a hash of the snippet, the options, the build and the device. */
   id: string;
-  /** How it ended, or that it is running. */
+  /** How the exploration ended, or that it is running. */
   status: "running" | "ok" | "wrong_result" | "user_error" | "timeout" | "out_of_memory" | "crashed" | "cancelled" | "dropped";
   /** The snippet as it was given. */
   source: string;
-  /** The options that it was given, by name; those that are unset are left out. */
+  /** The options that were given, by name. Options that are unset are left out. */
   options: Record<string, unknown>;
   /** Id of the exploration that this one is compared with. */
   based_on: string | null;
-  /** What came of each option that asks for other decisions. */
+  /** The outcome of each option that asks for other decisions. */
   what_if: WhatIf[];
   /** The figures of all graphs together. */
   summary: Summary;
@@ -237,21 +237,21 @@ export interface Report {
   graphs: Graph[];
   /** Every distinct graph break, with or without a graph. */
   breaks: GraphBreak[];
-  /** What Dynamo did, one entry a compilation. */
+  /** What Dynamo did, one entry for each compilation. */
   compilations: Compilation[];
   /** Outputs that rounding does not explain. */
   wrong_results: WrongResult[];
-  /** What TorchInductor made of the same; null where it was not asked. */
+  /** What TorchInductor made of the same graphs. Null if it was not asked. */
   peer: Peer | null;
-  /** Seconds of compiling by phase, ours and the peer's, in order. */
+  /** Seconds that each phase of compiling took, ours and the peer's, in order. */
   compile_phases: CompilePhase[];
-  /** Times of eager and compiled; null where none were taken. */
+  /** Times of eager and compiled calls. Null if none were taken. */
   timing: TimingResult | null;
-  /** One call of each as torch's profiler recorded it, where that was asked for. */
+  /** One call of each, as torch's profiler recorded it, if asked for. */
   trace: TraceEvent[];
   /** Sizes that a sweep of this snippet can name. */
   sizes: NamedSize[];
-  /** The snippet at other sizes, where that was asked for. */
+  /** The snippet at other sizes, if asked for. */
   sweep: SweepResult | null;
   /** Of an exploration whose source is a kernel: what that was compiled to. */
   machine_code: MachineCode | null;
@@ -259,8 +259,8 @@ export interface Report {
   gradients: GradientCheck[];
   /** What the snippet printed, cut at a stated length. */
   output: string;
-  /** What stopped it; null where nothing did. */
+  /** What stopped it. Null if nothing did. */
   error: Error | null;
-  /** What the service saw of it from outside; null of one that it did not run. */
+  /** What the service saw of it from outside. Null if it did not run it. */
   observed: Observed | null;
 }

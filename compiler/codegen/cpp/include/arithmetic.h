@@ -28,12 +28,6 @@ template <typename T> inline bool is_below(T a, int64_t at, T best, int64_t best
     return is_equal ? at < best_at : (a < best) | (a != a);
 }
 
-// log(exp(a) + exp(b)) without overflow; two infinities of one sign stay what they are.
-inline double log_of_sum(double a, double b) {
-    const double low = minimum(a, b), high = maximum(a, b);
-    return low == high && __builtin_isinf(low) ? low : high + ::log1p(::exp(low - high));
-}
-
 template <typename T> inline T relu(T a) { return a < T(0) ? T(0) : a; }
 template <typename T> inline T square(T a) { return T(a * a); }
 template <typename T> inline T reciprocal(T a) { return T(1) / a; }

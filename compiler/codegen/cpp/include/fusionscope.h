@@ -12,7 +12,6 @@
 #include "lanes.h"
 #include "positions.h"
 #include "random.h"
-#include "relative.h"
 #include "turn.h"
 
 namespace fs = fusionscope;

@@ -67,28 +67,6 @@ template <typename word> inline void turn_part(
             target[target_stride * column + row] = source[source_stride * row + column];
 }
 
-#ifdef __AVX512F__
-// In registers too, of which a mask says what is memory of the matrices.
-inline void turn_part(
-    const Word<uint32_t>* source, int64_t source_stride, int64_t rows, int64_t columns, Word<uint32_t>* target,
-    int64_t target_stride) {
-    typedef int numbers __attribute__((vector_size(64)));
-    const uint16_t of_row = uint16_t((1u << columns) - 1), of_column = uint16_t((1u << rows) - 1);
-    numbers all[TURNED];
-#pragma GCC unroll 16
-    for (int i = 0; i < TURNED; ++i) {
-        const uint16_t mask = i < rows ? of_row : 0;
-        all[i] = __builtin_ia32_loaddqusi512_mask(
-            reinterpret_cast<const int*>(source + (i < rows ? source_stride * i : 0)), numbers{}, mask);
-    }
-    turn_in_registers(all);
-#pragma GCC unroll 16
-    for (int i = 0; i < TURNED; ++i)
-        if (i < columns)
-            __builtin_ia32_storedqusi512_mask(reinterpret_cast<int*>(target + target_stride * i), all[i], of_column);
-}
-#endif
-
 // target[column * target_stride + row] = source[row * source_stride + column]; strides in elements.
 template <typename element> inline void turn(
     const element* source, int64_t source_stride, int64_t rows, int64_t columns, element* target,

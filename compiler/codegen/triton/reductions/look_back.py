@@ -21,8 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-import torch
-
 from compiler.codegen.triton.reductions.shared_rows import COUNTERS_OF_WORDS, WORD, SharedRowPrinter
 from compiler.codegen.triton.values.ops import DTYPES
 from compiler.devices import WARP
@@ -65,14 +63,13 @@ class LookBackPrinter(SharedRowPrinter):
         return self._words_of_row * known(self.x_axis.numel)
 
     @cached_property
-    def _starts(self) -> tuple[dict[tuple[int, int], int], int]:
-        """Where the words of each value of each scan start in the workspace, in bytes, and its size."""
-        starts: dict[tuple[int, int], int] = {}
+    def _starts(self) -> tuple[dict[int, int], int]:
+        """Where the words of each scan start in the workspace, in bytes, and its size."""
+        starts: dict[int, int] = {}
         size = 0
         for statement in self.program.scans:
-            for which, dtype in enumerate(self.scans.kind_of(statement).dtypes):
-                starts[statement.number, which] = size
-                size += self._words * WORD * max(dtype.itemsize // 4, 1)
+            starts[statement.number] = size
+            size += self._words * WORD * max(self.scans.kind_of(statement).dtype.itemsize // 4, 1)
         return starts, size
 
     @property
@@ -98,24 +95,20 @@ class LookBackPrinter(SharedRowPrinter):
 
     def print_scan(self, statement: Statement, is_looped: bool) -> None:
         """The scan of the chunk, and what it comes to, which is left for others."""
-        scan, values = self.scans.kind_of(statement), self.scans.values(statement)
-        names = self.scans.names(statement, scan)
+        scan, value, name = self.scans.kind_of(statement), self.scans.value(statement), statement.target
         if scan.kind == "sum":
-            self.writer.line(f"{names[0]}_own = tl.sum({values[0]}, 0)", statement.nodes)
+            self.writer.line(f"{name}_own = tl.sum({value}, 0)", statement.nodes)
         else:
-            self.scans.block(statement, scan, values)
+            self.scans.block(statement, scan, value)
             if not self.has_last_lane:
                 self.scans.last_lane()
                 self.has_last_lane = True
-            for name in names:
-                self.writer.line(f"{name}_own = tl.sum(tl.where(last_lane, {name}, 0), 0)", statement.nodes)
-        for which, (name, dtype) in enumerate(zip(names, scan.dtypes, strict=True)):
-            start = self._starts[0][statement.number, which]
-            row = f" + x_block * {self._words_of_row}" if known(self.x_axis.numel) > 1 else ""
-            self.point_to(f"{name}_words", start, "tl.int64", statement.nodes, row)
-            self._send(statement, f"{name}_words + part", f"{name}_own", dtype)
+            self.writer.line(f"{name}_own = tl.sum(tl.where(last_lane, {name}, 0), 0)", statement.nodes)
+        row = f" + x_block * {self._words_of_row}" if known(self.x_axis.numel) > 1 else ""
+        self.point_to(f"{name}_words", self._starts[0][statement.number], "tl.int64", statement.nodes, row)
+        self._send(statement, "part", f"{name}_own")
         if scan.kind == "sum":
-            self.scans.block(statement, scan, values)
+            self.scans.block(statement, scan, value)
         self.pending.append(statement)
 
     def before(self, statement: Statement) -> None:
@@ -139,13 +132,11 @@ class LookBackPrinter(SharedRowPrinter):
             for statement in pending:
                 self._join(statement, "groups", f"{self._bases} + group + lanes", "lanes < tl.minimum(group, 1)")
         for statement in pending:
-            scan = self.scans.kind_of(statement)
-            names = self.scans.names(statement, scan)
-            before = [f"{name}_before" for name in names]
+            scan, name = self.scans.kind_of(statement), statement.target
+            before = f"{name}_before"
             if groups > 1:
-                text = scan.join([f"{name}_groups" for name in names], before)
-                self.writer.line(f"{', '.join(before)} = {text}", statement.nodes)
-            self.writer.line(f"{', '.join(names)} = {scan.join(before, names)}", statement.nodes)
+                self.writer.line(f"{before} = {scan.join(f'{name}_groups', before)}", statement.nodes)
+            self.writer.line(f"{name} = {scan.join(before, name)}", statement.nodes)
 
     def _print_places(self) -> None:
         """Where a chunk stands, and lanes for what stands before it: as many as threads at the least, so that one of
@@ -161,38 +152,29 @@ class LookBackPrinter(SharedRowPrinter):
 
     def _join(self, statement: Statement, suffix: str, place: str, is_before: str) -> None:
         """What the programs before come to, those that have left words at these places of a row."""
-        scan = self.scans.kind_of(statement)
-        names, lanes = self.scans.names(statement, scan), []
-        for name, dtype, identity in zip(names, scan.dtypes, scan.identities, strict=True):
-            found = f"look_back({name}_words + {place}, {is_before}, launch)"
-            if dtype.itemsize == WORD:
-                found = f"look_back_wide({name}_words + {place}, {self._words}, {is_before}, launch)"
-            if dtype.is_floating_point:
-                found += f".to({DTYPES[dtype]}, bitcast=True)"
-            # Lanes of nobody are zeros.
-            text = found if scan.kind == "sum" else f"tl.where({is_before}, {found}, {identity})"
-            lanes.append(f"{name}_{suffix}_left")
-            self.writer.line(f"{lanes[-1]} = {text}", statement.nodes)
-        targets = ", ".join(f"{name}_{suffix}" for name in names)
-        self.writer.line(f"{targets} = {scan.total(lanes)}", statement.nodes)
+        scan, name = self.scans.kind_of(statement), statement.target
+        found = f"look_back({name}_words + {place}, {is_before}, launch)"
+        if scan.dtype.itemsize == WORD:
+            found = f"look_back_wide({name}_words + {place}, {self._words}, {is_before}, launch)"
+        if scan.dtype.is_floating_point:
+            found += f".to({DTYPES[scan.dtype]}, bitcast=True)"
+        # Lanes of nobody are zeros.
+        text = found if scan.kind == "sum" else f"tl.where({is_before}, {found}, {scan.identity})"
+        self.writer.line(f"{name}_{suffix}_left = {text}", statement.nodes)
+        self.writer.line(f"{name}_{suffix} = {scan.total(f'{name}_{suffix}_left')}", statement.nodes)
 
     def _leave_group(self, statement: Statement) -> None:
         """The last program of a group leaves what the group comes to, and, for the next group, what all so far do."""
-        scan = self.scans.kind_of(statement)
-        names = self.scans.names(statement, scan)
-        totals = [f"{name}_total" for name in names]
-        text = scan.join([f"{name}_before" for name in names], [f"{name}_own" for name in names])
-        self.writer.line(f"{', '.join(totals)} = {text}", statement.nodes)
-        for name, total, dtype in zip(names, totals, scan.dtypes, strict=True):
-            self._send(statement, f"{name}_words + {self.splits} + group", total, dtype)
+        scan, name = self.scans.kind_of(statement), statement.target
+        total = f"{name}_total"
+        self.writer.line(f"{total} = {scan.join(f'{name}_before', f'{name}_own')}", statement.nodes)
+        self._send(statement, f"{self.splits} + group", total)
         self._join(statement, "base", f"{self.splits} + groups", "groups < group")
-        text = scan.join([f"{name}_base" for name in names], totals)
-        self.writer.line(f"{', '.join(totals)} = {text}", statement.nodes)
-        for name, total, dtype in zip(names, totals, scan.dtypes, strict=True):
-            self._send(statement, f"{name}_words + {self._bases} + group + 1", total, dtype)
+        self.writer.line(f"{total} = {scan.join(f'{name}_base', total)}", statement.nodes)
+        self._send(statement, f"{self._bases} + group + 1", total)
 
-    def _send(self, statement: Statement, place: str, value: str, dtype: torch.dtype) -> None:
-        if dtype.itemsize == WORD:
-            self.writer.line(f"send_wide({place}, {self._words}, {value}, launch)", statement.nodes)
-        else:
-            self.writer.line(f"send({place}, {value}, launch)", statement.nodes)
+    def _send(self, statement: Statement, place: str, value: str) -> None:
+        words = f"{statement.target}_words + {place}"
+        is_wide = self.scans.kind_of(statement).dtype.itemsize == WORD
+        call = f"send_wide({words}, {self._words}," if is_wide else f"send({words},"
+        self.writer.line(f"{call} {value}, launch)", statement.nodes)

@@ -19,43 +19,7 @@ from compiler.codegen.triton.writer import Writer
 from compiler.schedule.program.program import Statement
 from compiler.schedule.tiles.plan import Plan
 
-HELPERS: dict[str, str] = {
-    "latest_larger_at": '''@triton.jit
-def latest_larger_at(a, a_at, b, b_at):
-    """The larger value and its position; NaN wins, and among equals the higher position."""
-    a_is_nan = a != a
-    b_is_nan = b != b
-    is_tie = (a == b) | (a_is_nan & b_is_nan)
-    takes_a = (a > b) | (a_is_nan & (b == b)) | (is_tie & (a_at > b_at))
-    return tl.where(takes_a, a, b), tl.where(takes_a, a_at, b_at)
-''',
-    "latest_smaller_at": '''@triton.jit
-def latest_smaller_at(a, a_at, b, b_at):
-    """The smaller value and its position; NaN wins, and among equals the higher position."""
-    a_is_nan = a != a
-    b_is_nan = b != b
-    is_tie = (a == b) | (a_is_nan & b_is_nan)
-    takes_a = (a < b) | (a_is_nan & (b == b)) | (is_tie & (a_at > b_at))
-    return tl.where(takes_a, a, b), tl.where(takes_a, a_at, b_at)
-''',
-    "log_of_sum": '''@triton.jit
-def log_of_sum(a, b):
-    """log(exp(a) + exp(b)) without overflow; two infinities of one sign stay what they are."""
-    low = tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
-    high = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
-    is_infinite = (low == high) & (tl.abs(low) == float("inf"))
-    return tl.where(is_infinite, low, high + libdevice.log1p(libdevice.exp(low - high)))
-''',
-}
-
-_COMBINE = {
-    "prod": "product_of_two",
-    "max": "maximum_of_two",
-    "min": "minimum_of_two",
-    "argmax": "latest_larger_at",
-    "argmin": "latest_smaller_at",
-    "logsumexp": "log_of_sum",
-}
+_COMBINE = {"prod": "product_of_two", "max": "maximum_of_two", "min": "minimum_of_two"}
 
 
 @dataclass(frozen=True)
@@ -66,59 +30,39 @@ class Scan:
     dtype: torch.dtype
 
     @property
-    def is_position(self) -> bool:
-        """Whether it carries a position beside the value."""
-        return self.kind.startswith("arg")
-
-    @property
-    def suffixes(self) -> tuple[str, ...]:
-        """What the variables that it carries are called: of a position, the value and the position."""
-        return ("_best", "") if self.is_position else ("",)
-
-    @property
-    def dtypes(self) -> tuple[torch.dtype, ...]:
-        return (self.dtype, torch.int64) if self.is_position else (self.dtype,)
-
-    @property
     def helper(self) -> str | None:
         """The function that joins two results, where no operator of Triton does."""
         return _COMBINE.get(self.kind)
 
     @property
-    def identities(self) -> tuple[str, ...]:
+    def identity(self) -> str:
         """What a row starts from."""
         if self.kind in ("sum", "prod"):
-            return ("0" if self.kind == "sum" else "1",)
-        is_least = not self.kind.endswith("min")
+            return "0" if self.kind == "sum" else "1"
+        is_least = self.kind == "max"
         if self.dtype.is_floating_point:
-            value = 'float("-inf")' if is_least else 'float("inf")'
-        else:
-            value = str(torch.iinfo(self.dtype).min if is_least else torch.iinfo(self.dtype).max)
-        return (value, "-1") if self.is_position else (value,)
+            return 'float("-inf")' if is_least else 'float("inf")'
+        return str(torch.iinfo(self.dtype).min if is_least else torch.iinfo(self.dtype).max)
 
-    def start(self, shape: str) -> list[str]:
-        """The values that the first block joins to, one for each variable."""
-        return [f"tl.full({shape}, {i}, {DTYPES[d]})" for i, d in zip(self.identities, self.dtypes, strict=True)]
+    def start(self, shape: str) -> str:
+        """The value that the first block joins to."""
+        return f"tl.full({shape}, {self.identity}, {DTYPES[self.dtype]})"
 
-    def block(self, values: list[str], axis: int) -> str:
+    def block(self, value: str, axis: int) -> str:
         """The scan of a block along a tile axis."""
         if self.kind == "sum":
-            return f"tl.cumsum({values[0]}, {axis})"
-        operand = f"({', '.join(values)})" if self.is_position else values[0]
-        return f"tl.associative_scan({operand}, {axis}, {self.helper})"
+            return f"tl.cumsum({value}, {axis})"
+        return f"tl.associative_scan({value}, {axis}, {self.helper})"
 
-    def total(self, values: list[str]) -> str:
+    def total(self, value: str) -> str:
         """All lanes of a vector joined, in an order that is always the same."""
-        if self.kind == "sum":
-            return f"tl.sum({values[0]}, 0)"
-        operand = f"({', '.join(values)})" if self.is_position else values[0]
-        return f"tl.reduce({operand}, 0, {self.helper})"
+        return f"tl.sum({value}, 0)" if self.kind == "sum" else f"tl.reduce({value}, 0, {self.helper})"
 
-    def join(self, left: list[str], right: list[str]) -> str:
+    def join(self, left: str, right: str) -> str:
         """The results of what stands before and of a block as one."""
         if self.kind == "sum":
-            return f"{left[0]} + {right[0]}"
-        return f"{left[0]} * {right[0]}" if self.kind == "prod" else f"{self.helper}({', '.join([*left, *right])})"
+            return f"{left} + {right}"
+        return f"{left} * {right}" if self.kind == "prod" else f"{self.helper}({left}, {right})"
 
 
 class Scans:
@@ -133,21 +77,14 @@ class Scans:
         """The rules of its kind."""
         return Scan(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
 
-    @staticmethod
-    def names(statement: Statement, scan: Scan) -> list[str]:
-        """The variables of its results."""
-        return [f"{statement.target}{suffix}" for suffix in scan.suffixes]
-
     def start(self, statements: Iterable[Statement]) -> None:
         """What each scan carries from block to block, and which lane it is taken from."""
         scans = list(statements)
         if any(self.kind_of(statement).kind != "sum" for statement in scans):
             self.last_lane()
         for statement in scans:
-            scan = self.kind_of(statement)
-            starts = scan.start(self.printer.shape(self.printer.all_axes - {"r"}))
-            for suffix, start in zip(scan.suffixes, starts, strict=True):
-                self.writer.line(f"{statement.target}_carry{suffix} = {start}", statement.nodes)
+            start = self.kind_of(statement).start(self.printer.shape(self.printer.all_axes - {"r"}))
+            self.writer.line(f"{statement.target}_carry = {start}", statement.nodes)
 
     def last_lane(self) -> None:
         """Which lane has the result of a whole block."""
@@ -156,31 +93,23 @@ class Scans:
 
     def take(self, statement: Statement, is_looped: bool) -> None:
         """The scan of a block; in a loop, of all blocks so far."""
-        scan, values = self.kind_of(statement), self.values(statement)
-        names = self.names(statement, scan)
-        self.block(statement, scan, values)
+        scan, value, name = self.kind_of(statement), self.value(statement), statement.target
+        self.block(statement, scan, value)
         if not is_looped:
             return
-        carries = [f"{statement.target}_carry{suffix}" for suffix in scan.suffixes]
-        self.writer.line(f"{', '.join(names)} = {scan.join(carries, names)}", statement.nodes)
-        if scan.kind == "sum":
-            # The sum of a block does not wait for its scan.
-            total = f"tl.sum({values[0]}, {self.axis}, keep_dims=True)"
-            self.writer.line(f"{carries[0]} += {total}", statement.nodes)
-            return
-        for carry, name in zip(carries, names, strict=True):
-            last = f"tl.sum(tl.where(last_lane, {name}, 0), {self.axis}, keep_dims=True)"
-            self.writer.line(f"{carry} = {last}", statement.nodes)
+        carry = f"{name}_carry"
+        self.writer.line(f"{name} = {scan.join(carry, name)}", statement.nodes)
+        # The sum of a block does not wait for its scan.
+        of_block = value if scan.kind == "sum" else f"tl.where(last_lane, {name}, 0)"
+        becomes = "+=" if scan.kind == "sum" else "="
+        self.writer.line(f"{carry} {becomes} tl.sum({of_block}, {self.axis}, keep_dims=True)", statement.nodes)
 
-    def values(self, statement: Statement) -> list[str]:
+    def value(self, statement: Statement) -> str:
         """What it goes over, in the shape of the whole tile."""
-        shape, found = self.printer.shape(self.printer.all_axes), []
-        for number in statement.operands:
-            text = self.printer.operand(number).block
-            is_whole = self.printer.axes_of[number] == self.printer.all_axes
-            found.append(text if is_whole else f"tl.broadcast_to({text}, {shape})")
-        return found
+        (number,) = statement.operands
+        text = self.printer.operand(number).block
+        is_whole = self.printer.axes_of[number] == self.printer.all_axes
+        return text if is_whole else f"tl.broadcast_to({text}, {self.printer.shape(self.printer.all_axes)})"
 
-    def block(self, statement: Statement, scan: Scan, values: list[str]) -> None:
-        names = ", ".join(self.names(statement, scan))
-        self.writer.line(f"{names} = {scan.block(values, self.axis)}", statement.nodes)
+    def block(self, statement: Statement, scan: Scan, value: str) -> None:
+        self.writer.line(f"{statement.target} = {scan.block(value, self.axis)}", statement.nodes)

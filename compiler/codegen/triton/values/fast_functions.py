@@ -1,8 +1,6 @@
-"""The functions that fast-math approximations call (see `schedule/program/fast_math.py`, `logarithms.py`)."""
+"""The functions that fast-math approximations call (see `schedule/program/fast_math.py`)."""
 
 from __future__ import annotations
-
-from compiler.schedule.program.logarithms import LOG
 
 HELPERS: dict[str, str] = {
     "one_plus_erf": '''@triton.jit
@@ -33,22 +31,5 @@ def quick_exp(x):
 def quick_sigmoid(x):
     """1 / (1 + exp(-x)), for results in half types."""
     return libdevice.fast_dividef(1.0, 1.0 + libdevice.exp2(x * -1.442695))
-''',
-    LOG: '''@triton.jit
-def log_of_normal(x):
-    """log(x) of what is no smaller than the smallest normal number, or NaN: x = 2^k (1 + f), |f| <= 1/3, and
-    log(1 + f) = f + f^2 p(f), with a p that is fitted so that the relative error is at most 3e-8."""
-    bits = x.to(tl.int32, bitcast=True)
-    power = (bits - 0x3f2aaaab) & -8388608
-    f = (bits - power).to(tl.float32, bitcast=True) - 1.0
-    p = f * 0.140263632 - 0.153885454
-    p = p * f + 0.139958054
-    p = p * f - 0.164159596
-    p = p * f + 0.200111687
-    p = p * f - 0.250078201
-    p = p * f + 0.333331972
-    p = p * f - 0.499999374
-    log = power.to(tl.float32) * 8.26295823e-08 + (p * (f * f) + f)
-    return tl.where(x < float("inf"), log, x)
 ''',
 }

@@ -1,8 +1,4 @@
-"""Named functions in Triton: one `@triton.jit` function each, above the kernel that calls it.
-
-A loop goes on for as long as it does in any lane of the block, and changes only the lanes in which it does. What a loop
-changes must keep its shape, so a function with a loop gives its arguments their common shape first.
-"""
+"""Named functions in Triton: one `@triton.jit` function each, above the kernel that calls it."""
 
 from __future__ import annotations
 
@@ -10,13 +6,13 @@ from collections.abc import Iterable
 
 import torch
 
-from compiler.codegen.functions import FunctionPrinter, in_order, needs_no_brackets
+from compiler.codegen.functions import FunctionPrinter
 from compiler.codegen.triton.values.float8 import has_own_conversion, nearest_either_way
-from compiler.codegen.triton.values.ops import DTYPES, Operand, constant_operand, expression, function_name
+from compiler.codegen.triton.values.ops import Operand, constant_operand, expression, function_name
 from compiler.codegen.triton.writer import wrapped_call, wrapped_docstring
 from compiler.ir.body import Instruction
 from compiler.ir.float8 import FLOAT8
-from compiler.ir.functions import Loop, Record, with_calls
+from compiler.ir.functions import Record, with_calls
 
 _KEYWORDS = frozenset("tl triton libdevice in is not and or if for while lambda return def".split())
 
@@ -49,9 +45,7 @@ class TritonFunction(FunctionPrinter):
     def text(self) -> str:
         record = self.record
         parameters = [self.variables[number] for number in record.parameters]
-        if record.loops and len(parameters) > 1:
-            self.line(f"{', '.join(parameters)} = tl.broadcast({', '.join(parameters)})")
-        self.print_block(record.block)
+        self.print_values()
         self.line(f"return {self._operand(record.result).tensor}")
         head = f"@triton.jit\ndef {self.name}({', '.join(parameters)}):\n"
         lines = [part for line in self.lines for part in _wrapped(line)]
@@ -71,42 +65,6 @@ class TritonFunction(FunctionPrinter):
 
     def assign(self, number: int, text: str, is_first: bool) -> None:
         self.line(f"{self.variables[number]} = {text}")
-
-    def loop(self, loop: Loop) -> None:
-        shape = self.variables[self.record.parameters[0]]
-        for carried, initial in zip(loop.carried, loop.initial, strict=True):
-            value = self._operand(initial)
-            text = value.tensor
-            if value.is_constant:
-                text = f"tl.full({shape}.shape, {value.infix}, {DTYPES[value.dtype]})"
-            self.line(f"{self.variables[carried]} = {text}")
-        goes_on = self._new_name("goes_on")
-        self._test(loop, goes_on)
-        self.line(f"while any_lane({goes_on}):")
-        self.depth += 1
-        self.print_block(loop.body)
-        for carried, following in in_order(loop.carried, loop.following):
-            variable = self.variables[carried]
-            self.line(f"{variable} = tl.where({goes_on}, {self._operand(following).infix}, {variable})")
-        self._test(loop, goes_on)
-        self.depth -= 1
-
-    def _test(self, loop: Loop, goes_on: str) -> None:
-        self.line(f"{goes_on} = {self._whole(loop.condition, frozenset(loop.test)).tensor}")
-
-    def _whole(self, number: int, block: frozenset[int]) -> Operand:
-        """A value as one expression, with everything that the block computes for it."""
-        instruction = self.record.instructions[number]
-        if number not in block or instruction.op == "constant":
-            return self._operand(number)
-        operands = []
-        for place, operand in enumerate(instruction.operands):
-            whole = self._whole(operand, block)
-            is_plain = whole.is_constant or operand not in block
-            is_plain = is_plain or needs_no_brackets(self.record.instructions[operand], instruction, place)
-            operands.append(whole if is_plain else Operand.variable(f"({whole.tensor})", whole.dtype))
-        text = expression(instruction.op, operands, instruction.dtype)
-        return Operand.variable(text, instruction.dtype)
 
 
 def _wrapped(line: str) -> list[str]:
