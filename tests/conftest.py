@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-# A search goes through all that torch, Dynamo and sympy hold, and finds next to nothing.
+# A search goes through all that torch, Dynamo and sympy hold, and finds next to nothing; while tests are collected,
+# nothing.
 gc.set_threshold(20_000, 20, 20)
+gc.disable()
 
 # TorchInductor asks by a compilation with torch's headers whether the machine runs its vectors: 5 s of work in each
 # process that has its caches to itself, as those do which tests start.
@@ -30,6 +32,17 @@ pipeline/test_dynamic_sizes.py
 random/test_random_programs.py
 models/test_models.py
 setup/test_package.py
+fusion/test_look_back.py
+fusion/test_cooperative.py
+fusion/test_single_pass.py
+fusion/test_team.py
+fusion/test_across.py
+fusion/test_kernels_and_bytes.py
+passes/rewrite/test_attention.py
+schedule/test_reasons.py
+schedule/test_what_if.py
+schedule/test_form.py
+sweep/test_sweep.py
 """.split()
 #: Folders whose tests are of the compiler alone, a few seconds in each file: with them the workers end at one time.
 SHORT = ("fusion", "passes", "schedule", "sweep")
@@ -51,6 +64,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first, and the short ones last, behind those of the browser: Playwright leaves its event loop
     running in the process, where no other loop then starts."""
     items.sort(key=lambda item: _turn(item.path.relative_to(TESTS)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """pytest and Python each search once more before the process ends."""
+    gc.freeze()
 
 
 def _turn(path: Path) -> int:

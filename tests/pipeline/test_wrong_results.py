@@ -283,7 +283,6 @@ LEGITIMATE = {
 }
 
 
-@pytest.mark.timeout(240)
 def test_rounding_is_not_called_wrong() -> None:
     """Results that are far from float64 by right, of as many functions in one snippet."""
     parts = ["import torch"]

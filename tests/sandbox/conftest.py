@@ -37,6 +37,13 @@ def boxes() -> Iterator[dict[Setting, Box]]:
         box.close()
 
 
+def box_of(setting: Setting, boxes: dict[Setting, Box]) -> Box:
+    if setting not in boxes:
+        tier, user, is_contained = setting
+        boxes[setting] = Box(tier, user, is_contained=is_contained)
+    return boxes[setting]
+
+
 ABOUT_POWER = ("test_limits", "test_survival")
 """Modules whose promises depend on what root may do; to the others a container's root is like any."""
 
@@ -51,11 +58,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def box(request: pytest.FixtureRequest, boxes: dict[Setting, Box]) -> Iterator[Box]:
     """A box, which after the test must still do its work, and in which a job that ran meanwhile was not disturbed."""
-    setting: Setting = request.param
-    if setting not in boxes:
-        tier, user, is_contained = setting
-        boxes[setting] = Box(tier, user, is_contained=is_contained)
-    box = boxes[setting]
+    box = box_of(request.param, boxes)
     sibling = box.start("import sys\nsys.stdin.read()\nprint('undisturbed')")
     yield box
     box.release(sibling)

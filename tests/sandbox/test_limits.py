@@ -365,6 +365,6 @@ def test_no_file_is_left(box: Box) -> None:
 
 
 def test_many_processes_are_watched_together(box: Box) -> None:
-    found = box.run("import os, time\nfor _ in range(40):\n    os.fork() or time.sleep(60)\ntime.sleep(60)", wall=3.0)
+    found = box.run("import os, time\nfor _ in range(40):\n    os.fork() or time.sleep(60)\ntime.sleep(60)", wall=6.0)
     assert found.ending == "time_limit"
     assert found.peak is not None and found.peak["processes"] > 30

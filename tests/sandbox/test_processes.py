@@ -222,7 +222,7 @@ def fork_without_end(name, **rest):
 
 def test_a_fork_bomb_meets_a_limit_and_leaves_nothing(box: Box) -> None:
     name = f"bomb{os.urandom(4).hex()}"
-    job = box.start(fork_without_end, wall=2.0, name=name)
+    job = box.start(fork_without_end, wall=4.0, name=name)
     seen = 0
     while not box.has_ended(job):
         seen = max(seen, len(processes_named(name)))

@@ -137,7 +137,7 @@ async def test_a_report_tells_how_long_it_runs_and_may_run(service: Service) -> 
 
 
 async def test_what_had_ended_before_the_time_limit_stays(tmp_path: Path) -> None:
-    async with running_service(tmp_path, wall_seconds=4) as service:
+    async with running_service(tmp_path, wall_seconds=10) as service:
         id = await service.start("print('kept')\nimport time; time.sleep(0.1)\nstall = 'compare'")
         events = await service.events(id)
         report = (await service.client.get(f"/api/v1/explorations/{id}")).json()

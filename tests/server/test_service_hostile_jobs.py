@@ -31,8 +31,8 @@ CASES = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def hasty_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
-    """One that ends jobs after two seconds: for those that would not end."""
-    async with running_service(tmp_path_factory.mktemp("hasty"), wall_seconds=2) as running:
+    """One that ends jobs after a few seconds: for those that would not end."""
+    async with running_service(tmp_path_factory.mktemp("hasty"), wall_seconds=5) as running:
         yield running
 
 

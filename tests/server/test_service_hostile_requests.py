@@ -9,13 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 import pytest_asyncio
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.python import asgi
-from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from server import tokens
 from server.app import create_app
@@ -28,6 +23,10 @@ from tests.server.run_worker import PLAIN, command
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The service behind its own description, with little programs in the compiler's place, and a token for it."""
+    # Imported where it is used: it takes a second, of each process that collects this module.
+    import schemathesis
+    from schemathesis.python import asgi
+
     folder = tmp_path_factory.mktemp("described")
     token = tokens.make(folder / "tokens.json", "schemathesis", tokens.Quota())
     settings = Settings(
@@ -53,6 +52,10 @@ OPERATIONS = [
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_every_answer_is_as_the_description_says(described: Any, path: str, method: str) -> None:
+    from schemathesis import GenerationMode
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
+
     schema, authorization = described
     operation = schema[path][method.upper()]
     known = {parameter.name for parameter in operation.query}

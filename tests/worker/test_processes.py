@@ -54,7 +54,7 @@ async def test_a_zygote_that_dies_is_replaced_and_its_job_says_so(
 @pytest.mark.asyncio
 async def test_a_zygote_that_stands_still_is_given_up(worker: WorkerProcess, web: Web, marker: str) -> None:
     restarts = (await web.ready()).restarts
-    name = await web.begin(SLEEPER.format(marker=marker), wall_seconds=5)
+    name = await web.begin(SLEEPER.format(marker=marker), wall_seconds=10)
     assert await eventually(lambda: processes_mentioning(marker))
     os.kill(worker.zygote, signal.SIGSTOP)
     ended = (await web.done(name)).ended
@@ -72,7 +72,7 @@ async def test_a_spare_that_dies_or_stands_still_loses_no_job(
     await web.next_job_is_fine()
     for guard in await spares(worker, 2):
         os.kill(guard, number)
-    job = await web.begin("verdict = 'fine'", wall_seconds=20)
+    job = await web.begin("verdict = 'fine'")
     if number == signal.SIGSTOP:  # of a guard: the job below it runs, and is over when the guard goes on
         for guard in children(worker.zygote):
             os.kill(guard, signal.SIGCONT)

@@ -19,7 +19,7 @@ async def has_lease(web: Web, job: str) -> None:
 
 
 async def test_waiting_for_the_lease_is_not_counted(web: Web) -> None:
-    limit = 2.0
+    limit = 5.0
     holder = await web.begin(HOLD.format(seconds=600))
     await has_lease(web, holder)
     waiter = await web.begin("import os\nos.write(1, b'asks')\n" + HOLD.format(seconds=0), wall_seconds=limit)
@@ -35,7 +35,7 @@ async def test_waiting_for_the_lease_is_not_counted(web: Web) -> None:
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "os.kill(os.getpid(), 9)", "time.sleep(600)"])
 async def test_a_holder_that_ends_frees_it(web: Web, end: str) -> None:
-    holder = await web.begin(HOLD.format(seconds=0).replace("time.sleep(0)", f"time.sleep(0.3); {end}"), wall_seconds=2)
+    holder = await web.begin(HOLD.format(seconds=0).replace("time.sleep(0)", f"time.sleep(0.3); {end}"), wall_seconds=8)
     await has_lease(web, holder)
     waiter: Done = await web.run(HOLD.format(seconds=0))
     assert waiter.verdict == "timed"
