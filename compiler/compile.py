@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, wraps
+from threading import Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import torch
@@ -48,7 +50,7 @@ from compiler.passes.order import OF_EACH_GRAPH, run
 from compiler.passes.padding.choice import PaddingChoice
 from compiler.replay.choose import Compiled, replayed_or_not
 from compiler.replay.replayed import ReplayedCall
-from compiler.runtime.cpp.library import compile_kernels
+from compiler.runtime.cpp.library import Kernel, compile_kernels
 from compiler.runtime.cpp.product_steps import product_launcher
 from compiler.runtime.executable import Executable, build_executable
 from compiler.schedule.directives import Directives, OtherNames, directives_of
@@ -303,11 +305,40 @@ def _on_gpu(generated: Generated, begun: GraphLaunchers | None) -> Launchers:
     return {name: by_name[kernel.name] for name, kernel in generated.primary.items()}
 
 
+def build_ahead(generated: Generated, after: Future[float] | None = None) -> Future[float]:
+    """Compile in a thread what `build` then finds compiled on a CPU; gives the seconds that it took. `after` is what is
+    compiled before it: the other cores are for what goes on meanwhile. It is no thread of a pool: a process that was
+    forked would have the pool without its threads."""
+    seconds: Future[float] = Future()
+
+    def compile_all() -> None:
+        if after is not None:
+            after.result()
+        started = time.perf_counter()
+        try:
+            with suppress(Exception):  # which `build` comes upon too, and tells
+                _cpp_functions(generated)
+        finally:
+            seconds.set_result(time.perf_counter() - started)
+
+    Thread(target=compile_all, name="build ahead", daemon=True).start()
+    return seconds
+
+
+def _products(generated: Generated) -> dict[str, Product]:
+    named = ((generated.primary[group.name].name, group) for group in generated.groups if isinstance(group, Product))
+    return dict(named)
+
+
+def _cpp_functions(generated: Generated) -> dict[str, Kernel]:
+    products, primary = _products(generated), generated.primary.values()
+    kernels = [step for kernel in primary for step in (kernel.steps if kernel.name in products else (kernel,))]
+    return compile_kernels(kernels) if kernels else {}
+
+
 def _on_cpu(generated: Generated) -> Launchers:
     primary, layouts = generated.primary, generated.schedule.graph.buffers
-    products = {primary[group.name].name: group for group in generated.groups if isinstance(group, Product)}
-    kernels = [step for k in primary.values() for step in (k.steps if k.name in products else (k,))]
-    compiled = compile_kernels(kernels) if kernels else {}
+    products, compiled = _products(generated), _cpp_functions(generated)
     return {
         kernel.name: product_launcher(products[kernel.name], kernel, compiled, layouts)
         if kernel.name in products

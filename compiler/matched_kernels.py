@@ -24,10 +24,10 @@ _ONLY_AFTER = "only after "
 
 
 class KernelSum(ReportModel):
-    """Kernels of one exploration together; a sum is null where one of its terms is not known."""
+    """Kernels of one exploration together. A sum is null if one of its terms is not known."""
 
     names: list[str] = Field(description="The kernels' names.")
-    places: list[int] = Field(default=[], description="Their places among the graph's kernels, counted from 0.")
+    places: list[int] = Field(default=[], description="Their positions among the graph's kernels, counted from 0.")
     bytes: int = Field(description="Bytes that they read and write, counted from shapes.")
     predicted_us: float | None = Field(default=None, description="Their predicted time in microseconds.")
     measured_us: float | None = Field(default=None, description="Their measured time in microseconds.")
@@ -37,10 +37,10 @@ class KernelChange(ReportModel):
     """Kernels that hold the same nodes in both explorations."""
 
     graph: str = Field(description="The graph's name in the first exploration, or in the second if only that has it.")
-    graph_after: str | None = Field(default=None, description="Its name in the second; null if that lacks it.")
+    graph_after: str | None = Field(default=None, description="Its name in the second. Null if that lacks it.")
     nodes: list[str] = Field(description="The loop nodes that these kernels hold, by the first exploration's names.")
     relation: Relation = Field(
-        default="regrouped", description="What became of the kernels: merged is fewer kernels, split is more."
+        default="regrouped", description="What became of the kernels. Merged is fewer kernels, split is more."
     )
     before: KernelSum = Field(description="Their kernels in the first exploration.")
     after: KernelSum = Field(description="Their kernels in the second exploration.")

@@ -62,14 +62,14 @@ class Answer(ReportModel):
         }
     )
 
-    graph: str = Field(description="The graph that has both; two names with a comma between where none has.")
+    graph: str = Field(description="The graph that has both. If none has, both graphs with a comma between them.")
     a: str = Field(description="The first loop node's name.")
     b: str = Field(description="The second loop node's name.")
     verdict: Literal["fused", "refused", "never considered"] = Field(description="What became of the two.")
     reason: str = Field(description="Id of the reason, as GET /api/v1/reasons lists them.", examples=["shape.numel"])
     message: str = Field(description="The reason in a sentence, with its numbers.")
-    would_fuse_if: str = Field(default="", description='What would have to be so for them to fuse; "" if unknown.')
-    kernels: list[str] = Field(default=[], description="Where the two ended: one kernel, or that of a and that of b.")
+    would_fuse_if: str = Field(default="", description='What would have to change for them to fuse. "" if unknown.')
+    kernels: list[str] = Field(default=[], description="The kernel that holds both, or the kernels of a and of b.")
     lines: list[int] = Field(default=[], description="Lines of the snippet that the two come from.")
     decisions: list[Decision] = Field(default=[], description="The decisions that the answer rests on, in their order.")
 

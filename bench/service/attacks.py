@@ -142,7 +142,8 @@ def attacks() -> dict[str, Any]:
         for tier in ("A", "B"):
             found[f"tier {tier}, {name}"] = asyncio.run(_attack(tier, user, ATTACKS))
     for (tier, layer), names in ESCAPES.items():
-        chosen = tuple(attack for attack in ATTACKS if attack.run.__name__ in names)
+        by_name = {attack.run.__name__: attack for attack in ATTACKS}
+        chosen = tuple(by_name[name] for name in sorted(names))
         found[f"tier {tier}, plain, without {layer}"] = asyncio.run(_attack(tier, PLAIN_USER, chosen, layer))
     return {"attacks": found}
 
@@ -158,7 +159,7 @@ async def _attack(tier: str, user: int, chosen: tuple[Attack, ...], without: str
             await web.ready()
             for attack in chosen:
                 with _witnesses(user) as outside:
-                    seen = await _run(web, worker, attack, outside)
+                    seen = await _run(web, worker, attack, outside, without)
                     is_contained = attack.is_contained(seen, outside)
                 told = f"tier {tier}, user {user}, without {without}: {attack.run.__name__}"
                 print(f"{told}: {'contained' if is_contained else 'ESCAPED'} ({seen.ending})", flush=True)
@@ -183,11 +184,13 @@ def _witnesses(user: int) -> Iterator[Outside]:
             outside.close()
 
 
-async def _run(web: Web, worker: WorkerProcess, attack: Attack, outside: Outside) -> Seen:
+async def _run(web: Web, worker: WorkerProcess, attack: Attack, outside: Outside, without: str | None) -> Seen:
     """Runs one beside another job, which must not be disturbed."""
     others = [worker.process.pid, worker.keeper, outside.decoy.pid, os.getpid()]
+    # What escapes would end the worker, and with it what is to be seen.
+    targets = others if without is None else [outside.decoy.pid]
     mark = f"mark{os.urandom(4).hex()}"
-    given = {**outside.given, "others": others, "targets": others, "name": mark, **dict(attack.given)}
+    given = {**outside.given, "others": others, "targets": targets, "name": mark, **dict(attack.given)}
     numbers = {**numbers_of_calls(), "unknown": 999, "far unknown": 100_000}
     call = f"{inspect.getsource(attack.run)}\n{attack.run.__name__}(**GIVEN)\n"
     source = f"from typing import Any\n{PRELUDE}\nNUMBERS.update({numbers!r})\nGIVEN = {given!r}\n{call}"

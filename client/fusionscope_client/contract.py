@@ -2478,7 +2478,7 @@ class Report:
 class Answer:
     """Why two loop nodes are, or are not, in one kernel."""
 
-    #: The graph that has both; two names with a comma between where none has.
+    #: The graph that has both. If none has, both graphs with a comma between them.
     graph: str = ""
 
     #: The first loop node's name.
@@ -2496,10 +2496,10 @@ class Answer:
     #: The reason in a sentence, with its numbers.
     message: str = ""
 
-    #: What would have to be so for them to fuse; "" if unknown.
+    #: What would have to change for them to fuse. "" if unknown.
     would_fuse_if: str = ""
 
-    #: Where the two ended: one kernel, or that of a and that of b.
+    #: The kernel that holds both, or the kernels of a and of b.
     kernels: list[str] = field(default_factory=list)
 
     #: Lines of the snippet that the two come from.
@@ -2548,13 +2548,13 @@ class KernelChange:
     #: The graph's name in the first exploration, or in the second if only that has it.
     graph: str = ""
 
-    #: Its name in the second; null if that lacks it.
+    #: Its name in the second. Null if that lacks it.
     graph_after: Optional[str] = None
 
     #: The loop nodes that these kernels hold, by the first exploration's names.
     nodes: list[str] = field(default_factory=list)
 
-    #: What became of the kernels: merged is fewer kernels, split is more.
+    #: What became of the kernels. Merged is fewer kernels, split is more.
     relation: Literal["same", "split", "merged", "regrouped", "only before", "only after"] = "regrouped"
 
     #: Their kernels in the first exploration.
@@ -2566,12 +2566,12 @@ class KernelChange:
 
 @dataclass(frozen=True)
 class KernelSum:
-    """Kernels of one exploration together; a sum is null where one of its terms is not known."""
+    """Kernels of one exploration together. A sum is null if one of its terms is not known."""
 
     #: The kernels' names.
     names: list[str] = field(default_factory=list)
 
-    #: Their places among the graph's kernels, counted from 0.
+    #: Their positions among the graph's kernels, counted from 0.
     places: list[int] = field(default_factory=list)
 
     #: Bytes that they read and write, counted from shapes.

@@ -1,22 +1,20 @@
-"""Bind a graph of loops to one call: replace every symbolic size by its number."""
+"""The values of symbols in one call, and what sizes are then."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from compiler.ir.body import Body
 from compiler.ir.formulas import Real, value_of
-from compiler.ir.index import Dim, FloorDiv, Index, Indirect
-from compiler.ir.nodes import GraphOutput, Layout, LoopGraph, LoopNode, Node, TensorArgument
-from compiler.ir.size import Integer, Opaque, Size, SizeAtom, Symbol
+from compiler.ir.nodes import Layout, LoopGraph
+from compiler.ir.size import Integer, Opaque, Size, SizeAtom, Symbol, known
 
-Symbols = Mapping[str, int]
+#: Numbers by the names of symbols.
+Symbols = Mapping[str, Any]
 
 
-def symbols_of_call(graph: LoopGraph, inputs: Sequence[Any]) -> dict[str, Any]:
+def symbols_of_call(graph: LoopGraph, inputs: Sequence[Any]) -> Symbols:
     """The value of every symbol in a call with these inputs."""
     return {symbol.name: _part(inputs[place], part) for symbol, (place, part) in graph.symbols.items()}
 
@@ -29,80 +27,19 @@ def _part(value: Any, part: str) -> Any:
     return int(value.shape[dim] if part.startswith(".shape") else value.stride(dim))
 
 
-def bind(graph: LoopGraph, symbols: Symbols) -> LoopGraph:
-    """The graph with numbers for sizes."""
-    if not graph.symbols:
-        return graph
-    return replace(
-        graph,
-        nodes=[_node(node, symbols) for node in graph.nodes],
-        buffers={name: _layout(layout, symbols) for name, layout in graph.buffers.items()},
-        outputs=[
-            GraphOutput(o.buffer, None if o.layout is None else _layout(o.layout, symbols), _argument(o.value, symbols))
-            for o in graph.outputs
-        ],
-        symbols={},
-    )
+def number_in_call(value: Size | Real, symbols: Symbols) -> int | float:
+    """What an argument or a result that is no tensor is in a call."""
+    return evaluate(value, symbols) if isinstance(value, Size) else value_of(value.text, symbols)
 
 
-def _node(node: Node, symbols: Symbols) -> Node:
-    if isinstance(node, LoopNode):
-        return _loop(node, symbols)
-    return replace(
-        node,
-        arguments=_argument(node.arguments, symbols),
-        keywords={key: _argument(value, symbols) for key, value in node.keywords.items()},
-        outputs=tuple(None if o is None else (o[0], _layout(o[1], symbols)) for o in node.outputs),
-    )
-
-
-def _loop(node: LoopNode, symbols: Symbols) -> LoopNode:
-    def bound(dim: Dim) -> Dim:
-        return Dim(dim.name, evaluate(dim.size, symbols))
-
-    x_dims, r_dims = tuple(map(bound, node.x_dims)), tuple(map(bound, node.r_dims))
-    dims = dict(zip((*node.x_dims, *node.r_dims), (*x_dims, *r_dims), strict=True))
-    instructions = tuple(
-        i if i.index is None else replace(i, index=_index(i.index, dims, symbols)) for i in node.body.instructions
-    )
-    layout = _layout(node.layout, symbols)
-    return replace(node, layout=layout, x_dims=x_dims, r_dims=r_dims, body=Body(instructions))
-
-
-def _index(index: Index, dims: Mapping[Dim, Dim], symbols: Symbols) -> Index:
-    total = Index.number(evaluate(index.offset, symbols))
-    for atom, coefficient in index.terms:
-        if isinstance(atom, Dim):
-            value = Index.of(dims[atom])
-        elif isinstance(atom, Indirect):
-            value = Index.of(Indirect(atom.value, evaluate(atom.size, symbols)))
-        else:
-            numerator = _index(atom.numerator, dims, symbols)
-            divisor = evaluate(atom.divisor, symbols)
-            value = numerator // divisor if isinstance(atom, FloorDiv) else numerator % divisor
-        total = total + value * evaluate(coefficient, symbols)
-    return total
-
-
-def _layout(layout: Layout, symbols: Symbols) -> Layout:
-    return Layout(_numbers(layout.shape, symbols), _numbers(layout.stride, symbols), layout.dtype,
-                  evaluate(layout.offset, symbols))  # fmt: skip
-
-
-def _numbers(sizes: Sequence[Integer], symbols: Symbols) -> tuple[int, ...]:
+def numbers(sizes: Iterable[Integer], symbols: Symbols) -> tuple[int, ...]:
     return tuple(evaluate(size, symbols) for size in sizes)
 
 
-def _argument(value: Any, symbols: Symbols) -> Any:
-    if isinstance(value, TensorArgument):
-        return TensorArgument(value.buffer, _layout(value.layout, symbols))
-    if isinstance(value, Size):
-        return evaluate(value, symbols)
-    if isinstance(value, Real):
-        return value_of(value.text, symbols)
-    if isinstance(value, list | tuple):
-        return type(value)(_argument(item, symbols) for item in value)
-    return value
+def elements_of_storage(layout: Layout, symbols: Symbols) -> int:
+    """How many its storage has in a call."""
+    shape, stride = numbers(layout.shape, symbols), numbers(layout.stride, symbols)
+    return known(Layout(shape, stride, layout.dtype, evaluate(layout.offset, symbols)).storage_numel)
 
 
 def evaluate(value: Integer, symbols: Symbols) -> int:

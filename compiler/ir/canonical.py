@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from compiler.ir.body import Body, Instruction, drop_dead
-from compiler.ir.index import MOST_KEPT, Dim, FloorDiv, Index, Mod
+from compiler.ir.index import MOST_KEPT, Dim, Index
 from compiler.ir.nodes import LoopNode
 
 Dims = tuple[Dim, ...]
@@ -77,14 +77,9 @@ def _merge(indices: Indices, outer: Dim, inner: Dim, merged: Dim) -> Indices | N
     """The indices over `merged = outer * inner.size + inner`, or None where one would need a new division."""
     whole = Index.of(merged)
     substituted = _substituted(indices, {outer: whole // inner.size, inner: whole % inner.size})
-    is_harder = any(divisions(new) > divisions(old) for new, old in zip(substituted, indices, strict=True))
+    is_harder = any(new.divisions > old.divisions for new, old in zip(substituted, indices, strict=True))
     return None if is_harder else substituted
 
 
 def _substituted(indices: Indices, values: Mapping[Dim, Index]) -> Indices:
     return tuple([index.substitute(values) for index in indices])
-
-
-def divisions(index: Index) -> int:
-    """How many divisions and remainders it takes to compute the index."""
-    return sum(1 + divisions(atom.numerator) for atom, _ in index.terms if isinstance(atom, FloorDiv | Mod))

@@ -175,6 +175,11 @@ class Index:
         """The loaded values that it depends on."""
         return frozenset(leaf for leaf in self._leaves() if isinstance(leaf, Indirect))
 
+    @lazy
+    def divisions(self) -> int:
+        """How many divisions and remainders it takes to compute it."""
+        return sum(1 + atom.numerator.divisions for atom, _ in self.terms if isinstance(atom, FloorDiv | Mod))
+
     def _leaves(self) -> Iterator[Dim | Indirect]:
         for atom, _ in self.terms:
             if isinstance(atom, FloorDiv | Mod):

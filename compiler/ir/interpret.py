@@ -14,85 +14,82 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from compiler.ir.bind import bind, symbols_of_call
+from compiler.ir.bind import Symbols, elements_of_storage, evaluate, number_in_call, numbers, symbols_of_call
 from compiler.ir.body import Instruction
 from compiler.ir.float8 import FLOAT8
+from compiler.ir.formulas import Real
 from compiler.ir.functions import traced
 from compiler.ir.index import Dim, FloorDiv, Index, Indirect
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, LoopNode, TensorArgument
 from compiler.ir.ops import NAMED, RANDOM, compute_dtype
-from compiler.ir.size import Integer, known
+from compiler.ir.size import Size
+
+#: Of graphs whose sizes are numbers.
+NO_SYMBOLS: Symbols = {}
 
 
 def run(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of the graph; `inputs` are in the order of its placeholders."""
-    graph = bind(graph, symbols_of_call(graph, inputs))
+    symbols = symbols_of_call(graph, inputs)
     storages: dict[str, Tensor] = {}
     for name, value in zip(graph.inputs, inputs, strict=True):
         if name is not None:
-            storages[name] = flat_storage(value, graph.buffers[name])
+            storages[name] = flat_storage(value, graph.buffers[name], symbols)
     for name, tensor in graph.constants.items():
-        storages[name] = flat_storage(tensor, graph.buffers[name])
+        storages[name] = flat_storage(tensor, graph.buffers[name], symbols)
     for node in graph.nodes:
         if isinstance(node, LoopNode):
-            run_loop(node, storages)
+            run_loop(node, storages, symbols)
         else:
-            run_extern(node, storages)
-    return [
-        output.value if output.buffer is None or output.layout is None else given(output, storages[output.buffer])
-        for output in graph.outputs
-    ]
+            run_extern(node, storages, symbols)
+    return [given(output, storages, symbols) for output in graph.outputs]
 
 
-def flat_storage(tensor: Tensor, layout: Layout) -> Tensor:
+def flat_storage(tensor: Tensor, layout: Layout, symbols: Symbols = NO_SYMBOLS) -> Tensor:
     """The memory of a tensor from its first element on, as one dimension; of a copy, where the tensor does not lie by
     the layout's strides. Raises ValueError where it has not the layout's shape."""
-    if tuple(tensor.shape) != layout.shape:
-        raise ValueError(f"a tensor of shape {layout.shape} is wanted, not {tuple(tensor.shape)}")
-    pairs = zip(layout.shape, layout.stride, tensor.stride(), strict=True)
+    shape, stride = numbers(layout.shape, symbols), numbers(layout.stride, symbols)
+    if tuple(tensor.shape) != shape:
+        raise ValueError(f"a tensor of shape {shape} is wanted, not {tuple(tensor.shape)}")
+    pairs = zip(shape, stride, tensor.stride(), strict=True)
     if any(wanted != given for size, wanted, given in pairs if size not in (0, 1)):
-        shape, stride = numbers(layout.shape), numbers(layout.stride)
-        copy = torch.empty_strided(shape, stride, dtype=layout.dtype, device=tensor.device)
-        tensor = copy.copy_(tensor)
-    return tensor.as_strided((known(layout.storage_numel),), (1,), tensor.storage_offset())
+        tensor = tensor.new_empty_strided(shape, stride, dtype=layout.dtype).copy_(tensor)
+    return tensor.as_strided((elements_of_storage(layout, symbols),), (1,), tensor.storage_offset())
 
 
-def numbers(sizes: Sequence[Integer]) -> tuple[int, ...]:
-    return tuple(map(known, sizes))
-
-
-def given(output: GraphOutput, storage: Tensor) -> Tensor:
-    assert output.layout is not None
-    result = view(storage, output.layout)
+def given(output: GraphOutput, storages: Mapping[str, Tensor], symbols: Symbols) -> Any:
+    if output.buffer is None or output.layout is None:
+        return number_in_call(output.value, symbols) if isinstance(output.value, Size | Real) else output.value
+    result = view(storages[output.buffer], output.layout, symbols)
     result = result.conj() if output.is_conjugated else result
     return torch.ops.aten._neg_view(result) if output.is_negated else result
 
 
-def view(storage: Tensor, layout: Layout) -> Tensor:
+def view(storage: Tensor, layout: Layout, symbols: Symbols = NO_SYMBOLS) -> Tensor:
     if storage.dtype != layout.dtype:
         storage = torch.view_as_real(storage) if storage.is_complex() else storage.view(layout.dtype)
-    offset = storage.storage_offset() + known(layout.offset)
-    return storage.as_strided(numbers(layout.shape), numbers(layout.stride), offset)
+    offset = storage.storage_offset() + evaluate(layout.offset, symbols)
+    return storage.as_strided(numbers(layout.shape, symbols), numbers(layout.stride, symbols), offset)
 
 
-def run_extern(node: ExternNode, storages: dict[str, Tensor]) -> None:
+def run_extern(node: ExternNode, storages: dict[str, Tensor], symbols: Symbols = NO_SYMBOLS) -> None:
     """Call the library with views of `storages`, and put its results there, by their names."""
 
-    def tensors(value: Any) -> Any:
+    def passed(value: Any) -> Any:
         if isinstance(value, TensorArgument):
-            return view(storages[value.buffer], value.layout)
+            return view(storages[value.buffer], value.layout, symbols)
         if isinstance(value, list | tuple):
-            return type(value)(tensors(item) for item in value)
-        return value
+            return type(value)(passed(item) for item in value)
+        return number_in_call(value, symbols) if isinstance(value, Size | Real) else value
 
-    keywords = {name: tensors(value) for name, value in node.keywords.items()}
-    result = node.target(*tensors(node.arguments), **keywords)
+    keywords = {name: passed(value) for name, value in node.keywords.items()}
+    result = node.target(*passed(node.arguments), **keywords)
     for value, output in zip(result if node.returns_sequence else [result], node.outputs, strict=True):
         if output is not None:
-            storages[output[0]] = flat_storage(value, output[1])
+            storages[output[0]] = flat_storage(value, output[1], symbols)
 
 
-def run_loop(node: LoopNode, storages: dict[str, Tensor]) -> None:
+def run_loop(node: LoopNode, storages: dict[str, Tensor], symbols: Symbols) -> None:
     """Run a loop nest, op by op over all of its points, and put what it fills into `storages`, by its name. Raises
     RuntimeError where it is a check that fails."""
     device = next((storages[name].device for name in node.read_buffers), torch.device("cpu"))
@@ -101,10 +98,11 @@ def run_loop(node: LoopNode, storages: dict[str, Tensor]) -> None:
     elif node.part_of is not None and node.part_of in storages:
         storages[node.name] = storages[node.part_of]
     else:
-        storages[node.name] = torch.zeros(known(node.layout.storage_numel), dtype=node.layout.dtype, device=device)
+        count = elements_of_storage(node.layout, symbols)
+        storages[node.name] = torch.zeros(count, dtype=node.layout.dtype, device=device)
         if node.part_of is not None:
             storages[node.part_of] = storages[node.name]
-    loop = _Loop(node.x_dims, node.r_dims, storages, device)
+    loop = _Loop(node, storages, symbols, device)
     for number, instruction in enumerate(node.body.instructions):
         loop.values[number] = loop.evaluate(instruction)
     if node.check is not None and not bool(storages[node.name]):
@@ -114,13 +112,11 @@ def run_loop(node: LoopNode, storages: dict[str, Tensor]) -> None:
 class _Loop:
     """One run over an iteration space. A value is a tensor that broadcasts to the space, one axis a variable."""
 
-    def __init__(
-        self, x_dims: tuple[Dim, ...], r_dims: tuple[Dim, ...], storages: dict[str, Tensor], device: torch.device
-    ) -> None:
-        self.dims = (*x_dims, *r_dims)
-        self.sizes = numbers([dim.size for dim in self.dims])
-        self.x_sizes = numbers([dim.size for dim in x_dims]) + (1,) * len(r_dims)
-        self.r_axes = tuple(range(len(x_dims), len(self.dims)))
+    def __init__(self, node: LoopNode, storages: dict[str, Tensor], symbols: Symbols, device: torch.device) -> None:
+        self.dims = (*node.x_dims, *node.r_dims)
+        self.symbols = symbols
+        self.sizes = numbers([dim.size for dim in self.dims], symbols)
+        self.r_axes = tuple(range(len(node.x_dims), len(self.dims)))
         self.storages = storages
         self.device = device
         self.values: dict[int, Any] = {}
@@ -144,7 +140,7 @@ class _Loop:
     def index(self, index: Index | None) -> Tensor:
         """The value of an index expression at every point."""
         assert index is not None
-        total = torch.tensor(known(index.offset), device=self.device)
+        total = torch.tensor(evaluate(index.offset, self.symbols), device=self.device)
         for atom, coefficient in index.terms:
             if isinstance(atom, Dim):
                 axis = self.dims.index(atom)
@@ -153,11 +149,11 @@ class _Loop:
                 value = torch.arange(size, device=self.device).reshape(shape)
             elif isinstance(atom, Indirect):
                 value = self.values[atom.value]
-            elif isinstance(atom, FloorDiv):
-                value = torch.div(self.index(atom.numerator), known(atom.divisor), rounding_mode="floor")
             else:
-                value = torch.remainder(self.index(atom.numerator), known(atom.divisor))
-            total = total + value * known(coefficient)
+                numerator, divisor = self.index(atom.numerator), evaluate(atom.divisor, self.symbols)
+                is_quotient = isinstance(atom, FloorDiv)
+                value = (torch.floor_divide if is_quotient else torch.remainder)(numerator, divisor)
+            total = total + value * evaluate(coefficient, self.symbols)
         return total
 
     def load(self, i: Instruction, masks: list[Tensor]) -> Tensor:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.ir.choices import masks_that_hold
-from compiler.ir.index import Dim, FloorDiv, Index, Mod
+from compiler.ir.index import Dim, Index
 from compiler.ir.index_formulas import Step, formula_of_step
 
 #: The smallest and the largest value of a loop variable, both inclusive.
@@ -39,7 +39,7 @@ def simpler_indices(
     one under which its value counts: elsewhere the other index may be outside of the buffer. Of those masks it gets
     one that `is_known_for` it, given the numbers of both: what a row shares is loaded before a mask that depends on
     the row's elements is known, but a part of that mask may do without them."""
-    loads = [number for number, step in enumerate(steps) if step.op == "load" and _divides(step.index)]
+    loads = [number for number, step in enumerate(steps) if step.op == "load" and step.index and step.index.divisions]
     if not loads:
         return {}
     holds = masks_that_hold(steps)
@@ -53,7 +53,7 @@ def simpler_indices(
             bounds: dict[Dim, Bounds] = {}
             _narrow(bounds, mask, steps)
             simpler = _within(step.index, bounds)
-            if _divisions(simpler) < _divisions(step.index):
+            if simpler.divisions < step.index.divisions:
                 found[number] = MaskedIndex(simpler, (mask,))
                 break
     return found
@@ -66,14 +66,6 @@ def _candidates(masks: Collection[int], steps: Sequence[Step]) -> list[int]:
         parts = steps[mask].operands if steps[mask].op == "logical_and" else ()
         found += [part for part in parts if part not in found]
     return found
-
-
-def _divides(index: Index | None) -> bool:
-    return index is not None and any(isinstance(atom, FloorDiv | Mod) for atom, _ in index.terms)
-
-
-def _divisions(index: Index) -> int:
-    return sum(1 + _divisions(atom.numerator) for atom, _ in index.terms if isinstance(atom, FloorDiv | Mod))
 
 
 def _narrow(bounds: dict[Dim, Bounds], mask: int, steps: Sequence[Step]) -> None:

@@ -20,6 +20,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 from compiler.lowering import (  # noqa: F401  (which have decompositions of their own)
     distances,
     distributions,
+    embedding_bag,
     foreach,
     index_put,
     quantised,

@@ -31,6 +31,7 @@ from compiler.lowering import (  # noqa: F401
     blocks,
     checks,
     creation,
+    embedding_bag,
     embeddings,
     index_put,
     indexing,

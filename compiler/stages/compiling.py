@@ -6,7 +6,7 @@ from compiler import compile_phases
 from compiler import report as rep
 from compiler.capture.capture import capture as run_snippet
 from compiler.capture.captured import CapturedGraph
-from compiler.compile import Generated, Lowered, Planned, Target, generate, plan
+from compiler.compile import Generated, Lowered, Planned, Target, build_ahead, generate, plan
 from compiler.compile import lower as lower_graph
 from compiler.devices import device_for
 from compiler.fx.fake_values import device_of
@@ -109,6 +109,9 @@ def codegen(exploration: Exploration, graphs: Graphs[Planned]) -> Graphs[Generat
             work.report.kernels = present_kernels(generated)
             work.report.predicted_us = predicted_us(generated)
             if exploration.device.type != "cuda" and not exploration.is_brief:
+                if exploration.wants("run"):
+                    last = next(reversed(exploration.ahead.values()), None)
+                    exploration.ahead[work.report.name] = build_ahead(generated, last)
                 share = exploration.shares.assembly.share(1 / len(graphs.work))
                 attach_triton(generated, work.report, exploration.options.target, share)
             done.append(work.after(generated))

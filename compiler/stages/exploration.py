@@ -7,6 +7,7 @@ the next ones need, and may leave a remark. Whether it fails, is left out or end
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
@@ -55,6 +56,8 @@ class Exploration:
     called: Called | None = None
     #: Names that its options use besides those of loops and ATen nodes, by the graph that has them.
     other_names: dict[str, OtherNames] = field(default_factory=dict)
+    #: What compiles the kernels of each graph beside the stage that is running, and then gives the seconds of that.
+    ahead: dict[str, Future[float]] = field(default_factory=dict)
     #: What came of checking each graph and each call with its gradients.
     checked: list[Checked] = field(default_factory=list)
 
@@ -103,7 +106,7 @@ class Exploration:
     def _reason_to_skip(self, name: str, given: tuple[object, ...]) -> str | None:
         if name == "sweep":  # it runs the snippet anew, whatever became of it at the size that is written
             return None
-        if self.options.produce is not None and _PART_OF.get(name, name) not in self.options.produce:
+        if not self.wants(name):
             return "this stage was not requested"
         if self.shares.are_spent_for(name):
             return f"the {in_seconds(self.options.max_seconds or 0)} of the exploration were up"
@@ -117,6 +120,9 @@ class Exploration:
         if name == "emulate" and self.device.type == "cuda":
             return "the Triton kernels ran on the GPU"
         return None
+
+    def wants(self, stage: str) -> bool:
+        return self.options.produce is None or _PART_OF.get(stage, stage) in self.options.produce
 
     @property
     def asks_others(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compiler.budget import Budget, OutOfTime
 from compiler.capture.slow_products import products_in_float32
 from compiler.compile import Built, Generated, build
@@ -33,7 +35,10 @@ def run(exploration: Exploration, graphs: Graphs[Generated]) -> Graphs[Built]:
 
 
 def _run_graph(exploration: Exploration, work: Work[Generated], budget: Budget) -> Work[Built]:
+    ahead = exploration.ahead.get(work.report.name)
+    seconds = 0.0 if ahead is None else ahead.result()
     built = build(work.compilation, work.captured.phase)
+    built = replace(built, seconds={**built.seconds, "build": built.seconds["build"] + seconds})
     work.report.wrapper = built.executable.wrapper
     present_replay(built, work.report)
     work.captured.runner.implementation = built.implementation

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,12 +24,20 @@ def _gradient(table: Tensor, tokens: Tensor, padding: int) -> Tensor:
     return gradient
 
 
-def _bags(table: Tensor, tokens: Tensor) -> Tensor:
-    return F.embedding_bag(tokens, table)
+def _bags(mode: str) -> Callable[..., Any]:
+    """Bags of four tokens, and the gradient of the table."""
+
+    def function(table: Tensor, tokens: Tensor) -> Any:
+        pulled: Any = torch.func.vjp(lambda table: F.embedding_bag(tokens.view(-1, 4), table, mode=mode), table)
+        result, pull_back = pulled
+        return result, *pull_back(result * 2 + 1)
+
+    return function
 
 
 OPERATORS = [
     Operator("embedding.gradient", partial(_gradient, padding=-1), _tokens, FLOATS),
     Operator("embedding.gradient.padding", partial(_gradient, padding=3), _tokens, FLOATS),
-    Operator("embedding_bag", _bags, lambda d: _tokens(d)[:1], (torch.float32,), falls_back=True),
+    *(Operator(f"embedding_bag.{mode}", _bags(mode), lambda d: _tokens(d)[:1], FLOATS) for mode in ("sum", "mean")),
+    Operator("embedding_bag.max", _bags("max"), lambda d: _tokens(d)[:1], (torch.float32,), falls_back=True),
 ]

@@ -8,7 +8,8 @@
 How many lanes there are, which elements each takes, and in what order they are joined depends on the loop alone. So the
 result is the same, bit for bit, whatever vectors a machine has. OpenMP's clause for reductions promises no order: its
 sums differ from machine to machine, and one of its lanes may overflow where another split does not.
-Several vectors of lanes also do not wait for each other's additions.
+Several vectors of lanes also do not wait for each other's additions. Lanes for what is left beside whole blocks halve
+the time of sums of 77 and of 100 elements.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 One draw of the generator is four numbers in a row, or eight that are only compared. A loop that asks for one number at
 each point would draw so many times as often, and together with much else it is too much for some compilers to make
-vectors of.
+vectors of. A dropout takes 4.5 times as long then, a dropout of a GELU 3.5.
 """
 
 from __future__ import annotations

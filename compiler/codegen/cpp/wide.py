@@ -6,7 +6,8 @@
     fs::narrow(out_wide, x1_end - x1_start, out_ptr + 4096 * x0 + x1_start);
 
 One element at a time GCC 12 has no such instructions for vectors; it would take ten others for each. And a loop of
-floats alone has vectors of one length, without the halves that 16-bit elements are packed of.
+floats alone has vectors of one length, without the halves that 16-bit elements are packed of. In the loop, a sum of
+float16 takes 3 times as long, a layer norm 2.2, and a GELU of bfloat16 1.16.
 """
 
 from __future__ import annotations

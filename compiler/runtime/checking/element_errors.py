@@ -40,11 +40,14 @@ class ElementErrors:
         return self.total_ulp / max(self.elements, 1)
 
 
+#: The bits of a float64 that alone are the power of two not above it.
+_EXPONENT = 0x7FF0_0000_0000_0000
+
+
 def ulp(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The unit in the last place of `dtype` at each of these finite values in float64: the distance of two neighbours
     with its exponent, at zero and among denormals that of denormals (Goldberg, "What every computer scientist should
     know about floating-point arithmetic", 1991)."""
     limits = torch.finfo(dtype)
-    _, exponent = torch.frexp(values)  # |value| is in [0.5, 1) * 2 ** exponent
-    spacing = torch.ldexp(torch.full_like(values, limits.eps), exponent - 1)
-    return spacing.clamp_min(limits.tiny * limits.eps).masked_fill(values == 0, limits.tiny * limits.eps)
+    power_of_two = (values.view(torch.int64) & _EXPONENT).view(torch.float64)
+    return (power_of_two * limits.eps).clamp_min(limits.tiny * limits.eps)

@@ -222,12 +222,13 @@ def _between(out: Any, ref: Any, eager: Any, scale: float) -> _Distance:
     a, b, plain = as_tensor(out), as_tensor(ref), as_tensor(eager)
     if not is_rounded(a):
         return _Distance(share_that_differs(flat(a), flat(b)))
-    norms, strays, elements = Norms(), _Strays(), ElementErrors(a.dtype)
+    norms, strays, elements = Norms(), _Strays(a), ElementErrors(a.dtype)
     limit = torch.finfo(a.dtype).max * (1 - tolerance(out))
     for x, y, e in chunks(flat(a), flat(b), flat(plain)):
         special = ~(torch.isfinite(x) & torch.isfinite(y))
-        strays.add(x, y, e, special & ~are_same(x, y), limit)
-        x, y = x.masked_fill(special, 0.0), y.masked_fill(special, 0.0)
+        if bool(special.any()):
+            strays.add(x, y, e, special & ~are_same(x, y), limit)
+            x, y = x.masked_fill(special, 0.0), y.masked_fill(special, 0.0)
         norms.add(x, y)
         elements.add(x, y)
     if strays.text is not None:
@@ -240,13 +241,12 @@ def _between(out: Any, ref: Any, eager: Any, scale: float) -> _Distance:
 class _Strays:
     """Elements that are NaN or infinite where neither the reference nor eager gives a reason, or the other way."""
 
-    def __init__(self) -> None:
+    def __init__(self, output: torch.Tensor) -> None:
         self._counts = {"NaN": 0, "infinite": 0, "numbers": 0}
-        self._elements = 0
+        self._elements = flat(output).numel()
 
     def add(self, x: torch.Tensor, y: torch.Tensor, eager: torch.Tensor, differs: torch.Tensor, limit: float) -> None:
         """`differs` marks where output and reference are not both numbers, and not the same."""
-        self._elements += x.numel()
         if not bool(differs.any()):
             return
         as_eager = are_same(x, eager) | (torch.isfinite(x) & torch.isfinite(eager))

@@ -198,7 +198,9 @@ def _norm_error(a: torch.Tensor, b: torch.Tensor, scale: float) -> float:
     norms = Norms()
     for x, y in chunks(a, b):
         special = ~(torch.isfinite(x) & torch.isfinite(y))
-        if bool((special & ~are_same(x, y)).any()):
-            return math.inf
-        norms.add(x.masked_fill(special, 0.0), y.masked_fill(special, 0.0))
+        if bool(special.any()):
+            if bool((special & ~are_same(x, y)).any()):
+                return math.inf
+            x, y = x.masked_fill(special, 0.0), y.masked_fill(special, 0.0)
+        norms.add(x, y)
     return norms.error(scale)

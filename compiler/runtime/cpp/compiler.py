@@ -66,11 +66,19 @@ _FLAGS_OF_GCC = (
     # one of constants), and GCC 12 makes no vectors of a bool that is one of two.
     "-fno-tree-pre",
 )
+#: What GCC links kernels with, named after them. It would add the library of C++, of which they use nothing: to read
+#: its symbols takes the linker a quarter as long as a small kernel takes to compile.
+_LIBRARIES_OF_KERNELS = ("-fno-exceptions", "-nodefaultlibs", "-lgomp", "-lm", "-lc", "-lgcc")
 
 
 def flags() -> tuple[str, ...]:
     """What kernels are compiled with. Raises UnknownInstructionSet where the setting names none."""
     return (*_FLAGS, *(_FLAGS_OF_GCC if is_gcc() else ()), f"-march={instruction_set()}")
+
+
+def _libraries(is_kernel: bool) -> tuple[str, ...]:
+    """What follows the source."""
+    return _LIBRARIES_OF_KERNELS if is_kernel and is_gcc() else ()
 
 
 def portable_flags() -> list[str]:
@@ -90,18 +98,19 @@ class CompilationFailed(RuntimeError):
     """The compiler refused a kernel; carries what it said."""
 
 
-def load_library(source: str) -> ctypes.CDLL:
-    """The shared library of a source, from the cache where it is there and whole."""
-    path = cache_directory("cpp") / f"{_key(source)}.so"
+def load_library(source: str, is_kernel: bool = True) -> ctypes.CDLL:
+    """The shared library of a source, from the cache where it is there and whole. What is no kernel may use C++'s
+    library, and exceptions."""
+    path = cache_directory("cpp") / f"{_key(source, is_kernel)}.so"
     if is_whole(path):
         with suppress(OSError):  # another process may have removed it since
             touch(path)
             return ctypes.CDLL(str(path))
     try:
-        _compile(source, path)
+        _compile(source, path, is_kernel)
     except OSError:  # the disk is full, or is for reading only by now
         path = temporary_directory("cpp") / path.name
-        _compile(source, path)
+        _compile(source, path, is_kernel)
     library = ctypes.CDLL(str(path))
     _make_room(path)
     return library
@@ -117,7 +126,7 @@ def _make_room(newest: Path) -> None:
     make_room(entries, limit_bytes(), keep=(newest,))
 
 
-def _compile(source: str, path: Path) -> None:
+def _compile(source: str, path: Path, is_kernel: bool) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as work:
         text, library = Path(work) / "kernels.cpp", Path(work) / "kernels.so"
         text.write_text(source)
@@ -125,6 +134,7 @@ def _compile(source: str, path: Path) -> None:
         # clang may be there without the library that starts threads.
         for extra in ((), ("-O1", "-fno-tree-vectorize"), ("-fno-openmp", "-fopenmp-simd")):
             command = [compiler(), *flags(), *extra, f"-I{INCLUDE}", str(text), "-o", str(library)]
+            command += _libraries(is_kernel)
             result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode == 0:
                 write_whole(path, library.read_bytes())
@@ -163,7 +173,7 @@ def machine() -> str:
     return "\n".join([version, platform.machine(), *sorted(set(described))])
 
 
-def _key(source: str) -> str:
+def _key(source: str, is_kernel: bool = True) -> str:
     headers = "".join(path.read_text() for path in sorted(INCLUDE.glob("*.h")))
-    parts = "\0".join([source, headers, " ".join(flags()), machine()])
+    parts = "\0".join([source, headers, " ".join((*flags(), *_libraries(is_kernel))), machine()])
     return hashlib.sha256(parts.encode()).hexdigest()[:32]

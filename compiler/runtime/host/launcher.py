@@ -127,7 +127,8 @@ def launcher_library() -> ctypes.PyDLL | None:
     if address_function() is None:
         return None
     try:
-        library = load_library("\n".join(source.read_text(encoding="utf-8") for source in SOURCES))
+        texts = (source.read_text(encoding="utf-8") for source in SOURCES)
+        library = load_library("\n".join(texts), is_kernel=False)
     except (CompilerMissing, CompilationFailed, OSError):
         return None
     with_interpreter = ctypes.PyDLL(library._name, handle=library._handle)

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from compiler.ir.body import Body, Instruction, operands_of
-from compiler.ir.index import Dim, FloorDiv, Index, Mod
+from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo
 from compiler.ir.size import hint
 from compiler.schedule.neighbours import ELEMENTS_OF_A_THREAD, changes_along
@@ -77,7 +77,7 @@ def unit_slots(
             unit, count = _slots_of(instruction, is_fast)
             found[unit, is_after] += count / run if number in shared else count
         if instruction.index is not None:
-            found["division", is_after] += _ADDRESS_DIVISION * _divisions(instruction.index)
+            found["division", is_after] += _ADDRESS_DIVISION * instruction.index.divisions
     return tuple((unit, is_after, count) for (unit, is_after), count in found.items() if count)
 
 
@@ -110,7 +110,3 @@ def _slots_of(instruction: Instruction, is_fast: bool) -> tuple[IssueUnit, int]:
     if dtype == torch.float64:
         return "double", _DOUBLE * count
     return ("function" if count > 1 else "simple"), count * max(dtype.itemsize // 4, 1)
-
-
-def _divisions(index: Index) -> int:
-    return sum(1 + _divisions(atom.numerator) for atom, _ in index.terms if isinstance(atom, FloorDiv | Mod))

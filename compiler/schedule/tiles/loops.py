@@ -122,8 +122,4 @@ def _within(whole: Dim, outer: Dim, inner: Dim) -> dict[Dim, Index]:
 
 
 def _is_no_harder(before: Index, after: Index) -> bool:
-    return _divisions(after) <= _divisions(before)
-
-
-def _divisions(index: Index) -> int:
-    return sum(1 + _divisions(atom.numerator) for atom, _ in index.terms if isinstance(atom, FloorDiv | Mod))
+    return after.divisions <= before.divisions

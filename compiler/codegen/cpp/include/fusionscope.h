@@ -26,12 +26,14 @@ static inline void check(bool holds, const char* message) {
         __atomic_compare_exchange_n(&failed_check, &none, message, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-// Values on the heap, as many as the stack may not have room for.
+// Values on the heap, as many as the stack may not have room for. C's library gives it: C++'s is not linked.
 template <typename T> struct Values {
     T* const first;
-    explicit Values(int64_t count) : first(new T[count]) {}
+    explicit Values(int64_t count) : first(static_cast<T*>(__builtin_malloc(count * sizeof(T)))) {
+        if (first == nullptr) __builtin_trap();
+    }
     Values(const Values&) = delete;
-    ~Values() { delete[] first; }
+    ~Values() { __builtin_free(first); }
     T& operator[](int64_t place) const { return first[place]; }
 };
 

@@ -6,8 +6,6 @@
 
 #include <stdint.h>
 
-#include <utility>
-
 namespace fusionscope {
 
 // Rows and columns that are turned at a time, in registers: as many as a register has of four bytes.
@@ -30,8 +28,13 @@ template <typename word> struct row_of {
     typedef typename word::type type __attribute__((vector_size(TURNED * sizeof(word))));
 };
 
+// The numbers from 0 to below `count`. (Those of the C++ library are in a header that takes longer to read than the rest.)
+template <int... place> struct Places {};
+template <int count, int... place> struct places_below : places_below<count - 1, count - 1, place...> {};
+template <int... place> struct places_below<0, place...> { typedef Places<place...> type; };
+
 // The elements of a and b in turn, from `first` on.
-template <int first, typename row, int... place> inline row merge(row a, row b, std::integer_sequence<int, place...>) {
+template <int first, typename row, int... place> inline row merge(row a, row b, Places<place...>) {
     return __builtin_shufflevector(a, b, (first + place / 2 + place % 2 * TURNED)...);
 }
 
@@ -39,7 +42,7 @@ template <int first, typename row, int... place> inline row merge(row a, row b, 
 // an element's row number to its column number, and one back.
 template <typename row> inline void turn_in_registers(row (&rows)[TURNED]) {
     constexpr int half = TURNED / 2;
-    constexpr auto places = std::make_integer_sequence<int, TURNED>();
+    constexpr typename places_below<TURNED>::type places;
     row merged[TURNED];
     for (int bit = 1; bit < TURNED; bit *= 2) {
         for (int i = 0; i < half; ++i) {
