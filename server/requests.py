@@ -67,7 +67,8 @@ class ExplorationRequest(Options):
         return source
 
     def options(self) -> Options:
-        return Options.model_validate(self.model_dump(exclude={"source", "cache", "based_on"}))
+        """What was validated as a part of the request is not validated again."""
+        return Options.model_construct(**{name: getattr(self, name) for name in Options.model_fields})
 
 
 class HighlightRequest(BaseModel):

@@ -9,7 +9,7 @@ tier A with those of `deploy/tier-a.yml`, with a user for each job, and with Pos
 Containers are looked at from inside, those of web and the worker are ended in the middle of a job, and both images are
 replaced by those of another build. Whatever happens, all of it is removed.
 
-It needs root, about 10 GB of disk and a quarter of an hour, and of Debian: debootstrap, docker.io, docker-compose.
+It needs root, about 10 GB of disk and a quarter to half an hour, and of Debian: debootstrap, docker.io, docker-compose.
 
 What differs from a real deployment: the bases are Debian's Python and PostgreSQL in the place of the official images;
 the daemon makes no firewall rules, so containers reach nothing outside; and there is no GPU.

@@ -34,20 +34,3 @@ def test_the_parts_of_many_columns_fit_the_registers_of_the_program_that_joins_t
     assert kernel.config["plan"] == "split"
     result = compile_offline(kernel, storage)
     assert result.error is None and result.spills == 0
-
-
-def test_programs_that_share_a_long_sum_of_costly_elements_run_at_one_time() -> None:
-    """Each has 65,536 registers of a multiprocessor, of which its warps take 256 at a time."""
-
-    def apart(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return (torch.log1p(x) - torch.log1p(y)).square().mean()
-
-    compilation = compile_program(apart, torch.empty(1 << 24), torch.empty(1 << 24))
-    storage = {name: layout.dtype for name, layout in compilation.loops.buffers.items()}
-    (kernel,) = compilation.triton.values()
-    result = compile_offline(kernel, storage)
-    assert kernel.config["plan"] == "split" and result.registers is not None
-    of_a_warp = 32 * -(-result.registers // 8) * 8
-    warps, splits = kernel.config["num_warps"], kernel.config["splits"]
-    assert isinstance(warps, int) and isinstance(splits, int)
-    assert splits <= 132 * (65536 // of_a_warp // warps)

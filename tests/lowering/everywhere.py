@@ -22,7 +22,7 @@ from tests.lowering.in_triton import run_in_triton
 from tests.lowering.operators import Operator
 
 #: Operators of one compilation: the start of the C++ compiler and its headers cost as much as the kernels of one.
-TOGETHER = 6
+TOGETHER = 12
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,10 @@ def test_kernels_are_listed_and_one_is_printed_with_the_lines_of_its_source(
     file = tmp_path / "snippet.py"
     file.write_text(SNIPPET)
     with pytest.raises(typer.Exit) as ended:
-        compiling.machine_code(file, "")
+        compiling.machine_code(file)
+    assert ended.value.exit_code == 0 and printed.getvalue() == "fused_sin_mul\n"
+    with pytest.raises(typer.Exit) as ended:
+        compiling.machine_code(file, "fused_cos")
     assert ended.value.exit_code == 2 and "There are: fused_sin_mul." in capsys.readouterr().err
     with pytest.raises(typer.Exit) as ended:
         compiling.machine_code(file, "fused_sin_mul", "sm_90")

@@ -141,7 +141,7 @@ def test_a_cluster_finds_its_workers_itself(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_cluster_without_ray_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(WrongSettings, match=r"pip install 'fusionscope\[ray\]'"):
+    with pytest.raises(WrongSettings, match=r"pip install '\.\[ray\]'. in the checkout"):
         Settings.load(executor="ray")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -11,6 +12,15 @@ import pytest
 
 from compiler.runtime.cpp.compiler import INCLUDE, compiler, flags
 from compiler.runtime.cpp.instruction_sets import SETTING, runnable
+from compiler.runtime.disk_cache import (
+    Entry,
+    cache_directory,
+    digest_file,
+    is_whole,
+    make_room,
+    touch,
+    write_whole,
+)
 
 PROGRAM = Path(__file__).with_name("headers.cpp")
 SANITIZED = ("-O0", "-g", "-std=c++17", "-fopenmp-simd", "-fwrapv", "-ffp-contract=off", "-w", "-Wno-psabi")
@@ -27,9 +37,23 @@ def has_memory_sanitizer() -> bool:
     return subprocess.run(command, input=b"int main() {}", capture_output=True, check=False).returncode == 0
 
 
+#: What programs of earlier runs may take on disk, in bytes.
+MOST_KEPT = 64 << 20
+
+
 def build(folder: Path, *command: str) -> Path:
-    program = folder / "headers"
-    subprocess.run([*command, f"-I{INCLUDE}", str(PROGRAM), "-o", str(program)], check=True, capture_output=True)
+    """The program, compiled once for all that it is made of: each of ten takes a compiler two seconds."""
+    program, texts = folder / "headers", [path.read_text() for path in (PROGRAM, *sorted(INCLUDE.glob("*.h")))]
+    version = subprocess.run([command[0], "--version"], check=True, capture_output=True, text=True).stdout
+    kept = cache_directory("headers") / hashlib.sha256("\0".join([*command, version, *texts]).encode()).hexdigest()
+    if not is_whole(kept):
+        subprocess.run([*command, f"-I{INCLUDE}", str(PROGRAM), "-o", str(program)], check=True, capture_output=True)
+        write_whole(kept, program.read_bytes())
+        entries = [Entry.of(path, digest_file(path)) for path in kept.parent.iterdir() if not path.suffix]
+        make_room(entries, MOST_KEPT, keep=(kept,))
+    touch(kept)
+    program.write_bytes(kept.read_bytes())
+    program.chmod(0o700)
     return program
 
 

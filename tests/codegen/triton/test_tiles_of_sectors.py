@@ -54,19 +54,6 @@ def test_small_kernels_have_few_elements_in_each_thread() -> None:
     assert elements_of_a_thread(plan) > 2
 
 
-def test_elements_of_rows_that_are_looked_up_are_few_for_each_thread_and_rows_many() -> None:
-    def chosen(x: Tensor, places: Tensor) -> Tensor:
-        return torch.softmax(x.gather(1, places), 1)
-
-    def found(places: Tensor, table: Tensor) -> Tensor:
-        return torch.softmax(table[places], 1)
-
-    (plan,) = plans_of(chosen, tensor("8192 1024"), index("8192 128", "1024"))
-    assert (plan.axes[0].block, elements_of_a_thread(plan), plan.num_warps) == (1, 4, 1)
-    (plan,) = plans_of(found, index("524288", "65536"), tensor("65536 128"))
-    assert plan.axes[0].block * elements_of_a_thread(plan) > 4
-
-
 def test_ragged_rows_are_gone_over_by_several_lines_at_a_time() -> None:
     """A program's part of such a row begins and ends within lines that others move as well."""
 

