@@ -2,7 +2,7 @@
 
 passes                            one pass over the reduction loops
 reductions                        the variables of a reduction
-running                           the same of scans
+running, scans                    the same of scans
 statements, ops, functions        lines, expressions, and special functions above the kernel (writer)
 across, lanes                     what is gathered across rows, or by each lane of a vector
 kept                              what a later pass reads instead of computing it again

@@ -3,9 +3,9 @@
     softmax:  exp = exp(x - amax);  div_ptr[...] = exp;  sum += exp        into the output's own row,
               exp = div_ptr[...];   div_ptr[...] = exp / sum               where the result takes its place
 
-Kept are the costly ones (an exponential), and what a scan gives: in the row of an output of their type that is made of
-them last, and else in an array of the thread, on the heap where sizes are open. Either has to stay in the cache, by the
-first call's sizes.
+Kept are the costly ones (an exponential), and what a scan gives, beside which no sum has vectors: in the row of an
+output of their type that is made of them last, and else in an array of the thread, on the heap where sizes are open.
+Either has to stay in the cache, by the first call's sizes. A scan that is kept has a pass of its own before the sums.
 """
 
 from __future__ import annotations
@@ -56,9 +56,24 @@ def _needed_again(passes: list[Section]) -> dict[int, int]:
     return dict(sorted(found.items()))
 
 
+def sections_of(program: Program, kept: Collection[int]) -> list[Section]:
+    """Those of a program by rows: a scan that is kept and would stand beside a reduction comes before that."""
+    found: list[Section] = []
+    by_number = {s.number: s for s in program.statements}
+    due = {scan.number for scan in program.scans}.intersection(kept)
+    for section in program.sections:
+        scans = [scan for scan in section.scans if scan.number in due]
+        due -= {scan.number for scan in scans}
+        for scan in scans if section.reductions else ():
+            own = {scan.number, *closure(scan.operands, by_number)}
+            found.append(Section("r", tuple(s for s in section.statements if s.number in own)))
+        found.append(section)
+    return found
+
+
 def due_statements(section: Section, kept: Collection[int]) -> list[Statement]:
-    """What a pass has to do, with the `kept` at hand: nothing that only leads to those."""
-    needed: set[int] = set()
+    """What a pass has to do, with the `kept` at hand: nothing that only leads to those. It may end in a scan."""
+    needed = {s.number for s in section.statements[-1:] if s.op == "scan"}
     for statement in reversed(section.statements):
         if statement.op in (*EFFECTS, "reduce", "across") or statement.number in needed:
             needed.add(statement.number)

@@ -159,7 +159,10 @@ class PassPrinter(LanePrinter):
                     self._row_in_lanes(section, lanes, self._bounds_of_loop(dim), accumulators, suffix)
                     self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
                     return
-                self._simd(accumulators, suffix, self.without_kept(section))
+                if self.is_in_lanes(section):
+                    self.simd_of_scans(section)
+                else:
+                    self._simd(accumulators, suffix, self.without_kept(section))
                 if is_in_blocks:
                     loops.enter_context(writer.block(within(dim)))
                     continue
@@ -172,7 +175,10 @@ class PassPrinter(LanePrinter):
             loops.enter_context(writer.block(within(plan.inner)))
         elif not plan.r_loops:
             loops.enter_context(writer.block(""))
-        self._one_point(section, accumulators, suffix)
+        if self.is_in_lanes(section):
+            self.advance_in_lanes(section)
+        else:
+            self._one_point(section, accumulators, suffix)
         self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
 
     def _bounds_of_loop(self, dim: Dim) -> tuple[int | str, int | str]:
@@ -258,7 +264,7 @@ class PassPrinter(LanePrinter):
     # Reductions of a row in lanes.
 
     def _lanes_of_pass(self, section: Section, accumulators: list[Accumulator]) -> Lanes | None:
-        if not needs_lanes(accumulators):
+        if not needs_lanes(accumulators) or self.is_in_lanes(section):
             return None
         statements = [s for s in self.without_kept(section) if s.number not in self.kept_so_far]
         itemsize = max(8 if a.is_one_number else a.held.itemsize for a in accumulators)
@@ -290,7 +296,7 @@ class PassPrinter(LanePrinter):
         for statement in self.without_kept(section):
             accumulator = by_number.get(statement.number)
             if self.is_scanned(statement):
-                self.advance(statement)
+                self.advance(self.running(statement))
                 continue
             if accumulator is None:
                 self.statement(statement)

@@ -174,7 +174,8 @@ class _KernelPrinter(AcrossPrinter):
         plan, space = self.plan, self.program.space
         loops = {"pointwise": "vectors along {}", "rows": "vectors along the reduction", "columns": "vectors along {}"}
         if self.program.scans and not any(section.reductions for section in self.program.sections):
-            loops["rows"] = "step by step along the scan"
+            is_in_lanes = all(self.is_in_lanes(section) for section in self.passes if section.scans)
+            loops["rows"] = "vectors along the scan" if is_in_lanes else "step by step along the scan"
         loops["scatter"] = loops["pointwise"] if plan.inner else "one after the other"
         text = loops[plan.shape].format(plan.inner.name if plan.inner else "one point")
         parallel = {
@@ -316,7 +317,7 @@ class _KernelPrinter(AcrossPrinter):
         self.writer.line(f"const int64_t {last} = fs::minimum<int64_t>({first} + {points}, {dim.size});")
 
     def _sections_of_a_row(self) -> None:
-        for section in self.program.sections:
+        for section in self.sections:
             if section.level == "x":
                 for statement in section.statements:
                     self.statement(statement)

@@ -10,7 +10,7 @@ import torch
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.condition_indices import MASK, indices_of_conditions
 from compiler.codegen.cpp.conditions import comparison
-from compiler.codegen.cpp.kept import due_statements
+from compiler.codegen.cpp.kept import due_statements, sections_of
 from compiler.codegen.cpp.ops import (
     HALF_TYPES,
     convert,
@@ -50,7 +50,8 @@ class StatementPrinter:
         self.narrow = frozenset(s.number for s in self.program.statements if s.dtype != torch.int64)
         self.of_conditions = indices_of_conditions(self.program)
         self.kept_so_far: set[int] = set()
-        self.passes = [section for section in self.program.sections if section.level == "r"]
+        self.sections = sections_of(self.program, plan.kept if plan.shape == "rows" else ())
+        self.passes = [section for section in self.sections if section.level == "r"]
         self.shared = self._values_of_several_sections()
         taken = {s.target for s in self.program.statements}
         self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
@@ -63,6 +64,8 @@ class StatementPrinter:
         self.names_of_staged = {s.target for s in self.program.statements}  # and of all arrays before a loop
 
     def _first_name(self, statement: Statement) -> str:
+        if statement.op == "field":
+            return f"{self.statements[statement.operands[0]].target}_{statement.value}"
         if statement.op != "constant":
             return statement.target
         text = literal(statement.value, statement.dtype)
@@ -74,7 +77,7 @@ class StatementPrinter:
         for section in self.program.sections:
             own = {s.number for s in section.statements if s.op != "reduce"}
             shared |= {number for s in section.statements for number in s.needs if number not in own}
-        return frozenset(n for n in shared if self.statements[n].op != "constant")
+        return frozenset(n for n in shared if self.statements[n].op not in ("constant", "field"))
 
     @property
     def lane(self) -> str:
@@ -83,7 +86,7 @@ class StatementPrinter:
         return f"[{inner.name} - {inner.name}_start]" if self.plan.shape == "columns" and inner else ""
 
     def statement(self, statement: Statement) -> None:
-        if statement.op == "constant" or self._is_unread(statement):
+        if statement.op in ("constant", "field") or self._is_unread(statement):
             return
         nodes, writer = statement.nodes, self.writer
         if statement.op == "store":

@@ -28,6 +28,7 @@ PROGRAMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "pairs": lambda x, m: torch.stack((x, -x), -1) + 1.0,
     "any of a row": lambda x, m: (x > 0.5).any(-1),
     "the place of the largest": lambda x, m: x.argmax(-1),
+    "running sums": lambda x, m: x.float().cumsum(-1),
     "logarithms with a least value": lambda x, m: x.float().log().clamp(min=-100.0),
     "a quotient of gamma functions": lambda x, m: torch.lgamma(x.float()) - torch.lgamma(x.float() + 1.5),
     "masks joined": lambda x, m: torch.where(m & (x > 0.5), x, -x),
