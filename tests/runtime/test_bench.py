@@ -96,9 +96,9 @@ def test_a_snippet_tells_what_compiling_took_with_empty_caches(tmp_path: Path, m
     compiled: list[tuple[str, Path]] = []
     compile_source = cpp_compiler._compile
 
-    def remember(source: str, path: Path) -> None:
+    def remember(source: str, path: Path, is_kernel: bool) -> None:
         compiled.append((source, path.parent))
-        compile_source(source, path)
+        compile_source(source, path, is_kernel)
 
     monkeypatch.setattr(cpp_compiler, "_compile", remember)
     arguments = ["--suite", "snippets", "--folder", str(folder), "--device", "cpu", "--repeat", "3", "--out", str(out)]

@@ -230,8 +230,9 @@ def test_a_fork_bomb_meets_a_limit_and_leaves_nothing(box: Box) -> None:
     found = box.result(job)
     assert found.ending == "time_limit"
     assert not processes_named(name)
-    # Where jobs share the worker's user its other processes are counted when the job begins, and may end later.
-    assert 1 < seen < 64
+    # Where jobs share the worker's user its other processes, as of other tests, are counted when the job begins, and
+    # may end later. A bomb without a limit has thousands.
+    assert 1 < seen < 200
 
 
 def start_threads(**rest):
