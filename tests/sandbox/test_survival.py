@@ -44,10 +44,12 @@ def own_box(request: pytest.FixtureRequest) -> Iterator[Box]:
 
 
 def begin(box: Box) -> tuple[str, str]:
-    """A job with processes that mean to stay, and a spare beside it; the job's, and its processes' name."""
+    """A job with processes that mean to stay, and a spare beside it; the job's, and its processes' name. The spare is
+    asked for first: were the zygote killed between making its folder and starting its guard, the folder would stay
+    until the next zygote begins."""
     name = f"stay{os.urandom(4).hex()}"
-    job = box.start(hold_on, name=name, wall=600)
     box.start("import sys\nsys.stdin.read()")
+    job = box.start(hold_on, name=name, wall=600)
     wait_until(lambda: len(processes_named(name)) == 3, "the job does not start")
     return job, name
 
