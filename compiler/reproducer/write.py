@@ -224,7 +224,7 @@ class _File:
         exactly = "exactly = library"
         if _ATTENTION.search(call):
             formula_of = _ATTENTION.sub(r"attention_formula(torch.ops.aten.\1.default, ", call)
-            header = [f"def exactly({names}):", '    """What the call computes, in float64, which it does not take."""']
+            header = [f"def exactly({names}):", '    """What the call computes, in float64, by a formula."""']
             exactly = "\n".join([ATTENTION.strip(), "", "", *header, *sizes, f"    return {formula_of}"])
         return [self._inputs(), "\n".join(lines), exactly, HELPERS["view"]]
 
