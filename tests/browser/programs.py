@@ -120,16 +120,23 @@ def trained(graph: Graph) -> list[Graph]:
     return [forward, backward]
 
 
+#: With which stage, counted from 1, the compiler tells a part of a graph; all others come with the first.
+STAGE_OF_PART = {
+    **dict.fromkeys(("loops", "removed"), 2),
+    **dict.fromkeys(("decisions", "rounds", "buffers", "memory", "floor_bytes"), 3),
+    **dict.fromkeys(("kernels", "predicted_us"), 4),
+    **dict.fromkeys(("wrapper", "errors", "replay"), 5),
+    "call_us": 7,
+}
+
+
 def part(report: Report, stages: int) -> Report:
     """The report when that many stages are done: each part arrives with its own stage."""
     graphs = []
     for graph in report.graphs if stages >= 1 else []:
-        left_out = {
-            name: getattr(type(graph)(name=""), name)
-            for name, stage in (("loops", 2), ("decisions", 3), ("buffers", 3), ("kernels", 4), ("wrapper", 4))
-            if stages < stage
-        }
-        graphs.append(graph.model_copy(update=left_out))
+        nothing = Graph(name="")
+        late = [name for name, stage in STAGE_OF_PART.items() if stages < stage]
+        graphs.append(graph.model_copy(update={name: getattr(nothing, name) for name in late}))
     return report.model_copy(
         update={
             "status": "running",

@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from compiler.options import RULES
-from tests.browser.steps import SOURCE, faults_known_to_axe, open_stored, open_view
+from tests.browser.steps import SOURCE, faults_known_to_axe, open_stored, open_view, type_snippet
 
 
 def test_a_fusion_is_forbidden_in_its_card_and_taken_back(page: Page, server_url: str) -> None:
@@ -72,6 +72,17 @@ def test_an_illegal_force_is_refused_with_the_reason(page: Page, server_url: str
     expect(tried).to_contain_text("Forced, and refused: buf1 is read backwards")
     tried.get_by_role("button", name="index.reversed").click()
     expect(page.get_by_role("region", name="The reason index.reversed")).to_contain_text("backwards")
+
+
+def test_a_pair_is_asked_about_once_the_service_knows_it(page: Page, server_url: str) -> None:
+    """While an exploration runs, a question about nodes that its report has not told yet would be answered with 404,
+    which the browser complains of."""
+    open_stored(page, server_url, look="?why=graph0/buf5,buf6")
+    type_snippet(page, "# slow\n" + SOURCE)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".answer-line [data-running]")).to_contain_text("capture done")
+    expect(page.get_by_text("Exploration ended: ok")).to_be_attached()
+    expect(page.locator("#why-card")).to_contain_text("index.no_common_loops")
 
 
 def test_an_input_of_the_graph_cannot_be_fused_and_is_told_why(page: Page, server_url: str) -> None:
