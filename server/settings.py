@@ -342,7 +342,7 @@ class WorkerSettings(LimitSettings):
         default=None,
         ge=0,
         le=64,
-        description="Processes that wait, warm and confined, for the next exploration. By default 2 on a CPU, and on a "
+        description="Processes that wait, warm and confined, for the next exploration. By default 4 on a CPU, and on a "
         "GPU as many as `slots`.",
     )
     tier: Literal["A", "B", "trusted"] | None = Field(

@@ -29,7 +29,7 @@ from server.worker.channel import Program
 log = structlog.get_logger(__name__)
 
 _SLOTS_ON_CPU, _SLOTS_ON_GPU = 1, 4
-_SPARES_ON_CPU = 2
+_SPARES_ON_CPU = 4
 _FIRST_USER = 61000
 _DISK_FILES = 16384
 

@@ -13,7 +13,7 @@ from tests.worker.harness import Web, WorkerProcess, worker_process
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[WorkerProcess]:
-    with worker_process(slots=2, memory_gib=1, disk_mib=64, open_files=256, processes=128) as running:
+    with worker_process(slots=2, spares=2, memory_gib=1, disk_mib=64, open_files=256, processes=128) as running:
         yield running
 
 
