@@ -163,7 +163,8 @@ def test_a_comparison_with_a_wrong_result_says_it_first() -> None:
 
 def test_a_size_of_a_sweep_with_a_wrong_result_has_no_time() -> None:
     with broken("one element"):
-        report = explored(sweep={"name": "N", "values": [2048, 4096]}, timing={"min_runs": 3, "max_seconds": 0.05})
+        sweep = {"name": "N", "values": [2048, 4096], "max_seconds": 600}
+        report = explored(sweep=sweep, timing={"min_runs": 3, "max_seconds": 0.05})
     assert report.sweep is not None and report.status == "wrong_result"
     assert report.sweep.verdict.startswith("Wrong results, so no times, at N = 2048 and 4096. ")
     for size in report.sweep.sizes:
