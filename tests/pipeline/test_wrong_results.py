@@ -220,7 +220,7 @@ def test_a_peer_that_is_wrong_has_no_time_and_ours_keeps_its_own(
 
     monkeypatch.setattr(compare_stage, "explore_peer", wrong_peer)
     with broken("one element") if is_ours_wrong else nullcontext():
-        report = explored(peer=True)
+        report = explored(peer=True, peer_seconds=600)
     summary, told = report.summary, markdown(report)
     assert [one.contestant for one in report.wrong_results] == ["compiled"] * is_ours_wrong + ["peer"]
     assert report.status == ("wrong_result" if is_ours_wrong else "ok")
@@ -238,7 +238,7 @@ def test_a_peer_that_is_wrong_has_no_time_and_ours_keeps_its_own(
 def test_a_right_peer_is_raced_while_ours_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare_stage, "explore_peer", lambda eager, *_, **__: (eager, ExploredPeer()))
     with broken("NaN"):
-        report = explored(peer=True)
+        report = explored(peer=True, peer_seconds=600)
     assert report.timing is not None and [one.name for one in report.timing.contestants] == ["eager", "peer"]
     assert report.summary.peer_ms and report.summary.compiled_ms is None and report.summary.speedup is None
 

@@ -25,7 +25,7 @@ PHASES = ["capture", "lowering", "scheduling", "code generation", "build"]
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return explore(SOURCE, Options(device="cpu", peer=True, timing=Timing(min_runs=3)))
+    return explore(SOURCE, Options(device="cpu", peer=True, peer_seconds=600, timing=Timing(min_runs=3)))
 
 
 def test_each_phase_of_ours_and_of_the_peer_is_told(report: Report) -> None:

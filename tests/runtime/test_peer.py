@@ -69,7 +69,7 @@ def test_library_calls_are_found_with_and_without_a_result() -> None:
     assert calls["torch.ops.aten.sort.stable"] == ["buf0 = torch.ops.aten.sort.stable(c)"]
 
 
-OPTIONS = Options(peer=True, timing=Timing(min_runs=3))
+OPTIONS = Options(peer=True, peer_seconds=600, timing=Timing(min_runs=3))
 WITHOUT_PEER = TimingResult(
     method="earlier",
     device="cpu",
