@@ -48,26 +48,27 @@ def without_reduction(body: Body) -> Body:
 @lru_cache(maxsize=MOST_KEPT)
 def _canonical_loops(x_dims: Dims, r_dims: Dims, indices: Indices) -> tuple[Dims, Dims, Mapping[Index, Index]]:
     """The loops that are left, and what becomes of each of the indices over them."""
-    merged_x, found = _merge_neighbours([dim for dim in x_dims if dim.size != 1], indices)
-    merged_r, found = _merge_neighbours([dim for dim in r_dims if dim.size != 1], found)
+    merged_x, found = merge_neighbours(tuple(dim for dim in x_dims if dim.size != 1), indices)
+    merged_r, found = merge_neighbours(tuple(dim for dim in r_dims if dim.size != 1), found)
     new_x = tuple(Dim(f"x{place}", dim.size) for place, dim in enumerate(merged_x))
     new_r = tuple(Dim(f"r{place}", dim.size) for place, dim in enumerate(merged_r))
     renamed = {old: Index.of(new) for old, new in zip([*merged_x, *merged_r], [*new_x, *new_r], strict=True)}
-    return new_x, new_r, dict(zip(indices, _substituted(found, renamed), strict=True))
+    return new_x, new_r, dict(zip(indices, substituted(found, renamed), strict=True))
 
 
-def _merge_neighbours(dims: list[Dim], indices: Indices) -> tuple[list[Dim], Indices]:
-    """Merge each variable with the one inside it for as long as no index gets harder by it."""
+def merge_neighbours(dims: Dims, indices: Indices) -> tuple[Dims, Indices]:
+    """Merge each variable with the one inside it for as long as no index gets harder by it. A merged one keeps the
+    outer one's name, which its new size makes another variable."""
     place = 0
     while place + 1 < len(dims):
         outer, inner = dims[place], dims[place + 1]
-        merged = Dim(f"{outer.name}_{inner.name}", outer.size * inner.size)
+        merged = Dim(outer.name, outer.size * inner.size)
         candidate = _merge(indices, outer, inner, merged)
         if candidate is None:
             place += 1
             continue
         indices = candidate
-        dims = [*dims[:place], merged, *dims[place + 2 :]]
+        dims = (*dims[:place], merged, *dims[place + 2 :])
         # The variable before may go with the larger one where it did not with the smaller.
         place = max(place - 1, 0)
     return dims, indices
@@ -76,10 +77,10 @@ def _merge_neighbours(dims: list[Dim], indices: Indices) -> tuple[list[Dim], Ind
 def _merge(indices: Indices, outer: Dim, inner: Dim, merged: Dim) -> Indices | None:
     """The indices over `merged = outer * inner.size + inner`, or None where one would need a new division."""
     whole = Index.of(merged)
-    substituted = _substituted(indices, {outer: whole // inner.size, inner: whole % inner.size})
-    is_harder = any(new.divisions > old.divisions for new, old in zip(substituted, indices, strict=True))
-    return None if is_harder else substituted
+    changed = substituted(indices, {outer: whole // inner.size, inner: whole % inner.size})
+    is_harder = any(new.divisions > old.divisions for new, old in zip(changed, indices, strict=True))
+    return None if is_harder else changed
 
 
-def _substituted(indices: Indices, values: Mapping[Dim, Index]) -> Indices:
+def substituted(indices: Indices, values: Mapping[Dim, Index]) -> Indices:
     return tuple([index.substitute(values) for index in indices])

@@ -6,11 +6,11 @@ x0 < 32768           load a[64*(x0 % 512) + x0 // 512]              ->  x0 < 64,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
 
+from compiler.ir.canonical import Indices, merge_neighbours, substituted
 from compiler.ir.index import MOST_KEPT, Dim, FloorDiv, Index, Mod
 from compiler.ir.size import Integer, is_multiple
 from compiler.schedule.group import Group, Space
@@ -22,47 +22,33 @@ _MOST_SPLITS = 8
 def simplify_loops(group: Group) -> Group:
     """The same group over loops that are split and merged until as many indices as possible are affine in few loops.
 
-    Dimensions of size one disappear. The loops keep their order, slowest first."""
-    run = _drop_ones(group)
-    return run if _are_simple(run.space, frozenset(indices_of(run))) else _merge_all(_split_all(run))
+    Dimensions of size one disappear: indices never mention them. The loops keep their order, slowest first."""
+    x, r = (tuple(dim for dim in side if dim.size != 1) for side in (group.space.x, group.space.r))
+    indices = dict.fromkeys([i.index for m in group.members for i in m.body.instructions if i.index is not None])
+    space, renewed = _simplified(Space(x, r or group.space.r[-1:]), tuple(indices))
+    if space == group.space:
+        return group  # which keeps what it has worked out
+    members = (replace(member, body=member.body.map_indices(renewed.__getitem__)) for member in group.members)
+    return replace(group, space=space, members=tuple(members))
 
 
+# A scheduler weighs many groups over the same loops.
 @lru_cache(maxsize=MOST_KEPT)
-def _are_simple(space: Space, indices: frozenset[Index]) -> bool:
-    """Whether nothing is to be split or merged: a scheduler weighs many groups over the same loops."""
-    return _split_point(indices) is None and _pair_to_merge(indices, space) is None
-
-
-def indices_of(group: Group) -> list[Index]:
-    return [i.index for member in group.members for i in member.body.instructions if i.index is not None]
-
-
-def _with_space(group: Group, space: Space, values: dict[Dim, Index]) -> Group:
-    members = tuple(replace(member, body=member.body.substitute(values)) for member in group.members)
-    return replace(group, space=space, members=members)
-
-
-def _drop_ones(group: Group) -> Group:
-    """Indices never mention a dimension of size one, so leaving it out of the space is all."""
-    x = tuple(dim for dim in group.space.x if dim.size != 1)
-    r = tuple(dim for dim in group.space.r if dim.size != 1)
-    if group.space.r and not r:
-        r = group.space.r[-1:]
-    # The group itself keeps what it has worked out.
-    return group if (x, r) == (group.space.x, group.space.r) else replace(group, space=Space(x, r))
-
-
-def _split_all(group: Group) -> Group:
+def _simplified(space: Space, indices: Indices) -> tuple[Space, Mapping[Index, Index]]:
+    """The loops in their simplest form, and what becomes of each of the indices over them."""
+    found = indices
     for _ in range(_MOST_SPLITS):
-        found = _split_point(indices_of(group))
-        if found is None:
-            return group
-        dim, inner_size = found
-        taken = {d.name for d in (*group.space.x, *group.space.r)}
+        split = _split_point(found)
+        if split is None:
+            break
+        dim, inner_size = split
+        taken = {d.name for d in (*space.x, *space.r)}
         outer, inner = Dim(dim.name, dim.size // inner_size), Dim(_new_name(dim.name[0], taken), inner_size)
-        space = Space(_replaced(group.space.x, dim, (outer, inner)), _replaced(group.space.r, dim, (outer, inner)))
-        group = _with_space(group, space, {dim: Index.of(outer) * inner_size + Index.of(inner)})
-    return group
+        space = Space(_replaced(space.x, dim, (outer, inner)), _replaced(space.r, dim, (outer, inner)))
+        found = substituted(found, {dim: Index.of(outer) * inner_size + Index.of(inner)})
+    x, found = merge_neighbours(space.x, found)
+    r, found = merge_neighbours(space.r, found)
+    return Space(x, r), dict(zip(indices, found, strict=True))
 
 
 def _split_point(indices: Iterable[Index]) -> tuple[Dim, Integer] | None:
@@ -88,38 +74,3 @@ def _new_name(letter: str, taken: Iterable[str]) -> str:
     while f"{letter}{number}" in taken:
         number += 1
     return f"{letter}{number}"
-
-
-def _merge_all(group: Group) -> Group:
-    while (pair := _pair_to_merge(frozenset(indices_of(group)), group.space)) is not None:
-        outer, inner = pair
-        whole = _merged(outer, inner)
-        sides = (
-            tuple(whole if d == outer else d for d in side if d != inner) for side in (group.space.x, group.space.r)
-        )
-        group = _with_space(group, Space(*sides), _within(whole, outer, inner))
-    return group
-
-
-def _pair_to_merge(indices: frozenset[Index], space: Space) -> tuple[Dim, Dim] | None:
-    """A pair of neighbouring loops that run on in every index, the outer one first."""
-    for outer, inner in (*pairwise(space.x), *pairwise(space.r)):
-        values = _within(_merged(outer, inner), outer, inner)
-        if all(_is_no_harder(index, index.substitute(values)) for index in indices):
-            return outer, inner
-    return None
-
-
-def _merged(outer: Dim, inner: Dim) -> Dim:
-    """The loop of both: it keeps the outer one's name, which its new size makes another Dim."""
-    return Dim(outer.name, outer.size * inner.size)
-
-
-def _within(whole: Dim, outer: Dim, inner: Dim) -> dict[Dim, Index]:
-    """Two loops as formulas of the one that they become."""
-    position = Index.of(whole)
-    return {outer: position // inner.size, inner: position % inner.size}
-
-
-def _is_no_harder(before: Index, after: Index) -> bool:
-    return after.divisions <= before.divisions
