@@ -10,7 +10,7 @@ wherever the window lies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -18,14 +18,14 @@ import torch
 from compiler.ir.body import Body, drop_dead, moved, operands_of
 from compiler.ir.index import Index
 from compiler.ir.index_formulas import Step
-from compiler.ir.ranges import Range, ranges_of
+from compiler.ir.ranges import COMPARISONS, Range, ranges_of
 
 #: The places of the operands of a choice.
 _MASK, _CHOSEN, _OTHER = 0, 1, 2
 
-#: The operand that tells what comes of two, whatever the other one is.
-_DECIDED_BY = {"logical_and": False, "logical_or": True}
-_LOGICAL = frozenset(("logical_not", *_DECIDED_BY))
+#: What joins two conditions, and all whose outcome may be known.
+_JOINING = ("logical_and", "logical_or")
+_CONDITIONS = COMPARISONS.union(_JOINING, ("logical_not",))
 
 
 @dataclass
@@ -89,14 +89,10 @@ def known_values(instructions: Sequence[Step]) -> Known:
     ranges, known = ranges_of(instructions), Known()
     outcomes, places = known.outcomes, dict[int, Index]()
     for number, i in enumerate(instructions):
-        outcome: bool | None = None
-        if i.op in _COMPARED:
-            outcome = _of_comparison(i, instructions, ranges)
-        elif i.op in _LOGICAL:
-            outcome = _of_logic(i, outcomes)
+        truth = ranges[number]
         value: int | None = None
-        if outcome is not None:
-            outcomes[number] = outcome
+        if i.op in _CONDITIONS and i.dtype == torch.bool and truth is not None and truth[0] == truth[1]:
+            outcomes[number] = bool(truth[0])
         elif i.op in ("minimum", "maximum"):
             value = _extreme(i, ranges)
         elif i.op == "abs":
@@ -110,7 +106,7 @@ def known_values(instructions: Sequence[Step]) -> Known:
             value = _chosen(i, instructions, outcomes)
         elif i.op == "load" and i.operands and outcomes.get(i.operands[0]):
             known.unmasked.add(number)
-        elif i.op in _DECIDED_BY and i.dtype == torch.bool:
+        elif i.op in _JOINING and i.dtype == torch.bool:
             rest = [operand for operand in i.operands if operand not in outcomes]
             value = rest[0] if len(rest) == 1 else None
         if value is not None:
@@ -133,50 +129,6 @@ def _chosen(i: Step, instructions: Sequence[Step], outcomes: dict[int, bool]) ->
         return mask
     # A load gives zero where its mask does not hold.
     return chosen if one.op == "load" and one.operands == (mask,) else None
-
-
-def _of_comparison(i: Step, instructions: Sequence[Step], ranges: Sequence[Range | None]) -> bool | None:
-    """What comes of a comparison, None where that is not known."""
-    left, right = i.operands
-    places = [instructions[operand].index for operand in i.operands if instructions[operand].op == "index_value"]
-    one, other = ranges[left], ranges[right]
-    if one is None or other is None:
-        return None
-    if len(places) == 2 and places[0] is not None and places[1] is not None:  # which may grow with each other
-        low, high = (places[0] - places[1]).bounds
-        one, other = ((low, high), (0, 0)) if isinstance(low, int) and isinstance(high, int) else (one, other)
-    return _COMPARED[i.op](one, other)
-
-
-def _of_logic(i: Step, known: dict[int, bool]) -> bool | None:
-    """What comes of a condition that is made of others, None where that is not known."""
-    outcomes = [known.get(operand) for operand in i.operands]
-    if i.op == "logical_not":
-        return None if outcomes[0] is None else not outcomes[0]
-    if i.op in _DECIDED_BY and i.dtype == torch.bool:
-        decides = _DECIDED_BY[i.op]
-        return decides if decides in outcomes else None if None in outcomes else not decides
-    return None
-
-
-def _is_below(a: Range, b: Range) -> bool | None:
-    return True if a[1] < b[0] else False if a[0] >= b[1] else None
-
-
-def _is_above(a: Range, b: Range) -> bool | None:
-    return _is_below(b, a)
-
-
-def _not(outcome: bool | None) -> bool | None:
-    return None if outcome is None else not outcome
-
-
-_COMPARED: dict[str, Callable[[Range, Range], bool | None]] = {
-    "lt": _is_below,
-    "gt": _is_above,
-    "ge": lambda a, b: _not(_is_below(a, b)),
-    "le": lambda a, b: _not(_is_above(a, b)),
-}
 
 
 def _back(i: Step, instructions: Sequence[Step], known: Known) -> int | None:

@@ -22,6 +22,8 @@ Range = tuple[float, float]
 
 #: Beyond these floats do not tell whole numbers apart.
 _LARGEST = 2**50
+#: Comparisons whose outcome may be known.
+COMPARISONS = frozenset(("lt", "gt", "le", "ge"))
 #: More than the rounding of one operation, relative to its result.
 _WIDER: Mapping[torch.dtype, float] = {torch.float32: 1e-6, torch.float64: 1e-14}
 
@@ -63,7 +65,16 @@ def _range_of(i: Step, found: list[Range | None], steps: Sequence[Step]) -> Rang
     operands = [value for operand in i.operands if (value := found[operand]) is not None]
     if len(operands) < len(i.operands):
         return None
+    if i.op in COMPARISONS:
+        return _OF[i.op](*_difference(i, steps) or operands)
     return _to_dtype(operands[0], i.dtype) if i.op == "to_dtype" else _OF[i.op](*operands)
+
+
+def _difference(i: Step, steps: Sequence[Step]) -> tuple[Range, Range] | None:
+    """Of two places, which may grow with each other: their difference, to be compared with zero."""
+    one, other = (steps[operand].index if steps[operand].op == "index_value" else None for operand in i.operands)
+    low, high = (one - other).bounds if one is not None and other is not None else (None, None)
+    return ((low, high), (0, 0)) if isinstance(low, int) and isinstance(high, int) else None
 
 
 def _where_it_holds(mask: int, number: int, steps: Sequence[Step]) -> Range | None:
