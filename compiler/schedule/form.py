@@ -16,16 +16,12 @@ from compiler.schedule.group import Batch, Group
 from compiler.schedule.products.loops import Product
 
 
-def form_of(group: Group, layouts: Mapping[str, Layout]) -> Hashable | None:
-    """Groups of one form have the same cost on a device. None for a batch, whose parts have forms of their own."""
-    found = form_and_names(group, layouts)
-    return None if found is None else found[0]
-
-
-def form_and_names(group: Group, layouts: Mapping[str, Layout]) -> tuple[Hashable, tuple[str, ...]] | None:
-    """The form of a group, and the names that it leaves out, in the order in which they come up."""
+def form_of(group: Group, layouts: Mapping[str, Layout]) -> tuple[Hashable, tuple[str, ...]]:
+    """The form of a group, and the names that it leaves out, in the order in which they come up. Groups of one form
+    have the same cost on a device."""
     if isinstance(group, Batch):
-        return None
+        parts = [form_of(part, layouts) for part in group.parts]
+        return ("batch", *(form for form, _ in parts)), tuple(name for _, names in parts for name in names)
     places: dict[str, int] = {}
     place = places.setdefault
     members = []

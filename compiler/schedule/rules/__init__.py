@@ -81,12 +81,12 @@ def _by_rules(a: int, b: int, context: Context) -> Fuse | Refuse:
     if not shared:
         return side_by_side(a, b, context)
     pair = pair_of(a, b, shared, context)
-    known = None if pair is None else context.verdicts_of_forms.get(pair.form)
+    known = None if pair is None else context.verdicts.get(pair.form)
     if known is not None and pair is not None:
         return _as_known(known, pair.names, a, b, shared, context)
     verdict, rule = _asked(a, b, shared, context)
     if pair is not None:
-        context.verdicts_of_forms[pair.form] = Verdict(verdict, pair.names, rule)
+        context.verdicts[pair.form] = Verdict(verdict, pair.names, rule)
     return verdict
 
 

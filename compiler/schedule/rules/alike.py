@@ -36,8 +36,6 @@ def pair_of(a: int, b: int, shared: Sequence[str], context: Context) -> Pair | N
         if group.updated or group.follows or group.has_check or not graph.parts.keys().isdisjoint(group.produced):
             return None
     first, second = context.form(one), context.form(two)
-    if first is None or second is None:
-        return None
     names = tuple(dict.fromkeys((*first.names, *second.names)))
     places = {name: place for place, name in enumerate(names)}
     needed = graph.escaping((*one.produced, *two.produced), {a, b})

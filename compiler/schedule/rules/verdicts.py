@@ -15,7 +15,7 @@ from compiler.options import LARGEST_GROUP
 from compiler.schedule.cost.kernel import Cost, group_cost
 from compiler.schedule.cost.single_pass import relative_members
 from compiler.schedule.directives import NO_DIRECTIVES, Directives
-from compiler.schedule.form import form_and_names
+from compiler.schedule.form import form_of
 from compiler.schedule.group import Group, Member
 from compiler.schedule.products.loops import Product
 from compiler.schedule.tiles.cooperative import may_cooperate
@@ -69,17 +69,16 @@ class Context:
     limits: Limits = Limits()
     disabled: frozenset[str] = frozenset()
     directives: Directives = NO_DIRECTIVES
-    costs: dict[Group, Cost] = field(default_factory=dict)
-    #: Of groups that have one, their form and the names that it leaves out.
-    forms: dict[Group, Form | None] = field(default_factory=dict)
+    #: Of groups, their form and the names that it leaves out.
+    forms: dict[Group, Form] = field(default_factory=dict)
     #: Forms by what they are.
     numbered_forms: dict[Hashable, int] = field(default_factory=dict)
     #: Costs by form: kernels that differ in names alone cost the same.
-    costs_of_forms: dict[int, Cost] = field(default_factory=dict)
+    costs: dict[int, Cost] = field(default_factory=dict)
     #: Of the groups of a form, the places of the members whose sums need not wait, and of those that they go by.
-    relative_of_forms: dict[int, dict[int, int]] = field(default_factory=dict)
+    relative: dict[int, dict[int, int]] = field(default_factory=dict)
     #: Verdicts on pairs of groups, by what the pairs are but for names; see `alike.py`.
-    verdicts_of_forms: dict[Hashable, Verdict] = field(default_factory=dict)
+    verdicts: dict[Hashable, Verdict] = field(default_factory=dict)
     #: Buffers that are not worth computing again in their readers, with the maker and the readers at that time.
     kept_stored: dict[str, list[Unit]] = field(default_factory=dict)
     #: Library calls as products of our own, by name; None for those that are none.
@@ -88,11 +87,12 @@ class Context:
     measure: Measure | None = None
 
     def cost(self, group: Group) -> Cost:
-        """The expected cost of `group` as one kernel, or its measured one; each one is worked out once."""
-        found = self.costs.get(group)
+        """The expected cost of `group` as one kernel, or its measured one; worked out once for each form."""
+        form = self.form(group).number
+        found = self.costs.get(form)
         if found is None:
-            expected = self._cost_by_form(group)
-            found = self.costs[group] = self.measured(group, expected) if isinstance(group, Product) else expected
+            expected = group_cost(group, self.graph.layouts, self.device)
+            found = self.costs[form] = self.measured(group, expected) if isinstance(group, Product) else expected
         return found
 
     def measured(self, product: Product | ExternNode, expected: Cost) -> Cost:
@@ -100,21 +100,12 @@ class Context:
         found = self.measure(product) if self.measure is not None else None
         return expected if found is None else replace(expected, microseconds=found)
 
-    def form(self, group: Group) -> Form | None:
-        """The form of a group, worked out once; None for what has none."""
-        if group not in self.forms:
-            found = form_and_names(group, self.graph.layouts)
-            number = None if found is None else self.numbered_forms.setdefault(found[0], len(self.numbered_forms))
-            self.forms[group] = None if found is None or number is None else Form(number, found[1])
-        return self.forms[group]
-
-    def _cost_by_form(self, group: Group) -> Cost:
-        form = self.form(group)
-        found = None if form is None else self.costs_of_forms.get(form.number)
+    def form(self, group: Group) -> Form:
+        """The form of a group, worked out once."""
+        found = self.forms.get(group)
         if found is None:
-            found = group_cost(group, self.graph.layouts, self.device)
-            if form is not None:
-                self.costs_of_forms[form.number] = found
+            form, names = form_of(group, self.graph.layouts)
+            found = self.forms[group] = Form(self.numbered_forms.setdefault(form, len(self.numbered_forms)), names)
         return found
 
     def relative_members(self, group: Group) -> dict[str, str]:
@@ -122,15 +113,11 @@ class Context:
         and goes through it again, which takes as long or less."""
         if self.device.kind == "cpu":
             return {}
-        form = self.form(group)
-        if form is None:
-            return relative_members(group, self.graph.layouts)
-        names = [member.name for member in group.members]
-        if form.number not in self.relative_of_forms:
+        form, names = self.form(group).number, [member.name for member in group.members]
+        if form not in self.relative:
             found = relative_members(group, self.graph.layouts)
-            places = {names.index(reader): names.index(writer) for reader, writer in found.items()}
-            self.relative_of_forms[form.number] = places
-        return {names[reader]: names[writer] for reader, writer in self.relative_of_forms[form.number].items()}
+            self.relative[form] = {names.index(reader): names.index(writer) for reader, writer in found.items()}
+        return {names[reader]: names[writer] for reader, writer in self.relative[form].items()}
 
     def with_best_strategy(self, group: Group) -> Group:
         """The group by its fastest reduction strategy."""
