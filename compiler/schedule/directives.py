@@ -12,7 +12,7 @@ from itertools import product
 
 from compiler.ir.nodes import LoopGraph
 from compiler.options import NodePair, Options
-from compiler.schedule.units import Unit, produced_by
+from compiler.schedule.units import Unit
 
 #: Which nodes a name stands for that is neither a node's own nor that of an ATen node: see `nodes_by_name`.
 OtherNames = Mapping[str, Sequence[str]]
@@ -35,7 +35,7 @@ class Directives:
 
     def are_about(self, unit: Unit) -> bool:
         """Whether a node of the unit is one of a pair."""
-        return any(name in partners for partners in self._partners for name in produced_by(unit))
+        return any(name in partners for partners in self._partners for name in unit.produced)
 
     def forbidden_between(self, one: Unit, two: Unit) -> tuple[str, str] | None:
         """A node of the one and a node of the other that are to be in two kernels, if there are any."""
@@ -54,7 +54,7 @@ def _partners_in(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
 
 
 def _pair_between(partners: dict[str, set[str]], one: Unit, two: Unit) -> tuple[str, str] | None:
-    mine, theirs = produced_by(one), produced_by(two)
+    mine, theirs = one.produced, two.produced
     found = ((a, b) for a in sorted(mine & partners.keys()) for b in sorted(partners[a] & theirs))
     return next(found, None)
 

@@ -31,7 +31,7 @@ from compiler.schedule.rules.concatenation import makers_of, splits_in_parts, we
 from compiler.schedule.rules.own_product import own_product
 from compiler.schedule.rules.products import is_call
 from compiler.schedule.rules.shared_operand import may_share
-from compiler.schedule.units import Unit, produced_by
+from compiler.schedule.units import Unit
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Search:
 
     def _kernel_of(self, unit: Unit) -> int:
         """The unit that has the nodes of one that there was before."""
-        return self.graph.producer[min(produced_by(unit))]
+        return self.graph.producer[min(unit.produced)]
 
     def _recompute(self) -> list[int]:
         """Drop the buffers that are cheaper to compute again, in a round of their own; gives the units that changed,

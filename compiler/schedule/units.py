@@ -22,15 +22,6 @@ Unit = Group | ExternNode
 NEAREST = 24
 
 
-def produced_by(unit: Unit) -> frozenset[str]:
-    return unit.produced
-
-
-def read_by(unit: Unit) -> frozenset[str]:
-    """The buffers that a unit reads, and what it must follow besides."""
-    return unit.needed
-
-
 def single(node: LoopNode) -> Group:
     """A group of one node, over the node's own loops, that stores its buffer (which a check has none of)."""
     stored = frozenset({node.name}) if node.check is None else frozenset[str]()
@@ -73,19 +64,19 @@ class UnitGraph:
     def _insert(self, number: int, unit: Unit) -> None:
         self.units[number] = unit
         before = 0
-        for buffer in read_by(unit):
+        for buffer in unit.needed:
             self.readers[buffer].add(number)
             if buffer in self.producer:
                 maker = self.producer[buffer]
                 before |= self.ancestors[maker] | 1 << maker
         self.bits[number], self.ancestors[number] = 1 << number, before
-        for buffer in produced_by(unit):
+        for buffer in unit.produced:
             self.producer[buffer] = number
 
     def _after(self, number: int) -> int:
         """What must run after a unit, once that is known for all its readers."""
         after = 0
-        for buffer in produced_by(self.units[number]):
+        for buffer in self.units[number].produced:
             for reader in self.readers[buffer]:
                 after |= self.descendants[reader] | 1 << reader
         return after
@@ -123,12 +114,12 @@ class UnitGraph:
         """Replace the units `a` and `b` by `group`; gives its number. The caller has made sure that it is legal."""
         number, self._next = self._next, self._next + 1
         for old in (a, b):
-            for buffer in read_by(self.units[old]):
+            for buffer in self.units[old].needed:
                 self._unread(buffer, old)
             del self.units[old]
         self._merge_order(a, b, number)
         self.units[number] = group
-        for buffer in read_by(group):
+        for buffer in group.needed:
             self._read(buffer, number)
         for buffer in group.produced:
             self.producer[buffer] = number
@@ -150,24 +141,24 @@ class UnitGraph:
 
     def replace(self, number: int, group: Group) -> None:
         """Put another group in the place of one that has the same members and needs no unit that it did not need."""
-        for buffer in read_by(self.units[number]):
+        for buffer in self.units[number].needed:
             self._unread(buffer, number)
         self.units[number] = group
-        for buffer in read_by(group):
+        for buffer in group.needed:
             self._read(buffer, number)
 
     def order_anew(self, ordered: Iterable[Unit]) -> None:
         """Tell who waits for whom by what units read now, given an order that they may run in: a unit that computes
         again what it read before, or does not need it any more, does not wait for its maker."""
-        numbers = [self.producer[next(iter(produced_by(unit)))] for unit in ordered if produced_by(unit)]
+        numbers = [self.producer[next(iter(unit.produced))] for unit in ordered if unit.produced]
         for number in numbers:
             before = 0
-            for maker in {self.producer[b] for b in read_by(self.units[number]) if b in self.producer} - {number}:
+            for maker in {self.producer[b] for b in self.units[number].needed if b in self.producer} - {number}:
                 before |= self.ancestors[maker] | self.bits[maker]
             self.ancestors[number] = before
         for number in reversed(numbers):
             after = 0
-            for buffer in produced_by(self.units[number]):
+            for buffer in self.units[number].produced:
                 for reader in self.readers[buffer] - {number}:
                     after |= self.descendants[reader] | self.bits[reader]
             self.descendants[number] = after
@@ -181,9 +172,9 @@ class UnitGraph:
         for number in numbers:
             unit = self.units[number]
             found: dict[int, None] = {}
-            for buffer in sorted(produced_by(unit) - self._slices):
+            for buffer in sorted(unit.produced - self._slices):
                 found.update(dict.fromkeys(sorted(self.readers[buffer])))
-            for buffer in sorted(read_by(unit) - self._slices):
+            for buffer in sorted(unit.needed - self._slices):
                 if buffer in self.producer:
                     found[self.producer[buffer]] = None
                 found.update(dict.fromkeys(self._nearest_readers(buffer, number)))

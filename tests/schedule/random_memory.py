@@ -18,7 +18,7 @@ from compiler.lowering.values import Position, TensorValue, of_buffer
 from compiler.schedule.memory.lifetimes import stored_by
 from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import without_dead_nodes
-from compiler.schedule.units import Unit, read_by, single
+from compiler.schedule.units import Unit, single
 
 SIZES = (64, 128, 256, 1024)
 
@@ -95,7 +95,7 @@ def singles(graph: LoopGraph) -> list[Unit]:
 def all_orders(units: Sequence[Unit], most: int = 4000) -> list[list[Unit]]:
     """Every order in which each unit follows what it reads; the first `most` of them."""
     maker = {name: number for number, unit in enumerate(units) for name in stored_by(unit)}
-    needs = [{maker[name] for name in read_by(unit) if name in maker} for unit in units]
+    needs = [{maker[name] for name in unit.needed if name in maker} for unit in units]
 
     def continued(done: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         if len(done) == len(units):
@@ -113,13 +113,13 @@ def bytes_of(graph: LoopGraph, name: str) -> int:
 
 def peak_of_order(order: Sequence[Unit], graph: LoopGraph) -> int:
     """The most bytes at a time, where each result has memory of its own until its last reader has run."""
-    unread = Counter(name for unit in order for name in read_by(unit))
+    unread = Counter(name for unit in order for name in unit.needed)
     held: dict[str, int] = {}
     peak = 0
     for unit in order:
         held |= {name: bytes_of(graph, name) for name in stored_by(unit)}
         peak = max(peak, sum(held.values()))
-        unread.subtract(read_by(unit))
+        unread.subtract(unit.needed)
         held = {name: size for name, size in held.items() if unread[name] > 0 or name in graph.output_buffers}
     return peak
 
@@ -133,7 +133,7 @@ def peak_of_plan(order: Sequence[Unit], graph: LoopGraph, plan: MemoryPlan) -> i
     peak = 0
     taken = {b.takes_over for b in plan.buffers.values() if b.takes_over is not None}
     for position, unit in enumerate(order):
-        for name in read_by(unit) & memory_of.keys():
+        for name in unit.needed & memory_of.keys():
             if holder.get(memory_of[name]) != name:
                 raise ValueError(f"{name} is read by {unit.name} when its memory is gone")
         for name in sorted(stored_by(unit)):

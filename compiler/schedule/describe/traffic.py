@@ -14,7 +14,7 @@ from compiler.schedule.cost.touches import touched_bytes
 from compiler.schedule.group import Group
 from compiler.schedule.memory.lifetimes import stored_by
 from compiler.schedule.scheduler import Schedule, without_fusion
-from compiler.schedule.units import Unit, produced_by, read_by
+from compiler.schedule.units import Unit
 
 
 def describe_traffic(schedule: Schedule, eager: report.ExecutionTraffic | None) -> report.Traffic:
@@ -86,7 +86,7 @@ class _Edges:
     def __init__(self, schedule: Schedule, moved: Mapping[str, Moved]) -> None:
         self.nodes, self.moved, self.units = schedule.graph.nodes, moved, schedule.units
         self.maker = {buffer: node.name for node in self.nodes for buffer in _made_by(node)}
-        self.place = {name: n for n, unit in enumerate(self.units) for name in (*produced_by(unit), unit.name)}
+        self.place = {name: n for n, unit in enumerate(self.units) for name in (*unit.produced, unit.name)}
         self.stored = frozenset[str]().union(*map(stored_by, self.units))
         self.unread = [dict(moved_by(unit, schedule.graph.buffers).read) for unit in self.units]
 
@@ -116,7 +116,7 @@ class _Edges:
     def _fate(self, buffer: str, node: Node, reader: int) -> report.EdgeFate:
         unit = self.units[reader]
         if self.place.get(buffer) != reader:
-            return "memory" if buffer in read_by(unit) else "recomputed"
+            return "memory" if buffer in unit.needed else "recomputed"
         if isinstance(unit, Group) and _computes_again(unit, node.name, buffer):
             return "recomputed"
         return "read_saved" if buffer in self.stored else "register"

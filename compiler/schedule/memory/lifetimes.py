@@ -14,7 +14,7 @@ from itertools import accumulate
 from compiler.ir.nodes import Layout
 from compiler.ir.size import Integer, hint
 from compiler.schedule.group import Group, Member
-from compiler.schedule.units import Unit, read_by
+from compiler.schedule.units import Unit
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _members_by_name(unit: Unit) -> list[Member]:
 
 def last_uses(units: Sequence[Unit], outputs: Iterable[str]) -> dict[str, int]:
     """The position of the last unit that reads or makes each buffer; outputs are needed after all of them."""
-    last = {name: position for position, unit in enumerate(units) for name in read_by(unit) | stored_by(unit)}
+    last = {name: position for position, unit in enumerate(units) for name in unit.needed | stored_by(unit)}
     updates = updates_of(units)
     for name in wholes_of(units).keys() & updates.keys():
         # Memory that the first part has is there until the last one has filled its slice.

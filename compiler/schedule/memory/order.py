@@ -21,7 +21,7 @@ from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.ir.size import hint
 from compiler.schedule.group import Group
 from compiler.schedule.memory.lifetimes import peak_bytes, storage_bytes, stored_by
-from compiler.schedule.units import Unit, produced_by, read_by
+from compiler.schedule.units import Unit
 
 #: Units that a choice looks ahead, and those that it picks the next of them from.
 LOOKAHEAD = 4
@@ -63,7 +63,7 @@ class _Ordering:
         self.graph = graph
         places = {node.name: place for place, node in enumerate(graph.nodes)}
         self.position = [min(places[name] for name in _node_names(unit)) for unit in units]
-        self.producer = {name: number for number, unit in enumerate(units) for name in produced_by(unit)}
+        self.producer = {name: number for number, unit in enumerate(units) for name in unit.produced}
         self.makers: dict[int, set[int]] = {}
         self.consumers: defaultdict[int, set[int]] = defaultdict(set)
         self.readers: defaultdict[str, set[int]] = defaultdict(set)
@@ -75,10 +75,10 @@ class _Ordering:
         self.missing = {number: len(makers) for number, makers in self.makers.items()}
 
     def _add(self, number: int, unit: Unit) -> None:
-        self.makers[number] = {self.producer[b] for b in read_by(unit) if b in self.producer} - {number}
+        self.makers[number] = {self.producer[b] for b in unit.needed if b in self.producer} - {number}
         for maker in self.makers[number]:
             self.consumers[maker].add(number)
-        for buffer in read_by(unit):
+        for buffer in unit.needed:
             self.readers[buffer].add(number)
         made = {name: hint(storage_bytes(self.graph.buffers[name])) for name in stored_by(unit)}
         self.made[number] = sum(made.values())
@@ -117,7 +117,7 @@ class _Ordering:
                 continue
             done[number] = None
             changed = set(self._run(number))
-            for buffer in read_by(self.units[number]):
+            for buffer in self.units[number].needed:
                 if len(self.readers[buffer]) == 1:
                     changed |= self.readers[buffer]
             for consumer in self.consumers[number]:
@@ -130,7 +130,7 @@ class _Ordering:
 
     def _run(self, number: int) -> list[int]:
         """Take note that a unit has run; gives those that are ready now."""
-        for buffer in read_by(self.units[number]):
+        for buffer in self.units[number].needed:
             self.readers[buffer].discard(number)
         for consumer in self.consumers[number]:
             self.missing[consumer] -= 1
@@ -167,7 +167,7 @@ class _Ordering:
     def _growth(self, number: int, run: set[int]) -> int:
         """Bytes that are alive after the unit and were not before; `run` are the units that have run by then."""
         unit = self.units[number]
-        freed = sum(self.bytes[b] for b in read_by(unit) if b in self.bytes and self.readers[b] <= run)
+        freed = sum(self.bytes[b] for b in unit.needed if b in self.bytes and self.readers[b] <= run)
         unread = sum(self.bytes[b] for b in stored_by(unit) if b in self.bytes and not self.readers[b])
         return self.made[number] - freed - unread
 

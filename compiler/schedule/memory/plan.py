@@ -35,7 +35,7 @@ from compiler.schedule.memory.lifetimes import (
 )
 from compiler.schedule.memory.written_back import may_write_input, reads_where_it_writes
 from compiler.schedule.scheduler import Schedule
-from compiler.schedule.units import Unit, produced_by, read_by
+from compiler.schedule.units import Unit
 
 Fate = Literal["input", "output", "register", "reused", "in_place", "allocated", "dead"]
 
@@ -155,9 +155,9 @@ class _Planner:
         }
         for position, unit in enumerate(self.units):
             dying = self._dying(position, unit)
-            for name in sorted(produced_by(unit)):
+            for name in sorted(unit.produced):
                 self.planned[name] = self._plan_one(name, unit, position, dying)
-            touched = (read_by(unit) | stored_by(unit)) - slices.keys()
+            touched = (unit.needed | stored_by(unit)) - slices.keys()
             gone = [name for name in sorted(touched) if self._dies(name, position)]
             for name in gone:
                 if self._may_hand_on(name) and name not in self._taken:
@@ -185,7 +185,7 @@ class _Planner:
         self._taken: set[str] = set()
         if not isinstance(unit, Group) or isinstance(unit, Batch) or unit.space.r:
             return []
-        return [n for n in sorted(read_by(unit)) if self._dies(n, position) and self._may_hand_on(n)]
+        return [n for n in sorted(unit.needed) if self._dies(n, position) and self._may_hand_on(n)]
 
     def _plan_one(self, name: str, unit: Unit, position: int, dying: list[str]) -> PlannedBuffer:
         layout, last = self.layouts[name], self.last_use.get(name, position)

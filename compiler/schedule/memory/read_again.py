@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from compiler.schedule.group import Group
 from compiler.schedule.scheduler import Schedule
-from compiler.schedule.units import read_by
 
 
 def read_again(schedule: Schedule) -> dict[str, frozenset[str]]:
@@ -13,7 +12,7 @@ def read_again(schedule: Schedule) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     later = set(schedule.graph.output_buffers)
     for unit in reversed(schedule.units):
-        read = read_by(unit)
+        read = unit.needed
         if isinstance(unit, Group):
             found[unit.name] = read & later
         later |= read

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from compiler.ir.nodes import Layout
 from compiler.schedule.group import Group, parts_of
-from compiler.schedule.units import Unit, read_by
+from compiler.schedule.units import Unit
 
 
 def may_write_input(
@@ -26,9 +26,9 @@ def may_write_input(
         return False
     if last_use.get(given, -1) > position:
         return False
-    if given not in read_by(unit):
+    if given not in unit.needed:
         return True
-    readers = [part for part in parts_of(unit) if given in read_by(part)]
+    readers = [part for part in parts_of(unit) if given in part.needed]
     return len(readers) == 1 and name in readers[0].stored and reads_where_it_writes(readers[0], name, given)
 
 

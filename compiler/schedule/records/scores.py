@@ -13,7 +13,7 @@ from compiler.schedule.group import Group
 from compiler.schedule.records.decisions import Decision, names_of
 from compiler.schedule.rules import Context, Fuse
 from compiler.schedule.scheduler import Schedule
-from compiler.schedule.units import Unit, produced_by
+from compiler.schedule.units import Unit
 
 
 class Scores:
@@ -43,7 +43,7 @@ class Scores:
         """The most bytes that one kernel of both could save: what both read is read once, and what the one makes for
         the other alone is neither written nor read."""
         one, two = self._of(decision.one), self._of(decision.two)
-        made = produced_by(decision.one)
+        made = decision.one.produced
         saved = 0
         for buffer in decision.shared:
             if buffer in made:

@@ -36,7 +36,7 @@ from compiler.schedule.rules.verdicts import (
     third_between,
     unless_forbidden,
 )
-from compiler.schedule.units import Unit, UnitGraph, produced_by, read_by
+from compiler.schedule.units import Unit, UnitGraph
 
 __all__ = ["RULES", "Context", "Fuse", "Limits", "Score", "can_fuse", "shared_buffers", "third_between"]
 
@@ -45,7 +45,7 @@ RULES: tuple[Rule, ...] = (FuseLoops("vertical"), InlineProducer(), FuseLoops("h
 
 def shared_buffers(one: Unit, two: Unit, layouts: dict[str, Layout]) -> tuple[list[str], bool]:
     """Buffers that both touch, those that `one` makes for `two` first; and whether there are any of the latter."""
-    made, read_a, read_b = produced_by(one), read_by(one), read_by(two)
+    made, read_a, read_b = one.produced, one.needed, two.needed
     vertical = sorted(made & read_b)
     size = {name: layouts[name].bytes for name in read_a & read_b}
     return vertical + sorted(size, key=lambda name: (-size[name], name)), bool(vertical)

@@ -25,7 +25,7 @@ from compiler.schedule.products.best_tile import has_function, may_be_ours
 from compiler.schedule.products.library_epilogues import library_epilogue
 from compiler.schedule.products.loops import Product, as_product, operands_overlap
 from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between
-from compiler.schedule.units import Unit, produced_by, read_by
+from compiler.schedule.units import Unit
 
 LIBRARY = "library_epilogue"
 #: The model of products errs by more than that of loops, and the library is the safe choice: so much must be gained.
@@ -55,7 +55,7 @@ def is_call(unit: Unit) -> bool:
 def fuse_with_call(a: int, b: int, context: Context) -> Fuse | Refuse:
     """The verdict on two units of which one is a library call, or a product already."""
     one, two = context.graph.units[a], context.graph.units[b]
-    made = [name for name in sorted(produced_by(one)) if name in read_by(two)]
+    made = [name for name in sorted(one.produced) if name in two.needed]
     if made and not is_call(two):
         product, rule = as_ours(one, context), "epilogue"
     elif made and not is_call(one):
