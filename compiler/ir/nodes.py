@@ -213,6 +213,21 @@ class ExternNode:
     def write_buffers(self) -> tuple[str, ...]:
         return tuple(output[0] for output in self.outputs if output is not None)
 
+    @lazy
+    def stored(self) -> frozenset[str]:
+        """The buffers that it brings to memory."""
+        return frozenset(self.write_buffers)
+
+    @lazy
+    def names(self) -> frozenset[str]:
+        """Its own name, and those of the nodes that it took the place of."""
+        return frozenset((self.name, *self.covers))
+
+    @property
+    def nodes(self) -> tuple[ExternNode]:
+        """Itself, as a group has several."""
+        return (self,)
+
 
 def _tensors_in(values: Any) -> Iterator[TensorArgument]:
     for value in values:

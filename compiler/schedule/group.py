@@ -129,6 +129,15 @@ class Group:
     def produced(self) -> frozenset[str]:
         return frozenset(member.name for member in self.members)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its nodes."""
+        return self.produced
+
+    @property
+    def nodes(self) -> tuple[LoopNode, ...]:
+        return tuple(member.node for member in self.members)
+
     @lazy
     def read_buffers(self) -> tuple[str, ...]:
         """Buffers that must be in memory before: those that are loaded, in order of first use, then those that a

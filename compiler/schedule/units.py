@@ -93,9 +93,7 @@ class UnitGraph:
 
     def first_position(self, number: int) -> int:
         """Where the earliest node of a unit stood before fusion."""
-        unit = self.units[number]
-        names = [member.name for member in unit.members] if isinstance(unit, Group) else [unit.name]
-        return min(self.position[name] for name in names)
+        return min(self.position[name] for name in self.units[number].names)
 
     def must_precede(self, a: int, b: int) -> bool:
         return bool(self.ancestors[b] & self.bits[a])

@@ -14,7 +14,6 @@ from compiler.decisions import Refuse
 from compiler.ir.nodes import LoopGraph
 from compiler.options import Options
 from compiler.schedule.directives import Directives, OtherNames
-from compiler.schedule.records.decisions import names_of
 from compiler.schedule.scheduler import Schedule
 
 #: Two of these programs once left a refusal without a record.
@@ -32,8 +31,8 @@ def random_directives(graph: LoopGraph, _options: Options, _other_names: OtherNa
 
 
 def broken_promises(schedule: Schedule, directives: Directives) -> list[str]:
-    unit_of = {name: unit for unit in schedule.units for name in names_of(unit)}
-    refused = [(names_of(d.one), names_of(d.two)) for d in schedule.decisions if isinstance(d.verdict, Refuse)]
+    unit_of = {name: unit for unit in schedule.units for name in unit.names}
+    refused = [(d.one.names, d.two.names) for d in schedule.decisions if isinstance(d.verdict, Refuse)]
     broken = [
         f"{a} and {b} are together" for a, b in directives.forbidden if a in unit_of and unit_of[a] == unit_of.get(b)
     ]

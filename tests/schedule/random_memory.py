@@ -15,7 +15,6 @@ from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, LoopNo
 from compiler.ir.ops import ops
 from compiler.lowering.builder import Builder
 from compiler.lowering.values import Position, TensorValue, of_buffer
-from compiler.schedule.memory.lifetimes import stored_by
 from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import without_dead_nodes
 from compiler.schedule.units import Unit, single
@@ -94,7 +93,7 @@ def singles(graph: LoopGraph) -> list[Unit]:
 
 def all_orders(units: Sequence[Unit], most: int = 4000) -> list[list[Unit]]:
     """Every order in which each unit follows what it reads; the first `most` of them."""
-    maker = {name: number for number, unit in enumerate(units) for name in stored_by(unit)}
+    maker = {name: number for number, unit in enumerate(units) for name in unit.stored}
     needs = [{maker[name] for name in unit.needed if name in maker} for unit in units]
 
     def continued(done: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -117,7 +116,7 @@ def peak_of_order(order: Sequence[Unit], graph: LoopGraph) -> int:
     held: dict[str, int] = {}
     peak = 0
     for unit in order:
-        held |= {name: bytes_of(graph, name) for name in stored_by(unit)}
+        held |= {name: bytes_of(graph, name) for name in unit.stored}
         peak = max(peak, sum(held.values()))
         unread.subtract(unit.needed)
         held = {name: size for name, size in held.items() if unread[name] > 0 or name in graph.output_buffers}
@@ -136,7 +135,7 @@ def peak_of_plan(order: Sequence[Unit], graph: LoopGraph, plan: MemoryPlan) -> i
         for name in unit.needed & memory_of.keys():
             if holder.get(memory_of[name]) != name:
                 raise ValueError(f"{name} is read by {unit.name} when its memory is gone")
-        for name in sorted(stored_by(unit)):
+        for name in sorted(unit.stored):
             source = plan.buffers[name].takes_over
             if source is None:
                 memory_of[name] = len(sizes)

@@ -13,7 +13,7 @@ from compiler.decisions import Refuse
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.schedule import search
-from compiler.schedule.records.decisions import Decision, names_of
+from compiler.schedule.records.decisions import Decision
 from compiler.schedule.rules import Context, Fuse, can_fuse, shared_buffers
 from compiler.schedule.scheduler import context_of
 from compiler.schedule.units import UnitGraph
@@ -48,7 +48,7 @@ def searched(name: str) -> tuple[search.Search, dict[frozenset[str], int]]:
     asked: dict[frozenset[str], int] = {}
 
     def remembering(a: int, b: int, context: Context) -> Fuse | Refuse:
-        pair = names_of(context.graph.units[a]) | names_of(context.graph.units[b])
+        pair = context.graph.units[a].names | context.graph.units[b].names
         assert (a, b) not in seen, "a pair is scored once"
         seen.add((a, b))
         asked.setdefault(pair, found.turn)
@@ -74,7 +74,7 @@ def test_a_round_takes_the_best_that_is_queued(name: str) -> None:
         assert isinstance(decision.verdict, Fuse)
         for later in taken[place + 1 :]:
             # What was in the queue already and was left for later is no better.
-            if asked[names_of(later.one) | names_of(later.two)] <= decision.round:
+            if asked[later.one.names | later.two.names] <= decision.round:
                 assert isinstance(later.verdict, Fuse)
                 assert later.verdict.score.rank <= decision.verdict.score.rank
 
@@ -91,4 +91,4 @@ def test_nothing_is_left_that_may_and_should_fuse(name: str) -> None:
 def test_the_large_tensor_comes_first() -> None:
     found, _ = searched("small and large")
     first = fusions(found.decisions)[0]
-    assert {*names_of(first.one), *names_of(first.two)} == {"sin_1", "cos_1"}
+    assert {*first.one.names, *first.two.names} == {"sin_1", "cos_1"}

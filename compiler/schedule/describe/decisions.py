@@ -18,7 +18,7 @@ from compiler.ir.size import Size
 from compiler.schedule.group import Group
 from compiler.schedule.memory.peaks import is_merge
 from compiler.schedule.records.alike import not_asked
-from compiler.schedule.records.decisions import Decision, access_of, names_of
+from compiler.schedule.records.decisions import Decision, access_of
 from compiler.schedule.records.scores import Scores
 from compiler.schedule.records.would_fuse import Pair, would_fuse_if
 from compiler.schedule.rules import Context, Fuse
@@ -39,7 +39,7 @@ class Numbers:
         self._numbers = {frozenset((node.name,)): place for place, node in enumerate(schedule.graph.nodes)}
         self.made: dict[int, int] = {}
         for place, decision in enumerate(schedule.decisions):
-            both = names_of(decision.one) | names_of(decision.two)
+            both = decision.one.names | decision.two.names
             # What is computed again in a reader leaves both units as they are.
             if is_merge(decision) and both not in self._numbers:
                 self.made[place] = self._numbers[both] = len(self._numbers)
@@ -47,7 +47,7 @@ class Numbers:
     def of(self, unit: Any) -> int:
         """Parts of a concatenation that are one kernel from the start, which no fusion made, have the number of the
         last of them, which has the name of the whole."""
-        found = self._numbers.get(names_of(unit))
+        found = self._numbers.get(unit.names)
         return self._numbers[frozenset((unit.members[-1].name,))] if found is None else found
 
 
@@ -100,7 +100,7 @@ def _stake(place: int, schedule: Schedule) -> int:
 
 def _worth_trying(schedule: Schedule, told: set[int]) -> set[int]:
     """Places of refusals that lasted, each pair once for a reason."""
-    kernel_of = {name: place for place, unit in enumerate(schedule.units) for name in names_of(unit)}
+    kernel_of = {name: place for place, unit in enumerate(schedule.units) for name in unit.names}
     last: dict[tuple[str, ...], int] = {}
     for place in sorted(told):
         decision = schedule.decisions[place]
@@ -172,7 +172,7 @@ def _sides(decision: Decision, numbers: Numbers) -> tuple[list[report.Side], boo
     if isinstance(known.get("written"), Index) and isinstance(known.get("read"), Index):
         # The refusal has both over the loops that the kernel would have had.
         found = [("writes", known["written"]), ("reads", known["read"])]
-        if known["writer"] in names_of(decision.two):
+        if known["writer"] in decision.two.names:
             found.reverse()
         same_loops = True
     else:

@@ -12,7 +12,6 @@ from compiler.lowering.registry import operator_name
 from compiler.schedule.cost.moved import Moved, moved_by
 from compiler.schedule.cost.touches import touched_bytes
 from compiler.schedule.group import Group
-from compiler.schedule.memory.lifetimes import stored_by
 from compiler.schedule.scheduler import Schedule, without_fusion
 from compiler.schedule.units import Unit
 
@@ -58,13 +57,12 @@ def execution_of(launches: list[report.LaunchTraffic]) -> report.ExecutionTraffi
 
 def _launch(unit: Unit, layouts: Mapping[str, Layout]) -> report.LaunchTraffic:
     moved = moved_by(unit, layouts)
-    lines = {line for m in unit.members for line in m.node.lines} if isinstance(unit, Group) else set(unit.lines)
     return report.LaunchTraffic(
         name=unit.name if isinstance(unit, Group) else operator_name(unit.target),
         node=None,
         bytes=moved.bytes,
         tensors=tensors_of(moved),
-        lines=sorted(lines),
+        lines=sorted({line for node in unit.nodes for line in node.lines}),
         unseen="" if isinstance(unit, Group) else unseen_in(operator_name(unit.target), unit.is_fallback),
     )
 
@@ -87,7 +85,7 @@ class _Edges:
         self.nodes, self.moved, self.units = schedule.graph.nodes, moved, schedule.units
         self.maker = {buffer: node.name for node in self.nodes for buffer in _made_by(node)}
         self.place = {name: n for n, unit in enumerate(self.units) for name in (*unit.produced, unit.name)}
-        self.stored = frozenset[str]().union(*map(stored_by, self.units))
+        self.stored = frozenset[str]().union(*(unit.stored for unit in self.units))
         self.unread = [dict(moved_by(unit, schedule.graph.buffers).read) for unit in self.units]
 
     def all(self) -> list[report.EdgeTraffic]:

@@ -30,11 +30,6 @@ def storage_bytes(layout: Layout) -> Integer:
     return layout.storage_numel * layout.dtype.itemsize
 
 
-def stored_by(unit: Unit) -> frozenset[str]:
-    """The buffers that a unit brings to memory."""
-    return unit.stored if isinstance(unit, Group) else frozenset(unit.write_buffers)
-
-
 def updates_of(units: Iterable[Unit]) -> dict[str, str]:
     """The buffers of scatters, each with the one that it updates in place; and those of parts of a whole, each with
     that of the part that is made first."""
@@ -61,7 +56,7 @@ def _members_by_name(unit: Unit) -> list[Member]:
 
 def last_uses(units: Sequence[Unit], outputs: Iterable[str]) -> dict[str, int]:
     """The position of the last unit that reads or makes each buffer; outputs are needed after all of them."""
-    last = {name: position for position, unit in enumerate(units) for name in unit.needed | stored_by(unit)}
+    last = {name: position for position, unit in enumerate(units) for name in unit.needed | unit.stored}
     updates = updates_of(units)
     for name in wholes_of(units).keys() & updates.keys():
         # Memory that the first part has is there until the last one has filled its slice.
@@ -74,7 +69,7 @@ def lifetimes(units: Sequence[Unit], layouts: Mapping[str, Layout], outputs: Col
     last, updates = last_uses(units, outputs), updates_of(units)
     found: dict[str, Lifetime] = {}
     for position, unit in enumerate(units):
-        for name in sorted(stored_by(unit)):
+        for name in sorted(unit.stored):
             root = name
             while root in updates:
                 root = updates[root]

@@ -19,8 +19,7 @@ import torch
 from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.ir.size import hint
-from compiler.schedule.group import Group
-from compiler.schedule.memory.lifetimes import peak_bytes, storage_bytes, stored_by
+from compiler.schedule.memory.lifetimes import peak_bytes, storage_bytes
 from compiler.schedule.units import Unit
 
 #: Units that a choice looks ahead, and those that it picks the next of them from.
@@ -62,7 +61,7 @@ class _Ordering:
         self.units = units
         self.graph = graph
         places = {node.name: place for place, node in enumerate(graph.nodes)}
-        self.position = [min(places[name] for name in _node_names(unit)) for unit in units]
+        self.position = [min(places[name] for name in unit.names) for unit in units]
         self.producer = {name: number for number, unit in enumerate(units) for name in unit.produced}
         self.makers: dict[int, set[int]] = {}
         self.consumers: defaultdict[int, set[int]] = defaultdict(set)
@@ -80,7 +79,7 @@ class _Ordering:
             self.consumers[maker].add(number)
         for buffer in unit.needed:
             self.readers[buffer].add(number)
-        made = {name: hint(storage_bytes(self.graph.buffers[name])) for name in stored_by(unit)}
+        made = {name: hint(storage_bytes(self.graph.buffers[name])) for name in unit.stored}
         self.made[number] = sum(made.values())
         self.bytes |= {name: size for name, size in made.items() if name not in self.outputs}
 
@@ -168,9 +167,5 @@ class _Ordering:
         """Bytes that are alive after the unit and were not before; `run` are the units that have run by then."""
         unit = self.units[number]
         freed = sum(self.bytes[b] for b in unit.needed if b in self.bytes and self.readers[b] <= run)
-        unread = sum(self.bytes[b] for b in stored_by(unit) if b in self.bytes and not self.readers[b])
+        unread = sum(self.bytes[b] for b in unit.stored if b in self.bytes and not self.readers[b])
         return self.made[number] - freed - unread
-
-
-def _node_names(unit: Unit) -> list[str]:
-    return [member.name for member in unit.members] if isinstance(unit, Group) else [unit.name]

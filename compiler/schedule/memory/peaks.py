@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-from compiler.schedule.group import Group
 from compiler.schedule.memory.order import in_order
 from compiler.schedule.memory.plan import MemoryPlan, plan_memory
-from compiler.schedule.records.decisions import Decision, names_of
+from compiler.schedule.records.decisions import Decision
 from compiler.schedule.rules import Fuse
 from compiler.schedule.scheduler import Schedule, without_fusion
 from compiler.schedule.units import Unit
@@ -57,23 +56,21 @@ def peak_growths(schedule: Schedule, plan: MemoryPlan) -> dict[int, int]:
 def is_merge(decision: Decision) -> bool:
     """Whether two units became one."""
     verdict = decision.verdict
-    return isinstance(verdict, Fuse) and len(verdict.group.members) > max(map(_size, (decision.one, decision.two)))
+    return isinstance(verdict, Fuse) and len(verdict.group.members) > max(
+        len(decision.one.nodes), len(decision.two.nodes)
+    )
 
 
 def units_after(schedule: Schedule, place: int) -> Sequence[Unit]:
     """The units that there were after the decision at `place`."""
-    units = {names_of(unit): unit for unit in without_fusion(schedule).units}
+    units = {unit.names: unit for unit in without_fusion(schedule).units}
     for decision in schedule.decisions[: place + 1]:
         for unit in (decision.one, decision.two):
-            if names_of(unit) in units:
-                units[names_of(unit)] = unit
+            if unit.names in units:
+                units[unit.names] = unit
         if isinstance(decision.verdict, Fuse):
             group = decision.verdict.group
             if is_merge(decision):
-                del units[names_of(decision.one)], units[names_of(decision.two)]
-            units[names_of(group)] = group
+                del units[decision.one.names], units[decision.two.names]
+            units[group.names] = group
     return list(units.values())
-
-
-def _size(unit: Unit) -> int:
-    return len(unit.members) if isinstance(unit, Group) else 1

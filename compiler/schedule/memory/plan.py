@@ -29,7 +29,6 @@ from compiler.schedule.memory.lifetimes import (
     lifetimes,
     live_bytes,
     storage_bytes,
-    stored_by,
     updates_of,
     wholes_of,
 )
@@ -157,7 +156,7 @@ class _Planner:
             dying = self._dying(position, unit)
             for name in sorted(unit.produced):
                 self.planned[name] = self._plan_one(name, unit, position, dying)
-            touched = (unit.needed | stored_by(unit)) - slices.keys()
+            touched = (unit.needed | unit.stored) - slices.keys()
             gone = [name for name in sorted(touched) if self._dies(name, position)]
             for name in gone:
                 if self._may_hand_on(name) and name not in self._taken:
@@ -193,7 +192,7 @@ class _Planner:
             fate: Fate = "output" if name in self.outputs else "in_place"
             self.storage[name] = self.storage.get(self.updates[name], storage_bytes(layout))
             return PlannedBuffer(name, layout, fate, position, last, self.updates[name])
-        if name not in stored_by(unit):
+        if name not in unit.stored:
             return PlannedBuffer(name, layout, "register", position, position)
         self.storage[name] = storage_bytes(layout)
         given = None if name in self.wholes else self.written_back.get(name)

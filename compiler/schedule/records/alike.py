@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from compiler.decisions import Refuse
 from compiler.ir.size import Integer
 from compiler.schedule.group import Group
-from compiler.schedule.records.decisions import Decision, names_of
+from compiler.schedule.records.decisions import Decision
 from compiler.schedule.rules import Context, shared_buffers
 from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.units import Unit
@@ -48,7 +48,7 @@ def refuse_what_is_alike(
 
 def not_asked(units: Iterable[Unit], decisions: Iterable[Decision]) -> int:
     """How many pairs of these units run over as many iterations and have no decision."""
-    loops = {names_of(unit): _loops_of(unit) for unit in units if isinstance(unit, Group)}
+    loops = {unit.names: _loops_of(unit) for unit in units if isinstance(unit, Group)}
     pairs = sum(count * (count - 1) // 2 for count in Counter(loops.values()).values())
     decided = (tuple(pair) for pair in _pairs_of(decisions) if len(pair) == 2)
     return pairs - sum(one in loops and loops[one] == loops.get(two) for one, two in decided)
@@ -59,7 +59,7 @@ def _loops_of(group: Group) -> Loops:
 
 
 def _pair(one: Unit, two: Unit) -> frozenset[frozenset[str]]:
-    return frozenset((names_of(one), names_of(two)))
+    return frozenset((one.names, two.names))
 
 
 def _pairs_of(decisions: Iterable[Decision]) -> set[frozenset[frozenset[str]]]:

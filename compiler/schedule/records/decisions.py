@@ -12,9 +12,8 @@ from typing import Any
 
 from compiler.decisions import Refuse
 from compiler.ir.body import Access
-from compiler.ir.nodes import ExternNode, Layout, LoopNode
+from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.group import Group
-from compiler.schedule.memory.lifetimes import stored_by
 from compiler.schedule.records.classify import exact_reason
 from compiler.schedule.rules import Fuse, shared_buffers
 from compiler.schedule.units import Unit, UnitGraph
@@ -77,12 +76,12 @@ class Decision:
     def _named_by(self, role: str, unit: Unit) -> str | None:
         """The node that a refusal names as the writer or the reader, if it is one of the unit's."""
         name = self.verdict.numbers.get(role)
-        return name if name in names_of(unit) else None
+        return name if name in unit.names else None
 
     @property
     def lines(self) -> tuple[int, ...]:
         """The user's lines behind both units."""
-        return tuple(sorted({line for unit in (self.one, self.two) for node in nodes_of(unit) for line in node.lines}))
+        return tuple(sorted({line for unit in (self.one, self.two) for node in unit.nodes for line in node.lines}))
 
     @property
     def names(self) -> dict[str, Any]:
@@ -107,17 +106,8 @@ def decision_on(
     one, two = graph.units[a], graph.units[b]
     needed: frozenset[str] = frozenset()
     if isinstance(verdict, Refuse):
-        needed = graph.escaping((*stored_by(one), *stored_by(two)), {a, b})
+        needed = graph.escaping((*one.stored, *two.stored), {a, b})
     return Decision(turn, one, two, graph.layouts, verdict, needed, about)
-
-
-def nodes_of(unit: Unit) -> list[LoopNode | ExternNode]:
-    return [member.node for member in unit.members] if isinstance(unit, Group) else [unit]
-
-
-def names_of(unit: Unit) -> frozenset[str]:
-    """The names of a unit's nodes."""
-    return unit.produced if isinstance(unit, Group) else frozenset((unit.name, *unit.covers))
 
 
 def access_of(unit: Group, buffer: str) -> tuple[str, Access] | None:

@@ -10,7 +10,7 @@ from compiler import report
 from compiler.schedule.cost.kernel import Cost, group_cost, sequence_us
 from compiler.schedule.cost.moved import Moved, moved_by
 from compiler.schedule.group import Group
-from compiler.schedule.records.decisions import Decision, names_of
+from compiler.schedule.records.decisions import Decision
 from compiler.schedule.rules import Context, Fuse
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.units import Unit
@@ -70,7 +70,7 @@ class Scores:
         return sequence_us([self._costs[unit] for unit in units], device)
 
     def _first(self, unit: Unit) -> int:
-        return min(self._position[name] for name in names_of(unit))
+        return min(self._position[name] for name in unit.names)
 
 
 def _score(category: str, saved: int, distance: int, fused_us: float | None, unfused_us: float | None) -> report.Score:

@@ -68,7 +68,7 @@ def fuse_with_call(a: int, b: int, context: Context) -> Fuse | Refuse:
     intermediate = third_between(a, b, context.graph)
     if intermediate is not None:
         return intermediate
-    nodes = sum(len(unit.members) if isinstance(unit, Group) else 1 for unit in (one, two))
+    nodes = len(one.nodes) + len(two.nodes)
     if nodes > context.limits.most_nodes:
         return Refuse("policy.group_size", {"nodes": nodes, "limit": context.limits.most_nodes})
     if rule == "epilogue":
