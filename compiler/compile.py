@@ -56,8 +56,8 @@ from compiler.runtime.executable import Executable, build_executable
 from compiler.schedule.directives import Directives, OtherNames, directives_of
 from compiler.schedule.first_seed import counted_from, first_seed
 from compiler.schedule.group import Group
+from compiler.schedule.memory.lifetimes import read_again
 from compiler.schedule.memory.plan import MemoryPlan, plan_memory
-from compiler.schedule.memory.read_again import read_again
 from compiler.schedule.products.loops import Product
 from compiler.schedule.scheduler import Schedule, schedule
 
@@ -229,7 +229,7 @@ def generate(planned: Planned, wants_triton: bool, launchers: GraphLaunchers | N
     if planned.cannot_run is not None:
         raise planned.cannot_run
     storage = planned.schedule.graph.dtypes
-    again = read_again(planned.schedule)
+    again = read_again(planned.schedule.units, planned.schedule.graph.output_buffers)
     groups = planned.groups
     if launchers is not None:
         groups = sorted(groups, key=lambda group: not isinstance(group, Product))

@@ -26,8 +26,7 @@ from compiler.schedule.cost.flops import flops_of_call, flops_of_group
 from compiler.schedule.cost.kernel import group_cost, sequence_us
 from compiler.schedule.cost.moved import moved_by_call
 from compiler.schedule.describe.decisions import describe_decisions
-from compiler.schedule.describe.memory import describe_memory
-from compiler.schedule.describe.schedule import describe_buffers, describe_loops, with_parts
+from compiler.schedule.describe.schedule import describe_buffers, describe_loops, describe_memory, with_parts
 from compiler.schedule.describe.traffic import describe_traffic, execution_of
 from compiler.schedule.group import Group
 from compiler.schedule.memory.peaks import peak_growths

@@ -14,8 +14,7 @@ from bench.fusion.count import scheduled, schedules_of
 from bench.fusion.table import PROGRAMS
 from bench.patterns import Input
 from bench.wide import WIDE
-from compiler.codegen.triton.render import render_triton
-from compiler.codegen.triton.tile import plan_tile
+from compiler.codegen.triton.render import plan_tile, render_triton
 from compiler.compile import Planned
 from compiler.ir.size import hint
 from compiler.schedule.cost.kernel import cost_parts, work_and_shape

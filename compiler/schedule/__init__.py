@@ -8,7 +8,7 @@ Read `scheduler.py` first: what is done, in order. The rest, by the question tha
     does it pay         cost/
     by which tile       tiles/
     how is it run       reduction_strategies, recompute, unroll (extremes), windows (together), interleaved, first_seed
-    what memory sees    neighbours, vectors
+    what memory sees    vectors
     what a kernel does  program/: the statements of a group, by level and in passes
     when, and where     memory/
     what is told of it  records/ (reasons.py: the closed list of answers), describe/ (as the report shows it)

@@ -28,8 +28,7 @@ from compiler.schedule.recompute import Recomputed, recompute_in_readers
 from compiler.schedule.records.decisions import Decision, decision_on
 from compiler.schedule.rules import Context, Fuse, can_fuse, third_between
 from compiler.schedule.rules.concatenation import makers_of, splits_in_parts, weigh_parts
-from compiler.schedule.rules.own_product import own_product
-from compiler.schedule.rules.products import is_call
+from compiler.schedule.rules.products import is_call, own_product
 from compiler.schedule.rules.shared_operand import may_share
 from compiler.schedule.units import Unit
 

@@ -23,9 +23,9 @@ from compiler.ir.body import Access, Body, operands_of
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, known
 from compiler.schedule.group import Group
-from compiler.schedule.neighbours import is_moved
 from compiler.schedule.together import several_to_a_lane
 from compiler.schedule.unroll import written_out
+from compiler.schedule.vectors import is_moved
 
 #: Elements of a window that a lane goes over by itself, and of one that shares nothing with its neighbours.
 MOST_IN_A_LANE, MOST_APART = 49, 16

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 
 from bench.fusion.count import schedules_of
 from bench.fusion.program import Program, tensor
-from compiler.codegen.triton.render import render_plan
-from compiler.codegen.triton.tile import plan_tile
+from compiler.codegen.triton.render import plan_tile, render_plan
 from compiler.compile import Generated, build
 from compiler.decisions import Refuse
 from compiler.devices import device_for

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.codegen.triton.render import render_plan
-from compiler.codegen.triton.tile import plan_tile
+from compiler.codegen.triton.render import plan_tile, render_plan
 from compiler.compile import Generated, build
 from compiler.devices import device_for
 from compiler.runtime.checking.verify import relative_error

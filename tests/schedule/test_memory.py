@@ -18,7 +18,7 @@ from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.runtime import executable
 from compiler.runtime.executable import build_executable
-from compiler.schedule.describe.memory import describe_memory
+from compiler.schedule.describe.schedule import describe_memory
 from compiler.schedule.memory.lifetimes import peak_bytes
 from compiler.schedule.memory.order import as_written, in_order
 from tests.compile_program import compile_program

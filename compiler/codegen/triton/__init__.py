@@ -1,4 +1,4 @@
-"""Triton kernels from fused groups: `tile` makes a plan of the tile of a group, `render` prints the kernel.
+"""Triton kernels from fused groups: `render` makes a plan of the tile of a group, and prints the kernel.
 
 printer                the text of a kernel, one class for each way by which programs share rows
 module, writer         what stands above it, and how lines are kept

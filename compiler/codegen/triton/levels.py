@@ -17,7 +17,7 @@ from math import prod
 import torch
 
 from compiler import report
-from compiler.codegen.triton.tile import plan_tile
+from compiler.codegen.triton.render import plan_tile
 from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.devices import Device
 from compiler.ir.nodes import Layout

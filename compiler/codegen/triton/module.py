@@ -9,10 +9,9 @@ import torch
 
 from compiler.codegen.triton.reductions.clusters import HELPERS as CLUSTER_HELPERS
 from compiler.codegen.triton.reductions.states import HELPERS as STATE_HELPERS
-from compiler.codegen.triton.reductions.waiting import HELPERS as WAITING_HELPERS
-from compiler.codegen.triton.values.fast_functions import HELPERS as FAST_FUNCTIONS
 from compiler.codegen.triton.values.float8 import HELPERS as FLOAT8_HELPERS
 from compiler.codegen.triton.values.functions import function_texts
+from compiler.codegen.triton.values.helpers import FAST_FUNCTIONS
 from compiler.codegen.triton.values.helpers import HELPERS as VALUE_HELPERS
 from compiler.codegen.triton.values.random import HELPERS as RANDOM_HELPERS
 
@@ -24,7 +23,7 @@ _CAPABILITY = "from triton.language.target_info import cuda_capability_geq\n"
 
 
 HELPERS = {
-    **VALUE_HELPERS, **STATE_HELPERS, **WAITING_HELPERS, **CLUSTER_HELPERS,
+    **VALUE_HELPERS, **STATE_HELPERS, **CLUSTER_HELPERS,
     **FLOAT8_HELPERS, **RANDOM_HELPERS, **FAST_FUNCTIONS,
 }  # fmt: skip
 

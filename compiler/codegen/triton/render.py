@@ -6,17 +6,27 @@ from dataclasses import replace
 
 import torch
 
+from compiler.codegen.naming import named_program
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.batch import render_batch
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.product import render_product
 from compiler.codegen.triton.reductions.look_back import LookBackPrinter
 from compiler.codegen.triton.reductions.shared_rows import CooperativePrinter, SplitPrinter
-from compiler.codegen.triton.tile import plan_tile
 from compiler.devices import Device
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.products.loops import Product
-from compiler.schedule.tiles.plan import CooperativePlan, LookBackPlan, Plan, SplitPlan
+from compiler.schedule.program.build import fast_program
+from compiler.schedule.tiles.choose import choose_tile
+from compiler.schedule.tiles.plan import (
+    CooperativePlan,
+    LookBackPlan,
+    LoopedPlan,
+    LoopTile,
+    Plan,
+    PointwisePlan,
+    SplitPlan,
+)
 
 
 def render_triton(
@@ -46,3 +56,13 @@ def _printer_of(plan: Plan) -> KernelPrinter:
             return LookBackPrinter(plan)
         case _:
             return KernelPrinter(plan)
+
+
+def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device, shares_launch: bool = False) -> Plan:
+    """The tile that the scheduler priced for `group` on `device`, with names for its values; see `choose_tile`."""
+    run, tile = choose_tile(group, storage, device, shares_launch)
+    if isinstance(tile, LoopTile):
+        program = replace(fast_program(run, storage), space=tile.space)
+        plan = LoopedPlan if tile.space.r else PointwisePlan
+        tile = plan(program, tile.axes, tile.num_warps)
+    return replace(tile, program=named_program(tile.program, run))

@@ -12,8 +12,8 @@ from compiler.ir.body import Body, Instruction, operands_of
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo
 from compiler.ir.size import hint
-from compiler.schedule.neighbours import ELEMENTS_OF_A_THREAD, changes_along
 from compiler.schedule.once import once_a_form
+from compiler.schedule.vectors import ELEMENTS_OF_A_THREAD, changes_along
 
 #: What computes: the lanes of 32 bits, functions of several instructions, divisions of integers, float64, random
 #: numbers.

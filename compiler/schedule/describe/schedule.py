@@ -1,4 +1,5 @@
-"""The schedule as the report shows it: loop nodes, buffers, bytes. Decisions are in `decisions.py`."""
+"""The schedule as the report shows it: loop nodes, buffers, bytes, and what it takes of memory beside what its nodes
+would take without fusion. Decisions are in `decisions.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,10 @@ from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.ir.size import Integer, hint
 from compiler.lowering.registry import operator_name
 from compiler.schedule.cost.touches import touched_bytes
-from compiler.schedule.memory.plan import MemoryPlan
+from compiler.schedule.memory.lifetimes import lifetimes, storage_bytes
+from compiler.schedule.memory.order import as_written
+from compiler.schedule.memory.plan import MemoryPlan, plan_memory
+from compiler.schedule.scheduler import Schedule, without_fusion
 
 
 def dtype_name(dtype: Any) -> str:
@@ -119,4 +123,42 @@ def describe_buffers(plan: MemoryPlan) -> list[report.Buffer]:
             note=f"takes over the storage of {b.takes_over}" if b.takes_over else None,
         )
         for b in plan.buffers.values()
+    ]
+
+
+def describe_memory(schedule: Schedule, plan: MemoryPlan) -> report.Memory:
+    """The figures of `report.Memory`."""
+    unfused = without_fusion(schedule)
+    unfused_plan = plan_memory(unfused)
+    unordered = replace(schedule, units=tuple(as_written(schedule.units, schedule.graph)))
+    return report.Memory(
+        peak_bytes=plan.peak_bytes,
+        unordered_peak_bytes=plan_memory(unordered).peak_bytes,
+        without_reuse_bytes=_all_bytes(schedule),
+        reuses=_reuses(plan),
+        unfused_peak_bytes=unfused_plan.peak_bytes,
+        unfused_without_reuse_bytes=_all_bytes(unfused),
+        unfused_reuses=_reuses(unfused_plan),
+        live_bytes=list(plan.live_bytes),
+        unfused_live_bytes=list(unfused_plan.live_bytes),
+        unfused_buffers=describe_buffers(unfused_plan),
+    )
+
+
+def _all_bytes(schedule: Schedule) -> int:
+    graph = schedule.graph
+    return sum(life.bytes for life in lifetimes(schedule.units, graph.buffers, graph.output_buffers).values())
+
+
+def _reuses(plan: MemoryPlan) -> list[report.Reuse]:
+    """In the order of the kernels."""
+    return [
+        report.Reuse(
+            buffer=buffer.name,
+            takes_over=buffer.takes_over,
+            bytes=hint(storage_bytes(buffer.layout)),
+            in_place=buffer.fate != "reused",
+        )
+        for buffer in plan.buffers.values()
+        if buffer.takes_over is not None
     ]

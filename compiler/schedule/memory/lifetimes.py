@@ -94,3 +94,15 @@ def live_bytes(lives: Iterable[Lifetime], count: int) -> list[int]:
 def peak_bytes(units: Sequence[Unit], layouts: Mapping[str, Layout], outputs: Collection[str]) -> int:
     """The most bytes that are alive at one time when units run in this order and no memory is used twice."""
     return max(live_bytes(lifetimes(units, layouts, outputs).values(), len(units)))
+
+
+def read_again(units: Sequence[Unit], outputs: Collection[str]) -> dict[str, frozenset[str]]:
+    """The buffers that are read after each group, by its name, and should stay in the cache: by another unit, or by
+    whoever gets the outputs, such as the backward graph."""
+    found: dict[str, frozenset[str]] = {}
+    later = set(outputs)
+    for unit in reversed(units):
+        if isinstance(unit, Group):
+            found[unit.name] = unit.needed & later
+        later |= unit.needed
+    return found

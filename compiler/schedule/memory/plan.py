@@ -8,9 +8,11 @@ after its last reader, or its storage goes on to a later buffer:
     reused     of the storage freed before, the smallest that is large enough, unless keeping it until then would raise
                the peak: memory that is let go can serve anybody
 
-Storage of library results is not ours to shape, and graph outputs get storage of their own, since the caller keeps
-them, but for those that the caller would copy into an input; see `written_back.py`. `peak_bytes` is what all of that
-comes to, inputs not counted.
+    written    an output that the caller would copy into an input, `p.copy_(new_p)`, takes the input's memory, and the
+    back       copy finds nothing to do, if its kernel is the last to read that and reads it only where it writes
+
+Storage of library results is not ours to shape, and other graph outputs get storage of their own, since the caller
+keeps them. `peak_bytes` is what all of that comes to, inputs not counted.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Literal
 
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.ir.size import Integer, hint
-from compiler.schedule.group import Batch, Group
+from compiler.schedule.group import Batch, Group, parts_of
 from compiler.schedule.memory.lifetimes import (
     last_uses,
     lifetimes,
@@ -32,7 +34,6 @@ from compiler.schedule.memory.lifetimes import (
     updates_of,
     wholes_of,
 )
-from compiler.schedule.memory.written_back import may_write_input, reads_where_it_writes
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.units import Unit
 
@@ -196,7 +197,7 @@ class _Planner:
             return PlannedBuffer(name, layout, "register", position, position)
         self.storage[name] = storage_bytes(layout)
         given = None if name in self.wholes else self.written_back.get(name)
-        if given is not None and may_write_input(unit, position, name, given, self.layouts, self.last_use):
+        if given is not None and _may_write_input(unit, position, name, given, self.layouts, self.last_use):
             for place in range(position, len(self.live)):
                 self.live[place] -= hint(self.storage[name])
             return PlannedBuffer(name, layout, "output", position, last, given)
@@ -225,7 +226,7 @@ class _Planner:
             and self._would_peak_at(old, name, self.planned[old].last or 0) > self.most
         ):
             return False
-        return reads_where_it_writes(group, name, old)
+        return _reads_where_it_writes(group, name, old)
 
     def _is_as_large(self, storage: Integer, wanted: Integer) -> bool:
         return storage >= wanted if isinstance(storage, int) and isinstance(wanted, int) else storage == wanted
@@ -266,3 +267,39 @@ def _kept(outputs: frozenset[str], updates: dict[str, str]) -> frozenset[str]:
             name = updates[name]
             kept.add(name)
     return frozenset(kept)
+
+
+def _may_write_input(
+    unit: Unit, position: int, name: str, given: str, layouts: Mapping[str, Layout], last_use: Mapping[str, int]
+) -> bool:
+    """Whether `unit`, at `position`, may write the buffer `name` to the memory of the input `given`."""
+    layout = layouts[name]
+    if not isinstance(unit, Group) or layout != layouts[given] or layout.storage_numel != layout.numel:
+        return False
+    if last_use.get(given, -1) > position:
+        return False
+    if given not in unit.needed:
+        return True
+    readers = [part for part in parts_of(unit) if given in part.needed]
+    return len(readers) == 1 and name in readers[0].stored and _reads_where_it_writes(readers[0], name, given)
+
+
+def _reads_where_it_writes(group: Group, name: str, old: str) -> bool:
+    """Whether a kernel without reductions reads each element of `old` only at the point that writes the element of
+    `name` in its place, and first no later than that."""
+    if group.space.r:
+        return False
+    places = {member.name: place for place, member in enumerate(group.members)}
+    written = group.members[places[name]].body.writes
+    reads = [
+        (place, i)
+        for place, member in enumerate(group.members)
+        for i in member.body.instructions if i.op == "load" and i.buffer == old
+    ]  # fmt: skip
+    # An element is loaded once, where it is needed first: what needs it after the write has it in a register.
+    is_loaded_before = not reads or reads[0][0] <= places[name]
+    return (
+        len(written) == 1
+        and is_loaded_before
+        and all(not i.operands and i.dtype == reads[0][1].dtype and i.index == written[0].index for _, i in reads)
+    )

@@ -4,9 +4,9 @@ A rule looks at two units and answers with the group that they would become, or 
 `can_fuse` asks the rules in turn and weighs the first group that is legal. A new kind of fusion is a new class in this
 folder.
 
-`loops` has the fusions in one loop nest; the others are in `across`, `products`, `shared_operand`, `own_product`,
-`concatenation` and `batch`. `verdicts` is what a rule is asked with and answers, and `alike` tells pairs that need not
-be asked about again.
+`loops` has the fusions in one loop nest; the others are in `across`, `products`, `shared_operand`, `concatenation` and
+`batch`. `verdicts` is what a rule is asked with and answers, and `alike` tells pairs that need not be asked about
+again.
 """
 
 from __future__ import annotations

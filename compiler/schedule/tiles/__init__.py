@@ -2,14 +2,14 @@
 
 choose                   the group as a GPU runs it, and its tile
 plan                     what a tile is: loops, block sizes, warps
-pointwise, windows       rules without reductions, and of long windows that a lane goes over by itself
+pointwise                rules without reductions
 reductions               of reductions: which of the following
 held, lane_parts, looped of rows: in registers, short ones in parts, and in blocks;
 columns, across          of columns, and of what is reduced both ways;
 shared, cooperative,     of programs that share rows: in one pass, by exchanges,
 look_back                and of running sums
 programs, registers      what tiles go by: how many programs, and registers,
-text, lengths            which statements touch memory, how many instructions there are,
+text                     which statements touch memory, how many instructions there are,
 walk, vectors, passes    how memory is walked, and how often
 loops                    loops in the form that a tile wants
 """

@@ -8,16 +8,19 @@ from dataclasses import replace
 import torch
 
 from compiler.devices import Device
+from compiler.ir.size import hint, next_power_of_two
 from compiler.schedule.group import Group
 from compiler.schedule.tiles.loops import simplify_loops
-from compiler.schedule.tiles.plan import LoopTile, Plan, SplitPlan
+from compiler.schedule.tiles.plan import Axis, LoopTile, Plan, SplitPlan
 from compiler.schedule.tiles.pointwise import pointwise_tile
 from compiler.schedule.tiles.reductions import plan_reduction
 from compiler.schedule.tiles.text import touching_program
-from compiler.schedule.tiles.walk import accesses_of, unit_bytes
-from compiler.schedule.tiles.windows import window_tile
+from compiler.schedule.tiles.walk import accesses_of, fastest, unit_bytes, with_last
 from compiler.schedule.unroll import is_short, written_out
 from compiler.schedule.windows import over_windows
+
+#: Bytes that a thread of a loop over windows loads at once, and its warps.
+_BYTES_AT_ONCE, _WARPS = 8, 2
 
 
 def choose_tile(
@@ -51,7 +54,7 @@ def run_by_lanes(group: Group, storage: Mapping[str, torch.dtype], device: Devic
         return None
     run = simplify_loops(windows or group)
     if windows is not None and run.space.r:
-        return run, window_tile(run, storage)
+        return run, _window_tile(run, storage)
     if run.space.r:
         # A tile would have lanes for the few rows, each of which goes far in memory. On an H200 the largest of four
         # rows and which they are, with gradients, take 114 us so, 637 as tiles; the gradients of five rows that are
@@ -61,6 +64,18 @@ def run_by_lanes(group: Group, storage: Mapping[str, torch.dtype], device: Devic
             return None
         run = written
     return run, pointwise_tile(run, storage, device)
+
+
+def _window_tile(group: Group, storage: Mapping[str, torch.dtype]) -> LoopTile:
+    """The tile of long windows, which are written out but for the loop that the group has: a lane goes over some at a
+    time, with a sum for each of them in registers."""
+    accesses = accesses_of(touching_program(group, storage))
+    # The loop along which memory lies is the last.
+    dims = with_last(group.space.x, fastest(group.space.x, unit_bytes(accesses, group.space.x)))
+    itemsize = min((access.itemsize for access in accesses), default=4)
+    block = 32 * _WARPS * max(_BYTES_AT_ONCE // itemsize, 1)
+    block = min(block, next_power_of_two(max(hint(group.space.numel), 1)))
+    return LoopTile((Axis("x", dims, block), Axis("r", group.space.r, 1)), max(1, min(_WARPS, block // 32)))
 
 
 def _is_outer(group: Group, storage: Mapping[str, torch.dtype]) -> bool:

@@ -6,7 +6,7 @@ from compiler.devices import WARP, Device
 from compiler.ir.index import Index
 from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.program.program import Program, closure
-from compiler.schedule.tiles.lengths import is_hidden_by_memory, length_along_rows
+from compiler.schedule.tiles.text import is_hidden_by_memory, length_along_rows
 from compiler.schedule.tiles.vectors import VECTOR_BYTES, moves_of
 from compiler.schedule.tiles.walk import accesses_of
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.codegen.triton.render import render_plan
-from compiler.codegen.triton.tile import plan_tile
+from compiler.codegen.triton.render import plan_tile, render_plan
 from compiler.devices import H200
 from compiler.runtime.interpreter.interpreter import interpret
 from compiler.runtime.triton.offline import compile_offline

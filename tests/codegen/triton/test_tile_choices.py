@@ -6,7 +6,7 @@ import torch
 
 from bench.fusion.count import schedules_of
 from bench.fusion.program import Program, index, tensor
-from compiler.codegen.triton.tile import plan_tile
+from compiler.codegen.triton.render import plan_tile
 from compiler.devices import device_for
 from compiler.schedule.group import Group
 from compiler.schedule.interleaved import side_by_side

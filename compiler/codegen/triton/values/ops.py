@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from compiler.codegen.operators import ARITHMETIC, COMPARISONS
-from compiler.codegen.triton.values.fast_functions import HELPERS as FAST_FUNCTIONS
+from compiler.codegen.triton.values.helpers import FAST_FUNCTIONS
 from compiler.ir.ops import NAMED, compute_dtype
 
 #: Names of dtypes in Triton.
