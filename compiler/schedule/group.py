@@ -92,7 +92,7 @@ class Member:
 class Group:
     """What one kernel runs. `members` are in an order in which every value is made before it is used; `stored` are
     the buffers that must reach memory, the others live in registers. `single_pass` are members whose reduction does
-    not wait for another one that it is relative to; see `schedule/cost/single_pass.py`. Where it
+    not wait for another one that it is relative to; see `schedule/program/single_pass.py`. Where it
     `is_cooperative`, several programs that wait for each other hold one row; see `schedule/tiles/cooperative.py`."""
 
     name: str

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.ir.bind import evaluate
 from compiler.ir.index import Dim, Index
+from compiler.ir.interpret import evaluate
 from compiler.ir.positions import invert
 from compiler.ir.size import Opaque, Size, Symbol, Undecided, divide, hint, is_multiple, least_value, size
 

@@ -15,10 +15,10 @@ from compiler.devices import GPUS, H200, cpu_device
 from compiler.ir.nodes import Layout
 from compiler.schedule.cost.kernel import cost_parts, group_cost, sequence_us, work_and_shape
 from compiler.schedule.cost.shape import Shape
-from compiler.schedule.cost.single_pass import relative_members
 from compiler.schedule.cost.touches import touches_of
 from compiler.schedule.cost.work import Work
 from compiler.schedule.group import Group
+from compiler.schedule.program.single_pass import relative_members
 from tests.compile_program import compile_program, kernel_count
 
 

@@ -25,7 +25,7 @@ from compiler.schedule.group import Group, parts_of
 from compiler.schedule.program.build import program_of
 from compiler.schedule.program.narrow import in_32_bits
 from compiler.schedule.program.program import Program, Statement
-from compiler.schedule.program.statements import inlined, without_known_conditions
+from compiler.schedule.program.statements import statements_of
 from compiler.schedule.tiles.loops import simplify_loops
 from compiler.schedule.windows import over_windows
 
@@ -88,7 +88,7 @@ def _goes_along_memory(group: Group) -> bool:
 
 def _program(group: Group, storage: dict[str, torch.dtype]) -> Program:
     """Sums relative to another result of their row wait for it: a second pass over the row, which the cache holds."""
-    statements = in_32_bits(without_known_conditions(inlined(group, storage)), group.space.reduction_numel)
+    statements = in_32_bits(statements_of(group), group.space.reduction_numel)
     return named_program(program_of(group, statements, storage), group)
 
 

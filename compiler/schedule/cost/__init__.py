@@ -2,5 +2,5 @@
 
 `kernel.py` predicts; `shape.py` says how a group will run by its tile (programs, threads, passes), `work.py` what it
 then asks of the device, by how it touches memory (`touches.py`) and what its instructions take (`slots.py`); `moved.py`
-counts bytes and `flops.py` operations without predicting. `single_pass.py` finds sums that need not wait for others.
+counts bytes and `flops.py` operations without predicting.
 """

@@ -26,11 +26,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import torch
+
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.cost.moved import moved_by_call, moved_by_group, moved_by_touches
 from compiler.schedule.cost.shape import Shape, shape_of, shape_on_cpu
-from compiler.schedule.cost.single_pass import storage_of
 from compiler.schedule.cost.slots import unit_slots
 from compiler.schedule.cost.touches import Touch, iterations, touches_of, traffic_by
 from compiler.schedule.cost.work import Work, stores_half_types, work_of
@@ -140,6 +141,11 @@ def _cache_share(footprint: float, device: Device) -> float:
     return max(0.0, min(1.0, 2.0 - footprint / device.l2_bytes))
 
 
+def _storage_of(group: Group, layouts: Mapping[str, Layout]) -> dict[str, torch.dtype]:
+    """The dtype of each buffer that the group touches or makes."""
+    return {buffer: layouts[buffer].dtype for buffer in group.accesses}
+
+
 def work_and_shape(
     group: Group,
     layouts: Mapping[str, Layout],
@@ -151,7 +157,7 @@ def work_and_shape(
     known; it may share a launch with others."""
     is_gpu = device.kind == "cuda"
     if is_gpu:
-        run, tile = choose_tile(group, storage_of(group, layouts), device, shares_launch)
+        run, tile = choose_tile(group, _storage_of(group, layouts), device, shares_launch)
         if group.space.r and isinstance(tile, LoopTile):
             group, touches = over_windows(group) or run, None
     traffic = traffic_by(group, touches_of(group, layouts) if touches is None else touches)

@@ -22,7 +22,7 @@ def fast_program(
     """The program of `group` with fast-math approximations; `storage` gives the dtype of every buffer that it touches.
     `rewrite` may put other statements, in an order in which each follows its operands, in the place of the group's
     own."""
-    return program_of(group, fast_statements(group, storage, rewrite), storage, is_persistent)
+    return program_of(group, fast_statements(group, rewrite), storage, is_persistent)
 
 
 def program_of(

@@ -24,7 +24,7 @@ import torch
 from compiler.schedule.group import Group
 from compiler.schedule.program.narrow import in_32_bits, without_ways_back
 from compiler.schedule.program.program import Statement
-from compiler.schedule.program.statements import inlined, without_known_conditions
+from compiler.schedule.program.statements import statements_of
 
 #: The largest error of an approximation, relative to its value.
 LARGEST_ERROR = 1e-5
@@ -39,19 +39,17 @@ _HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
 
 
 def fast_statements(
-    group: Group,
-    storage: Mapping[str, torch.dtype],
-    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
+    group: Group, rewrite: Callable[[list[Statement]], list[Statement]] | None = None
 ) -> list[Statement]:
     """The statements of `group`, or what `rewrite` puts in their place, with fast-math approximations and without
     names."""
-    statements = without_known_conditions(inlined(group, storage))
+    statements = statements_of(group)
     rewritten = statements if rewrite is None else rewrite(statements)
     narrow = in_32_bits(rewritten, group.space.reduction_numel)
-    return with_fast_math(without_ways_back(narrow), storage)
+    return _with_fast_math(without_ways_back(narrow), {m.name: m.node.layout.dtype for m in group.members})
 
 
-def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
+def _with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
     """The statements with fast-math approximations; each keeps its number, so that its readers find it."""
     if not any(s.op in _FAST or s.op in _FAST_PLUS_ONE for s in statements):
         return statements

@@ -20,9 +20,12 @@ from typing import Literal
 
 import torch
 
+from compiler.ir.body import Access
+from compiler.ir.index import Index
 from compiler.ir.size import Integer
-from compiler.schedule.program.program import Level, Statement
-from compiler.schedule.program.statements import passes_before
+from compiler.schedule.group import Group
+from compiler.schedule.program.program import Level, Statement, closure
+from compiler.schedule.program.statements import inlined, passes_before, sections_of, statements_of
 
 Kind = Literal["exponentials", "squares"]
 
@@ -62,6 +65,26 @@ def _relative(sum_: Statement, by_number: dict[int, Statement]) -> Relative | No
     if by_number[value].level != "r" or by_number[about].level != "x":
         return None
     return Relative(sum_.number, kind, value, about)
+
+
+def relative_members(group: Group) -> dict[str, str]:
+    """The members whose sums need not wait, each with the member whose result it is relative to."""
+    if sum(member.body.reduction is not None for member in group.members) < 2 or group.has_scan:
+        return {}
+    statements = inlined(group)
+    by_number = {s.number: s for s in statements}
+    found: dict[str, str] = {}
+    for one in relative_sums(statements):
+        if one.kind == "squares" and not isinstance(group.space.reduction_numel, int):
+            continue  # how many there are is a constant of the kernel
+        waits_for = max(n for n in closure((one.about,), by_number) if by_number[n].op == "reduce")
+        reader, writer = (_member(by_number[number], group) for number in (one.number, waits_for))
+        found[reader] = writer
+    return found
+
+
+def _member(statement: Statement, group: Group) -> str:
+    return next(node for node in statement.nodes if node in group.produced)
 
 
 def in_single_pass(nodes: frozenset[str], count: Integer) -> Callable[[list[Statement]], list[Statement]]:
@@ -156,3 +179,14 @@ class _Rewriting:
         assert isinstance(self.count, int)
         points = self._add(s, "constant", value=float(self.count))
         self._last(s, "add", total, self._add(s, "mul", points, self._add(s, "square", distance)))
+
+
+def passes_in_blocks(group: Group) -> tuple[frozenset[Access], ...]:
+    """What each pass of a kernel that takes its rows block by block loads."""
+    rewrite = in_single_pass(group.single_pass, group.space.reduction_numel)
+    statements = rewrite(statements_of(group))
+    return tuple(
+        frozenset(Access(s.buffer or "", s.index or Index.number(0)) for s in section.statements if s.op == "load")
+        for section in sections_of(statements, passes_before(statements), is_persistent=False)
+        if section.level == "r"
+    )

@@ -16,6 +16,7 @@ from compiler.ir.body import moved as with_operands
 from compiler.ir.choices import known_values, masks_that_hold
 from compiler.ir.index import Index
 from compiler.ir.masked_indices import simpler_indices
+from compiler.ir.nodes import LoopNode
 from compiler.ir.ops import compute_dtype
 from compiler.ir.size import hint
 from compiler.schedule.group import Group
@@ -158,8 +159,13 @@ def _zero(dtype: torch.dtype) -> bool | int | float:
     return 0.0 if dtype.is_floating_point else False if dtype == torch.bool else 0
 
 
-def inlined(group: Group, storage: Mapping[str, torch.dtype]) -> list[Statement]:
-    """The bodies of all members as one list, each value once, without names."""
+def statements_of(group: Group) -> list[Statement]:
+    """The bodies of all members as one list without names, each value once and with the conditions that are known gone."""
+    return without_known_conditions(inlined(group))
+
+
+def inlined(group: Group) -> list[Statement]:
+    """The same with all conditions."""
     inliner = _Inliner(group)
     for member in group.members:
         numbers: dict[int, int] = {}
@@ -178,7 +184,7 @@ def inlined(group: Group, storage: Mapping[str, torch.dtype]) -> list[Statement]
             elif moved.op == "store":
                 assert moved.buffer is not None
                 if moved.value is None:
-                    inliner.stored_value[moved.buffer] = _as_stored(inliner, moved, member.name, storage)
+                    inliner.stored_value[moved.buffer] = _as_stored(inliner, moved, member.node)
                 if moved.buffer in group.stored:
                     numbers[old] = inliner.add(moved, node)
                 if member.node.check is not None:
@@ -188,15 +194,14 @@ def inlined(group: Group, storage: Mapping[str, torch.dtype]) -> list[Statement]
     return inliner.statements
 
 
-def _as_stored(inliner: _Inliner, store: Instruction, node: str, storage: Mapping[str, torch.dtype]) -> int:
+def _as_stored(inliner: _Inliner, store: Instruction, node: LoopNode) -> int:
     """The value that a reader of the buffer gets: converted as a store and a load would, except that half types keep
     the float32 value (rounding twice would only lose accuracy)."""
-    assert store.buffer is not None
     value = store.operands[0]
-    wanted = compute_dtype(storage[store.buffer])
+    wanted = compute_dtype(node.layout.dtype)
     if inliner.statements[value].dtype == wanted:
         return value
-    return inliner.add(Instruction("to_dtype", (value,), wanted), node)
+    return inliner.add(Instruction("to_dtype", (value,), wanted), node.name)
 
 
 def passes_before(statements: list[Statement]) -> dict[int, int]:

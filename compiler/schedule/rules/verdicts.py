@@ -13,11 +13,11 @@ from compiler.ir.lazy import lazy
 from compiler.ir.nodes import ExternNode
 from compiler.options import LARGEST_GROUP
 from compiler.schedule.cost.kernel import Cost, group_cost
-from compiler.schedule.cost.single_pass import relative_members
 from compiler.schedule.directives import NO_DIRECTIVES, Directives
 from compiler.schedule.form import form_of
 from compiler.schedule.group import Group, Member
 from compiler.schedule.products.loops import Product
+from compiler.schedule.program.single_pass import relative_members
 from compiler.schedule.tiles.cooperative import may_cooperate
 from compiler.schedule.units import Unit, UnitGraph
 
@@ -115,7 +115,7 @@ class Context:
             return {}
         form, names = self.form(group).number, [member.name for member in group.members]
         if form not in self.relative:
-            found = relative_members(group, self.graph.layouts)
+            found = relative_members(group)
             self.relative[form] = {names.index(reader): names.index(writer) for reader, writer in found.items()}
         return {names[reader]: names[writer] for reader, writer in self.relative[form].items()}
 

@@ -81,7 +81,7 @@ class _Reduction:
 
     @lazy
     def _statements(self) -> list[Statement]:
-        return fast_statements(self.group, self.storage)
+        return fast_statements(self.group)
 
     @lazy
     def _single_pass(self) -> Callable[[list[Statement]], list[Statement]] | None:

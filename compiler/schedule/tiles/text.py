@@ -23,7 +23,7 @@ from compiler.ir.size import hint
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.fast_math import fast_statements
 from compiler.schedule.program.program import EFFECTS, Level, Program, Statement, closure
-from compiler.schedule.program.statements import inlined, without_known_conditions
+from compiler.schedule.program.statements import statements_of
 from compiler.schedule.tiles.walk import accesses_of
 
 #: Places that are loaded and stored, the dtype of what is there, and how many buffers are touched so.
@@ -82,7 +82,7 @@ def _is_plain(body: Body) -> bool:
 
 def whole_program(group: Group, storage: Mapping[str, torch.dtype]) -> Program:
     """All statements of a group, as it has them; no sections."""
-    return _program(group, without_known_conditions(inlined(group, storage)), storage)
+    return _program(group, statements_of(group), storage)
 
 
 def _program(group: Group, statements: list[Statement], storage: Mapping[str, torch.dtype]) -> Program:
@@ -113,7 +113,7 @@ class Text:
 
     @lazy
     def _length(self) -> int:
-        return length_of(_program(self.group, fast_statements(self.group, self.storage), self.storage).statements)
+        return length_of(_program(self.group, fast_statements(self.group), self.storage).statements)
 
 
 @lru_cache(maxsize=1 << 14)
