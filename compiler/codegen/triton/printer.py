@@ -57,6 +57,10 @@ class KernelPrinter:
         self.gathering = self.gathering_of(plan.rows_in_turn)
         self.is_wide = plan.needs_wide_offsets
 
+    def reducer(self, statement: Statement) -> Reductions | States:
+        """What prints a reduction."""
+        return self.states if States.holds(statement) else self.reductions
+
     def gathering_of(self, parts: Parts | None) -> Gathering | None:
         if parts is None:
             return None
@@ -234,10 +238,7 @@ class KernelPrinter:
             length = text_of(self.plan.axes[-1].numel)
             self.print_loop(section, number, "0", length)
             for statement in section.reductions:
-                if States.holds(statement):
-                    self.states.collapse(statement, "0", length)
-                else:
-                    self.reductions.collapse(statement)
+                self.reducer(statement).collapse(statement, "0", length)
 
     def comment_pass(self, section: Section, number: int) -> None:
         made = [s.target for s in (*section.scans, *section.reductions)]
@@ -254,10 +255,8 @@ class KernelPrinter:
             if statement.number in together:
                 continue
             self.before(statement)
-            if States.holds(statement):
-                self.states.take(statement)
-            elif statement.op == "reduce" and pass_number:
-                self.reductions.accumulate(statement)
+            if States.holds(statement) or (statement.op == "reduce" and pass_number):
+                self.reducer(statement).take(statement)
             elif statement.op == "reduce":
                 self.reductions.reduce_at_once(statement)
             elif statement.op == "across" and self.gathering is not None:
@@ -285,10 +284,7 @@ class KernelPrinter:
     ) -> None:
         """A pass over r from `first` to `last`, counted from `start` if there is one, by a block or by `step`."""
         for statement in section.reductions:
-            if States.holds(statement):
-                self.states.start(statement)
-            else:
-                self.reductions.start(statement)
+            self.reducer(statement).start(statement)
         r_axis = self.plan.axes[-1]
         self.scans.start(section.scans)
         counter = "r_offset" if start else "r_start"

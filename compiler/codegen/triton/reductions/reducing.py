@@ -86,7 +86,7 @@ class Reductions:
             none = torch.iinfo(dtype).max
             self.writer.line(f"{name}_at = tl.full({shape}, {none}, {DTYPES[dtype]})", statement.nodes)
 
-    def accumulate(self, statement: Statement) -> None:
+    def take(self, statement: Statement) -> None:
         """One more block of a loop."""
         reduction = self.kind_of(statement)
         lanes, name = self.lanes_of(statement, reduction, is_whole=False), f"{statement.target}_acc"
@@ -98,10 +98,39 @@ class Reductions:
         else:
             self.writer.line(f"{name} = {reduction.join(name, lanes[0])}", statement.nodes)
 
-    def collapse(self, statement: Statement) -> None:
-        """The result after a loop."""
+    def collapse(self, statement: Statement, first: str, last: str) -> None:
+        """The result after a loop from `first` to `last`."""
         reduction, name = self.kind_of(statement), f"{statement.target}_acc"
         self.emit_collapsed(statement, reduction, [name, f"{name}_at"] if reduction.is_position else [name])
+
+    def values(self, statement: Statement) -> list[tuple[str, torch.dtype, str]]:
+        """What a program leaves of its part: variables, their dtypes, and the values of no elements."""
+        reduction, name = self.kind_of(statement), f"{statement.target}_acc"
+        found = [(name, reduction.dtype, reduction.identity)]
+        if reduction.is_position:
+            dtype = position_dtype(statement, self.printer.by_number)
+            found.append((f"{name}_at", dtype, str(torch.iinfo(dtype).max)))
+        return found
+
+    def leave(self, statement: Statement, first: str, last: str) -> None:
+        """These values after a loop from `first` to `last`."""
+        self.leave_of(statement, [name for name, _, _ in self.values(statement)])
+
+    def leave_of(self, statement: Statement, lanes: list[str]) -> None:
+        """The same of all lanes of a tile."""
+        reduction, name, axis = self.kind_of(statement), f"{statement.target}_acc", len(self.vectors) - 1
+        spread = "[:, None]" if axis else ""
+        if reduction.is_position:
+            call = reduction.collapse(f"({lanes[0]}, {lanes[1]})", axis)
+            self.writer.line(f"{name}, {name}_at = {call}", statement.nodes)
+            if spread:
+                self.writer.line(f"{name}, {name}_at = {name}{spread}, {name}_at{spread}", statement.nodes)
+        else:
+            self.writer.line(f"{name} = {reduction.collapse(lanes[0], axis)}{spread}", statement.nodes)
+
+    def join_parts(self, statement: Statement, parts: list[str], chunk: str, length: str) -> None:
+        """The result of all parts, whose values are loaded already."""
+        self.emit_collapsed(statement, self.kind_of(statement), parts)
 
     def emit_collapsed(self, statement: Statement, reduction: Reduction, lanes: list[str]) -> None:
         """The lines that make the reduction's result of a tile."""

@@ -24,7 +24,6 @@ import torch
 
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.reductions.kept import Kept, kept_exponentials
-from compiler.codegen.triton.reductions.reducing import position_dtype
 from compiler.codegen.triton.reductions.states import States
 from compiler.codegen.triton.values.ops import DTYPES
 from compiler.codegen.triton.values.order import loads_before_waiting
@@ -104,7 +103,7 @@ class _JoiningPrinter(SharedRowPrinter):
         size = 0
         for section in self.program.sections:
             for statement in section.reductions:
-                for which, (_, dtype, _) in enumerate(self._values(statement)):
+                for which, (_, dtype, _) in enumerate(self.reducer(statement).values(statement)):
                     places[statement.number, which] = size
                     bytes_of_one = self.word or dtype.itemsize
                     size += -(-self.splits * self._rows * bytes_of_one // 16) * 16
@@ -114,34 +113,10 @@ class _JoiningPrinter(SharedRowPrinter):
     def _rows(self) -> int:
         return known(self.x_axis.numel)
 
-    def _values(self, statement: Statement) -> list[tuple[str, torch.dtype, str]]:
-        """What a program leaves of its part of a reduction: variables, their dtypes, and the values of no elements."""
-        if States.holds(statement):
-            values = zip(self.states.names(statement), self.states.identities(statement), strict=True)
-            return [(name, statement.dtype, fill) for name, fill in values]
-        reduction, name = self.reductions.kind_of(statement), f"{statement.target}_acc"
-        found = [(name, reduction.dtype, reduction.identity)]
-        if reduction.is_position:
-            dtype = position_dtype(statement, self.printer.by_number)
-            found.append((f"{name}_at", dtype, str(torch.iinfo(dtype).max)))
-        return found
-
-    def _collapse(self, statement: Statement, lanes: list[str]) -> None:
-        """All lanes of an ordinary reduction as one."""
-        reduction, name = self.reductions.kind_of(statement), f"{statement.target}_acc"
-        spread = "[:, None]" if self.axis else ""
-        if reduction.is_position:
-            call = reduction.collapse(f"({lanes[0]}, {lanes[1]})", self.axis)
-            self.writer.line(f"{name}, {name}_at = {call}", statement.nodes)
-            if spread:
-                self.writer.line(f"{name}, {name}_at = {name}{spread}, {name}_at{spread}", statement.nodes)
-        else:
-            self.writer.line(f"{name} = {reduction.collapse(lanes[0], self.axis)}{spread}", statement.nodes)
-
     def _store(self, statement: Statement) -> None:
         """What a program leaves of its part."""
         masks = self.printer.masks(frozenset("x"))
-        for which, (name, dtype, _) in enumerate(self._values(statement)):
+        for which, (name, dtype, _) in enumerate(self.reducer(statement).values(statement)):
             start = self.workspace[0][statement.number, which]
             self.point_to(f"{name}_ptr", start, DTYPES[dtype], statement.nodes)
             self.writer.store(f"{name}_ptr + {self._place('part')}", name, masks, statement.nodes)
@@ -155,13 +130,10 @@ class _JoiningPrinter(SharedRowPrinter):
         self.writer.line(f"parts = tl.arange(0, {next_power_of_two(splits)}){'[None, :]' if self.axis else ''}")
         for statement in section.reductions:
             names = []
-            for name, _, fill in self._values(statement):
+            for name, _, fill in self.reducer(statement).values(statement):
                 names.append(f"{statement.target}_parts{name.removeprefix(statement.target).removeprefix('_acc')}")
                 self.writer.line(f"{names[-1]} = {self._part_values(name, fill)}", statement.nodes)
-            if States.holds(statement):
-                self.states.join_parts(statement, (names[0], names[1]), chunk, text_of(r_axis.numel))
-            else:
-                self.reductions.emit_collapsed(statement, self.reductions.kind_of(statement), list(names))
+            self.reducer(statement).join_parts(statement, names, chunk, text_of(r_axis.numel))
 
     def _part_values(self, name: str, fill: str) -> str:
         """What all programs have left of one value, `fill` where there is no program."""
@@ -234,11 +206,7 @@ class SplitPrinter(_JoiningPrinter):
             self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
             self.print_loop(section, 1, first, last)
         for statement in section.reductions:
-            if States.holds(statement):
-                self.states.collapse(statement, first, last)
-            else:
-                name = f"{statement.target}_acc"
-                self._collapse(statement, [name, f"{name}_at"])
+            self.reducer(statement).leave(statement, first, last)
             self._store(statement)
 
     @property
@@ -291,7 +259,7 @@ class CooperativePrinter(_JoiningPrinter):
         if self.is_cluster:
             self.writer.line("# The programs of a row are a cluster: they run at the same time.")
             for number, section in enumerate(self._exchanging, start=1):
-                values = sum(len(self._values(statement)) for statement in section.reductions)
+                values = sum(len(self.reducer(statement).values(statement)) for statement in section.reductions)
                 self.writer.line(f"gate_{number} = open_gate({FLOAT} * {values} * {self.splits})")
             self.writer.line("cluster_arrive()")
             self.writer.line("place = tl.program_id(0)")
@@ -357,7 +325,7 @@ class CooperativePrinter(_JoiningPrinter):
                 self.states.at_once(statement, text_of(self.r_axis.numel), self.share, keeps)
             else:
                 reduction = self.reductions.kind_of(statement)
-                self._collapse(statement, self.reductions.lanes_of(statement, reduction, is_whole=True))
+                self.reductions.leave_of(statement, self.reductions.lanes_of(statement, reduction, is_whole=True))
             if not self.is_cluster:
                 self._store(statement)
         if self.is_cluster:
@@ -378,7 +346,7 @@ class CooperativePrinter(_JoiningPrinter):
         if number == 1:
             self.writer.line("cluster_wait()")
         for statement in section.reductions:
-            for name, _, _ in self._values(statement):
+            for name, _, _ in self.reducer(statement).values(statement):
                 self.writer.line(f"{name}_left = leave({name}, gate_{number})", statement.nodes)
         self.writer.line(f"wait_at(gate_{number})")
 
@@ -386,7 +354,7 @@ class CooperativePrinter(_JoiningPrinter):
         if not self.sends_words:
             super()._store(statement)
             return
-        for which, (name, _, _) in enumerate(self._values(statement)):
+        for which, (name, _, _) in enumerate(self.reducer(statement).values(statement)):
             self.point_to(f"{name}_ptr", self.workspace[0][statement.number, which], "tl.int64", statement.nodes)
             self.writer.line(f"send({name}_ptr + {self._word('part')}, {name}, launch)", statement.nodes)
 

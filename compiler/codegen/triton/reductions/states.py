@@ -131,6 +131,13 @@ class States:
         self._line(statement, f"{name}_counts = {counts}")
         self._join(statement, f"{name}_shift, {name}_sum, {name}_total_acc, {name}_counts, {length}")
 
+    def values(self, statement: Statement) -> list[tuple[str, torch.dtype, str]]:
+        """What a program leaves of its part: variables, their dtypes, and the values of no elements."""
+        values = zip(self.names(statement), self.identities(statement), strict=True)
+        return [(name, statement.dtype, fill) for name, fill in values]
+
+    leave = collapse
+
     def _join(self, statement: Statement, values: str) -> None:
         helper = "join_exponentials" if _is_exponential(statement) else "join_squares"
         targets = self.names(statement)
@@ -173,17 +180,17 @@ class States:
 
     # Parts of several programs -----------------------------------------------------------------------------------
 
-    def join_parts(self, statement: Statement, values: tuple[str, str], chunk: str, length: str) -> None:
-        """The values of all parts, which are loaded already: part number `parts` has `chunk` elements, the last the
-        rest of `length`."""
+    def join_parts(self, statement: Statement, parts: list[str], chunk: str, length: str) -> None:
+        """The result of all parts, whose values are loaded already: part number `parts` has `chunk` elements, the last
+        the rest of `length`."""
         if _is_exponential(statement):
-            self._join(statement, ", ".join(values))
+            self._join(statement, ", ".join(parts))
             return
         name = statement.target
         counts = f"tl.minimum(tl.maximum({length} - parts * {chunk}, 0), {chunk}).to({DTYPES[statement.dtype]})"
         # Not the name of the lanes' counts: inside of an `if`, Triton takes one name for one shape.
         self._line(statement, f"{name}_part_counts = {counts}")
-        self._join(statement, f"{values[0]}, 0.0, {values[1]}, {name}_part_counts, {length}")
+        self._join(statement, f"{parts[0]}, 0.0, {parts[1]}, {name}_part_counts, {length}")
 
 
 def _is_exponential(statement: Statement) -> bool:
