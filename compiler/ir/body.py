@@ -25,7 +25,7 @@ import torch
 from compiler.ir.index import MOST_KEPT, Dim, Index, Indirect, Mod
 from compiler.ir.index_formulas import LARGEST_INDEX, Step, formula_of_index
 from compiler.ir.lazy import lazy
-from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo, handled_by
+from compiler.ir.ops import RANDOM, cost_of, handled_by
 from compiler.ir.size import Integer, hint
 from compiler.ir.value import Value
 
@@ -226,7 +226,7 @@ class Body:
     def _weights(self) -> Iterator[int]:
         for i in self.instructions:
             if i.op not in ("load", "store", "constant", "index_value", "indirect"):
-                yield 12 if i.op in RANDOM else (POINTWISE.get(i.op) or NAMED.get(i.op) or OpInfo(i.op, 1)).cost
+                yield 12 if i.op in RANDOM else cost_of(i.op)
 
     @lazy
     def is_random(self) -> bool:

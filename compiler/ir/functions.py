@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from compiler.ir.body import Instruction, Recorder
-from compiler.ir.ops import NAMED, POINTWISE, current_handler, handled_by, ops
+from compiler.ir.ops import NAMED, POINTWISE, cost_of, current_handler, handled_by, ops
 from compiler.ir.value import Value
 
 
@@ -47,8 +47,7 @@ class Record:
 
     @cached_property
     def cost(self) -> int:
-        computed = [i.op for i in self.instructions[len(self.parameters) :] if i.op != "constant"]
-        return sum(cost_of(op) if op in POINTWISE or op in NAMED else 1 for op in computed)
+        return sum(cost_of(i.op) for i in self.instructions[len(self.parameters) :] if i.op != "constant")
 
 
 @dataclass(frozen=True)
@@ -83,11 +82,6 @@ def function(definition: Callable[..., Value]) -> Callable[..., Value]:
 
     call.__name__, call.__doc__ = name, definition.__doc__
     return call
-
-
-def cost_of(op: str) -> int:
-    """Weighted operations of an op or a named function."""
-    return POINTWISE[op].cost if op in POINTWISE else NAMED[op].cost
 
 
 @cache

@@ -90,6 +90,12 @@ POINTWISE: dict[str, OpInfo] = _table(
 #: Functions that are written in these ops and called by name as if they were some; `functions.py` says how.
 NAMED: dict[str, NamedFunction] = {}
 
+
+def cost_of(op: str) -> int:
+    """Weighted operations of an op or a named function; 1 of what is neither."""
+    return (POINTWISE.get(op) or NAMED.get(op) or OpInfo(op, 1)).cost
+
+
 #: Reductions by kind: sum, prod, minimum, maximum over the reduction variables; `any` and `all` on bool; `argmin` and
 #: `argmax` take the value and its position (int64) and give the position, the lowest one among equals. NaN wins.
 REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")

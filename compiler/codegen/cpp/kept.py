@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compiler.ir.functions import cost_of
-from compiler.ir.ops import NAMED, POINTWISE, RANDOM
+from compiler.ir.ops import NAMED, POINTWISE, RANDOM, cost_of
 from compiler.ir.size import hint
 from compiler.schedule.program.program import EFFECTS, Program, Section, Statement, closure
 from compiler.schedule.tiles.passes import KEPT_COST, KEPT_IN_ARRAYS

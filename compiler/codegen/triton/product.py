@@ -38,7 +38,7 @@ from compiler.schedule.products.descriptors import line_stride
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import Matrices, Tile, programs_of, tiles_of
 from compiler.schedule.program.build import fast_program
-from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.program.program import Program, Statement, closure
 from compiler.schedule.tiles.plan import Axis, ProductPlan
 
 #: Rows of tiles that are gone through together, column by column: programs that run at one time then load few rows and
@@ -296,13 +296,7 @@ class _ProductPrinter:
 
     def _closure(self, *roots: Statement) -> list[Statement]:
         """The roots and all that they need, in order; but nothing of what the sums need."""
-        needed, open_ = set[int](), [root.number for root in roots]
-        sums = {total.number for total in self.sums}
-        while open_:
-            number = open_.pop()
-            if number not in needed:
-                needed.add(number)
-                open_ += self.by_number[number].needs if number not in sums else ()
+        needed = closure((root.number for root in roots), self.by_number, [total.number for total in self.sums])
         return [s for s in self.program.statements if s.number in needed]
 
     def _join_parts(self) -> None:

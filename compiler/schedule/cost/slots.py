@@ -10,7 +10,7 @@ import torch
 
 from compiler.ir.body import Body, Instruction, operands_of
 from compiler.ir.index import Dim
-from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo
+from compiler.ir.ops import RANDOM, cost_of
 from compiler.ir.size import hint
 from compiler.schedule.once import once_a_form
 from compiler.schedule.vectors import ELEMENTS_OF_A_THREAD, changes_along
@@ -106,7 +106,7 @@ def _slots_of(instruction: Instruction, is_fast: bool) -> tuple[IssueUnit, int]:
         return "division", _LONG_DIVISION if dtype.itemsize == 8 else _SHORT_DIVISION
     if is_fast and op in FAST_SLOTS:
         return "function", FAST_SLOTS[op]
-    count = SLOTS.get(op) or (POINTWISE.get(op) or NAMED.get(op) or OpInfo(op, 1)).cost
+    count = SLOTS.get(op) or cost_of(op)
     if dtype == torch.float64:
         return "double", _DOUBLE * count
     return ("function" if count > 1 else "simple"), count * max(dtype.itemsize // 4, 1)

@@ -19,7 +19,7 @@ from functools import lru_cache
 import torch
 
 from compiler.devices import Device
-from compiler.ir.ops import NAMED, POINTWISE
+from compiler.ir.ops import cost_of
 from compiler.schedule.products.descriptors import may_be_described
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.splits import gain, shared_tile, shared_tiles, shared_us
@@ -138,8 +138,7 @@ def _values_of_a_sum(product: Product) -> float:
 
 def has_function(product: Product) -> bool:
     """Whether anything in it takes several instructions for an element: an exponential, a division."""
-    ops = {i.op for member in product.members for i in member.body.instructions}
-    return any((POINTWISE.get(op) or NAMED.get(op) or POINTWISE["add"]).cost > 1 for op in ops)
+    return any(cost_of(i.op) > 1 for member in product.members for i in member.body.instructions)
 
 
 def template_us(product: Product, moved: int, slots: int, device: Device) -> float:

@@ -17,6 +17,7 @@ import torch
 
 from compiler.ir.index import Dim, Index
 from compiler.ir.ops import RANDOM
+from compiler.ir.size import known
 from compiler.schedule.group import Group
 from compiler.schedule.program.program import Statement
 from compiler.schedule.unroll import JOINED_BY
@@ -30,12 +31,12 @@ class LaneParts:
     lanes: Dim
 
     def rewrite(self, statements: list[Statement]) -> list[Statement]:
-        assert isinstance(self.whole.size, int) and isinstance(self.lanes.size, int)
-        return _Rewriting(statements, self.whole, self.whole.size, self.lanes, self.lanes.size).result
+        return _Rewriting(statements, self.whole, self.lanes).result
 
 
 class _Rewriting:
-    def __init__(self, statements: Sequence[Statement], whole: Dim, length: int, lanes: Dim, size: int) -> None:
+    def __init__(self, statements: Sequence[Statement], whole: Dim, lanes: Dim) -> None:
+        length, size = known(whole.size), known(lanes.size)
         self.whole, self.lanes, self.size = whole, lanes, size
         self.numbers = iter(range(1 + max(s.number for s in statements), 1 << 60))
         self.result: list[Statement] = []
@@ -112,8 +113,8 @@ class _Rewriting:
             yield values[-1]
 
     def _moved(self, index: Index, numbers: Mapping[int, int], place: Index) -> Index:
-        known = {number: numbers.get(number, number) for number in (i.value for i in index.indirections)}
-        return index.renumber(known).substitute({self.whole: place})
+        moved = {number: numbers.get(number, number) for number in (i.value for i in index.indirections)}
+        return index.renumber(moved).substitute({self.whole: place})
 
 
 def _nothing(kind: str, dtype: torch.dtype) -> bool | int | float:

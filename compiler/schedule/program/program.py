@@ -23,7 +23,7 @@ Triton and C++ printers render the same program.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -145,13 +145,13 @@ class Program:
         return {statement.number: statement.target for statement in self.statements}
 
 
-def closure(roots: Iterable[int], by_number: Mapping[int, Statement]) -> set[int]:
-    """The numbers of the statements that those of `roots` are made from, these included."""
+def closure(roots: Iterable[int], by_number: Mapping[int, Statement], ends: Collection[int] = ()) -> set[int]:
+    """The numbers of the statements that those of `roots` are made from, these included, but not what `ends` are."""
     seen: set[int] = set()
     open_ = list(roots)
     while open_:
         number = open_.pop()
         if number not in seen:
             seen.add(number)
-            open_ += by_number[number].needs
+            open_ += by_number[number].needs if number not in ends else ()
     return seen

@@ -160,7 +160,7 @@ def _zero(dtype: torch.dtype) -> bool | int | float:
 
 
 def statements_of(group: Group) -> list[Statement]:
-    """The bodies of all members as one list without names, each value once and with the conditions that are known gone."""
+    """The bodies of all members as one list without names, each value once, without the conditions that are known."""
     return without_known_conditions(inlined(group))
 
 
@@ -249,11 +249,7 @@ def tail_of(statements: list[Statement]) -> tuple[Statement, ...]:
     """What is stored or checked when every point of x is done, with all that it takes besides the reductions across
     x."""
     by_number = {s.number: s for s in statements}
-    needed: set[int] = set()
-    open_ = [s.number for s in statements if s.op in EFFECTS and s.level == "tail"]
-    while open_:
-        number = open_.pop()
-        if number not in needed and by_number[number].op != "across":
-            needed.add(number)
-            open_ += by_number[number].needs
+    across = {s.number for s in statements if s.op == "across"}
+    roots = (s.number for s in statements if s.op in EFFECTS and s.level == "tail")
+    needed = closure(roots, by_number, across) - across
     return tuple(s for s in statements if s.number in needed)

@@ -37,15 +37,12 @@ class Decision:
 
     def _find_shared(self) -> tuple[tuple[str, ...], bool]:
         if self._known is None:
-            self._known = self._look()
+            shared, is_vertical = shared_buffers(self.one, self.two, self.layouts)
+            about = self.about or self.verdict.numbers.get("shared")
+            if about is not None:
+                shared = [about, *(name for name in shared if name != about)]
+            self._known = tuple(shared), is_vertical
         return self._known
-
-    def _look(self) -> tuple[tuple[str, ...], bool]:
-        shared, is_vertical = shared_buffers(self.one, self.two, self.layouts)
-        about = self.about or self.verdict.numbers.get("shared")
-        if about is not None:
-            shared = [about, *(name for name in shared if name != about)]
-        return tuple(shared), is_vertical
 
     @property
     def shared(self) -> tuple[str, ...]:

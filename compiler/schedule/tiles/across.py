@@ -15,8 +15,8 @@ from compiler.schedule.tiles.registers import (
     REGISTERS_FOR_ADDRESSES,
     W,
     carries,
-    live_registers,
     loading_ahead,
+    registers_of_rows,
     registers_of_sums,
 )
 
@@ -83,9 +83,8 @@ def joins_rows_last(program: Program) -> bool:
 def _spills(plan: WholeRows, device: Device) -> bool:
     """Whether the sums of rows, and what else a thread holds, are clearly more than its share of the registers."""
     threads = 32 * plan.num_warps
-    held = live_registers(plan.program) + sum(s.level == "r" for s in plan.program.across)
     elements = -(-plan.axes[0].block * plan.axes[-1].block // threads)
-    return threads * held * elements > device.registers_per_multiprocessor
+    return threads * registers_of_rows(plan.program) * elements > device.registers_per_multiprocessor
 
 
 def _in_large_programs(plan: W, device: Device) -> W:
@@ -128,9 +127,8 @@ def _in_blocks_of_rows(plan: W, device: Device) -> W:
         return _loading_rows_ahead(plan, device)
     axes = (replace(x_axis, block=x_block, is_scalar=False), r_axis)
     in_blocks = replace(plan, axes=axes, num_warps=max(_WARPS_OF_ROWS, plan.num_warps))
-    held = live_registers(plan.program) + sum(s.level == "r" for s in plan.program.across)
     threads = 32 * in_blocks.num_warps
-    registers_of_one = held * x_block * r_axis.block + REGISTERS_FOR_ADDRESSES * threads
+    registers_of_one = registers_of_rows(plan.program) * x_block * r_axis.block + REGISTERS_FOR_ADDRESSES * threads
     if _AT_ONCE * registers_of_one > device.registers_per_multiprocessor:
         return plan
     most = device.registers_per_multiprocessor // (_MOST_AT_ONCE * threads) // 8 * 8

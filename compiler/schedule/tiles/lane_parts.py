@@ -30,7 +30,7 @@ from compiler.schedule.program.build import fast_program
 from compiler.schedule.program.lane_parts import lane_parts
 from compiler.schedule.program.program import Program
 from compiler.schedule.tiles.plan import Axis, PersistentPlan
-from compiler.schedule.tiles.registers import live_registers
+from compiler.schedule.tiles.registers import registers_of_rows
 from compiler.schedule.tiles.walk import Access, accesses_of
 from compiler.schedule.vectors import VECTOR_BYTES
 
@@ -58,7 +58,7 @@ def plan_in_parts(
     parts = lane_parts(group, lanes)
     if parts is None:
         return None
-    held = (live_registers(program) + sum(s.level == "r" for s in program.across)) * -(-length // lanes) * lanes // WARP
+    held = registers_of_rows(program) * -(-length // lanes) * lanes // WARP
     rows = _WARPS * min(last_power_of_two(_REGISTERS // held), _ROWS_OF_A_WARP)
     if hint(program.space.numel) < rows * _PROGRAMS * device.multiprocessors:
         return None

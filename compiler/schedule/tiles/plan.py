@@ -18,9 +18,11 @@ each row leaves what the last of all joins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import partial
 from math import prod
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, ceiling_quotient, is_multiple, known, next_power_of_two, product
@@ -28,6 +30,8 @@ from compiler.schedule.group import Space
 from compiler.schedule.program.program import Program
 from compiler.schedule.tiles.cooperative import CooperativeReduction
 from compiler.schedule.tiles.look_back import Chunks
+
+P = TypeVar("P", bound="KernelPlan")
 
 #: Bytes of one tensor that a thread moves: two 16-byte accesses in flight hide the latency of one.
 BYTES_PER_THREAD = 32
@@ -128,6 +132,10 @@ class KernelPlan:
             return self.rows_in_turn.count
         return product(axis.blocks for axis in self.axes if axis.name != "r") * self.splits
 
+    def _as(self, other: Callable[..., P]) -> P:
+        """A plan of another kind with what all plans have."""
+        return other(**{one.name: getattr(self, one.name) for one in fields(KernelPlan)})
+
     @property
     def vectors(self) -> tuple[Axis, ...]:
         """The axes that values have, in order."""
@@ -180,10 +188,7 @@ class LoopedPlan(WholeRows):
     def shared(self, shares: int, chunk: int = 0) -> SplitPlan:
         """The same with each row shared among so many programs."""
         assert self.parts is None and self.stages == 1
-        return SplitPlan(
-            self.program, self.axes, self.num_warps, shares, chunk, evicts_first=self.evicts_first, lanes=self.lanes,
-            most_registers=self.most_registers, read_again=self.read_again,
-        )  # fmt: skip
+        return self._as(partial(SplitPlan, shares=shares, chunk=chunk))
 
 
 @dataclass(frozen=True)
@@ -204,10 +209,7 @@ class SplitPlan(KernelPlan):
     @property
     def alone(self) -> LoopedPlan:
         """The same with a program to each row."""
-        return LoopedPlan(
-            self.program, self.axes, self.num_warps, evicts_first=self.evicts_first, lanes=self.lanes,
-            most_registers=self.most_registers, read_again=self.read_again,
-        )  # fmt: skip
+        return self._as(LoopedPlan)
 
 
 @dataclass(frozen=True)

@@ -229,8 +229,7 @@ def _plan_both_ways(of: _Reduction) -> PersistentPlan | LoopedPlan | SplitPlan:
     elif not is_held:
         plan = plan_looped(of.looped, of.walk, of.passes == 1, device)
     else:
-        in_parts = plan_in_parts(of.group, of.storage, of.persistent, device) if of.goes_along else None
-        plan = in_parts or plan_held(of.persistent, of.walk, device)
+        plan = _plan_of_held_rows(of)
     return plan_across(plan, whole is not None, device)
 
 

@@ -50,6 +50,11 @@ def live_registers(program: Program) -> int:
     return max(crossing, default=0) + 2 * widest
 
 
+def registers_of_rows(program: Program) -> int:
+    """The same with the sums across rows that a program has for each."""
+    return live_registers(program) + sum(s.level == "r" for s in program.across)
+
+
 def registers_of_sums(plan: WholeRows) -> int:
     """Of a thread of a program that adds up rows, about: each of its elements has its own sums, what is loaded for all
     rows stays, and joining the parts of several programs takes two words of a double and as many of what is loaded.

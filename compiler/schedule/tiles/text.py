@@ -18,7 +18,7 @@ from compiler.ir.body import Body
 from compiler.ir.index import Index
 from compiler.ir.index_formulas import Step
 from compiler.ir.lazy import lazy
-from compiler.ir.ops import NAMED, POINTWISE, OpInfo
+from compiler.ir.ops import cost_of
 from compiler.ir.size import hint
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.fast_math import fast_statements
@@ -141,4 +141,4 @@ def is_hidden_by_memory(program: Program, device: Device) -> bool:
 def _length(op: str) -> int:
     if op in _NO_TEXT:
         return 0
-    return _LENGTHS.get(op) or (POINTWISE.get(op) or NAMED.get(op) or OpInfo(op, 1)).cost
+    return _LENGTHS.get(op) or cost_of(op)
