@@ -17,8 +17,8 @@ from compiler.codegen.triton.reductions.across import Gathering
 from compiler.codegen.triton.reductions.reducing import Reductions
 from compiler.codegen.triton.reductions.scans import Scans
 from compiler.codegen.triton.reductions.states import States
+from compiler.codegen.triton.values.accesses import loads_first
 from compiler.codegen.triton.values.interleaved import interleaved_stores, store_of_row
-from compiler.codegen.triton.values.order import loads_first
 from compiler.codegen.triton.values.random import SUFFIXES
 from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, function_head

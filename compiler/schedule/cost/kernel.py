@@ -143,7 +143,8 @@ def _cache_share(footprint: float, device: Device) -> float:
 
 def _storage_of(group: Group, layouts: Mapping[str, Layout]) -> dict[str, torch.dtype]:
     """The dtype of each buffer that the group touches or makes."""
-    return {buffer: layouts[buffer].dtype for buffer in group.accesses}
+    accesses = [a for member in group.members for a in (*member.body.reads, *member.body.writes)]
+    return {access.buffer: layouts[access.buffer].dtype for access in accesses}
 
 
 def work_and_shape(

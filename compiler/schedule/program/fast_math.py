@@ -46,10 +46,10 @@ def fast_statements(
     statements = statements_of(group)
     rewritten = statements if rewrite is None else rewrite(statements)
     narrow = in_32_bits(rewritten, group.space.reduction_numel)
-    return _with_fast_math(without_ways_back(narrow), {m.name: m.node.layout.dtype for m in group.members})
+    return with_fast_math(without_ways_back(narrow), {m.name: m.node.layout.dtype for m in group.members})
 
 
-def _with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
+def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
     """The statements with fast-math approximations; each keeps its number, so that its readers find it."""
     if not any(s.op in _FAST or s.op in _FAST_PLUS_ONE for s in statements):
         return statements

@@ -4,7 +4,7 @@ choose                   the group as a GPU runs it, and its tile
 plan                     what a tile is: loops, block sizes, warps
 pointwise                rules without reductions
 reductions               of reductions: which of the following
-held, lane_parts, looped of rows: in registers, short ones in parts, and in blocks;
+rows, lane_parts         of rows: in registers or in blocks, and short ones in parts;
 columns, across          of columns, and of what is reduced both ways;
 shared, cooperative,     of programs that share rows: in one pass, by exchanges,
 look_back                and of running sums

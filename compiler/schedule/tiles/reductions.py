@@ -30,10 +30,8 @@ from compiler.schedule.tiles.cooperative import (
     exchanges_floats,
     may_cooperate,
 )
-from compiler.schedule.tiles.held import plan_held
 from compiler.schedule.tiles.lane_parts import plan_in_parts
 from compiler.schedule.tiles.look_back import Chunks, bytes_of_scans, chunks_of, may_look_back
-from compiler.schedule.tiles.looped import FILLING, plan_looped
 from compiler.schedule.tiles.plan import (
     Axis,
     CooperativePlan,
@@ -53,6 +51,7 @@ from compiler.schedule.tiles.registers import (
     loading_ahead,
     r_sections,
 )
+from compiler.schedule.tiles.rows import FILLING, plan_held, plan_looped
 from compiler.schedule.tiles.shared import evicts_first, shared_rows
 from compiler.schedule.tiles.walk import Walk, accesses_of, fastest, unit_bytes, with_last
 

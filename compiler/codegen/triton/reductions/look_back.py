@@ -161,7 +161,7 @@ class LookBackPrinter(SharedRowPrinter):
         # Lanes of nobody are zeros.
         text = found if scan.kind == "sum" else f"tl.where({is_before}, {found}, {scan.identity})"
         self.writer.line(f"{name}_{suffix}_left = {text}", statement.nodes)
-        self.writer.line(f"{name}_{suffix} = {scan.total(f'{name}_{suffix}_left')}", statement.nodes)
+        self.writer.line(f"{name}_{suffix} = {scan.collapse(f'{name}_{suffix}_left', 0)}", statement.nodes)
 
     def _leave_group(self, statement: Statement) -> None:
         """The last program of a group leaves what the group comes to, and, for the next group, what all so far do."""

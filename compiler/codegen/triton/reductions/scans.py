@@ -9,11 +9,8 @@ Lanes beyond the end of a row stand behind all others, so they need no neutral e
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-import torch
-
-from compiler.codegen.triton.values.ops import DTYPES
+from compiler.codegen.triton.values.ops import DTYPES, Reduction
 from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.schedule.program.program import Statement
@@ -22,27 +19,17 @@ from compiler.schedule.tiles.plan import Plan
 _COMBINE = {"prod": "product_of_two", "max": "maximum_of_two", "min": "minimum_of_two"}
 
 
-@dataclass(frozen=True)
-class Scan:
-    """One kind of scan over values of `dtype`."""
-
-    kind: str
-    dtype: torch.dtype
+class Scan(Reduction):
+    """One kind of scan, which joins values as a reduction does."""
 
     @property
     def helper(self) -> str | None:
-        """The function that joins two results, where no operator of Triton does."""
         return _COMBINE.get(self.kind)
 
     @property
     def identity(self) -> str:
         """What a row starts from."""
-        if self.kind in ("sum", "prod"):
-            return "0" if self.kind == "sum" else "1"
-        is_least = self.kind == "max"
-        if self.dtype.is_floating_point:
-            return 'float("-inf")' if is_least else 'float("inf")'
-        return str(torch.iinfo(self.dtype).min if is_least else torch.iinfo(self.dtype).max)
+        return {"sum": "0", "prod": "1"}.get(self.kind) or super().identity
 
     def start(self, shape: str) -> str:
         """The value that the first block joins to."""
@@ -53,16 +40,6 @@ class Scan:
         if self.kind == "sum":
             return f"tl.cumsum({value}, {axis})"
         return f"tl.associative_scan({value}, {axis}, {self.helper})"
-
-    def total(self, value: str) -> str:
-        """All lanes of a vector joined, in an order that is always the same."""
-        return f"tl.sum({value}, 0)" if self.kind == "sum" else f"tl.reduce({value}, 0, {self.helper})"
-
-    def join(self, left: str, right: str) -> str:
-        """The results of what stands before and of a block as one."""
-        if self.kind == "sum":
-            return f"{left} + {right}"
-        return f"{left} * {right}" if self.kind == "prod" else f"{self.helper}({left}, {right})"
 
 
 class Scans:

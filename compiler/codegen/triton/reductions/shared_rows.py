@@ -25,8 +25,8 @@ import torch
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.reductions.kept import Kept, kept_exponentials
 from compiler.codegen.triton.reductions.states import States
+from compiler.codegen.triton.values.accesses import loads_before_waiting
 from compiler.codegen.triton.values.ops import DTYPES
-from compiler.codegen.triton.values.order import loads_before_waiting
 from compiler.ir.size import known, next_power_of_two, text_of
 from compiler.schedule.program.program import Section, Statement
 from compiler.schedule.tiles.plan import Axis, CooperativePlan, SharedRowPlan, SplitPlan

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 import torch
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.triton.values.constancy import computed_indices, constancy
-from compiler.codegen.triton.values.eviction import EvictFirst
+from compiler.codegen.triton.values.accesses import EvictFirst, computed_indices, constancy
 from compiler.codegen.triton.values.float8 import loaded
 from compiler.codegen.triton.values.float8 import stored as to_byte
 from compiler.codegen.triton.values.ops import DTYPES, Operand, constant_operand, convert, expression
