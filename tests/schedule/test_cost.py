@@ -47,7 +47,7 @@ def normalised(x: Tensor) -> Tensor:
 def test_passes_that_find_nothing_in_registers_read_again() -> None:
     group, layouts = only_group(softmax, torch.empty(64, 50000))
     one_after_another = replace(group, single_pass=frozenset(), is_cooperative=False)
-    in_one = replace(one_after_another, single_pass=frozenset(relative_members(one_after_another, layouts)))
+    in_one = replace(one_after_another, single_pass=frozenset(relative_members(one_after_another)))
     for strategy, passes in ((one_after_another, 3), (in_one, 2), (replace(in_one, is_cooperative=True), 1)):
         work, shape = predicted(strategy, layouts)
         assert shape.passes == passes
