@@ -1,9 +1,8 @@
 """From Dynamo's graph to ATen graphs: decompositions, gradients, the split in two, and repairs of what torch loses.
 
 aot, training, naming                 through AOTAutograd: a joint graph, split; its inputs by their names
-regions, repeated_writes              what is rewritten before
+repeated_writes                       what is left to eager mode before
 fixed_sizes                           what is compiled for the sizes of one call alone
-running_products                      gradients that torch makes too long
 draws                                 what the split would lose: numbers drawn again
 shared_memory, unmet_sizes            calls left to eager mode: of inputs that overlap, of refused sizes
 written_back, without_effect          inputs written to after a call; calls that no result needs

@@ -9,14 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._pytree import tree_leaves
 
 from compiler.accelerators import is_on
 from compiler.capture.autograd.draws import restore_values
 from compiler.capture.autograd.naming import input_names, name_inputs
-from compiler.capture.autograd.regions import write_out_regions
-from compiler.capture.autograd.running_products import short_gradients_of_running_products
 from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
 from compiler.capture.autograd.training import CHEAP, VIEWS
 from compiler.capture.autograd.unmet_sizes import asserts_sizes, eager_where_unmet
@@ -81,6 +78,7 @@ def compile_through_aot(
     """
     # Imported here: lowering and rewriting read captured graphs, so capture must not need them to be imported.
     from compiler.lowering.decompositions import decompositions
+    from compiler.passes.rewrite.regions import with_regions_written_out
     from compiler.passes.rewrite.rewriting import rewrite
 
     names = input_names(graph)
@@ -96,7 +94,6 @@ def compile_through_aot(
             written.extend(written_inputs())
         name_inputs(part, names)
         restore_values(part)
-        write_out_regions(part)
         attach_lines(part)
         if phase == "inference":
             note_written_back(part)
@@ -121,9 +118,8 @@ def compile_through_aot(
         generators_as_tensors(),
         no_states_of_generators(),
         _gradients_of_interpolation(example_inputs),
-        short_gradients_of_running_products(),
     ):
-        compiled = _traced_once(backend, rewriting.graph, example_inputs)
+        compiled = _traced_once(backend, with_regions_written_out(rewriting.graph), example_inputs)
     if is_thin:
         without_marks()
         if phases == {"inference"} and is_on("without_hook_guard"):
@@ -172,21 +168,10 @@ def _takes_straight_calls(part: torch.fx.GraphModule, example_inputs: Sequence[A
 
 
 def _is_harmed_by_modes(part: torch.fx.GraphModule, implementation: Implementation) -> bool:
-    """Whether complex numbers are computed with, and nothing but torch's own operators is called."""
-    if not getattr(implementation, "_boxed_call", False):
-        return False
-    values = [value for node in part.graph.nodes for value in tree_leaves(node.meta.get("val"))]
+    """Whether complex numbers are computed with."""
+    values = (value for node in part.graph.nodes for value in tree_leaves(node.meta.get("val")))
     is_complex = any(isinstance(value, torch.Tensor) and value.is_complex() for value in values)
-    return is_complex and all(_is_of_torch(node.target) for node in part.graph.nodes if node.op == "call_function")
-
-
-def _is_of_torch(target: Any) -> bool:
-    """Whether it is an operator of torch's or a function of Python's: none that somebody has added, and no program of
-    its own."""
-    if isinstance(target, OpOverload):
-        return target.namespace in ("aten", "prims", "prim")
-    of_module = (getattr(target, "__module__", None) or "").partition(".")[0] in ("torch", "_operator")
-    return of_module and not isinstance(target, HigherOrderOperator)
+    return is_complex and getattr(implementation, "_boxed_call", False)
 
 
 def _gives_wrapped_tensors(graph: torch.fx.GraphModule) -> bool:

@@ -8,7 +8,7 @@ of an FX graph whichever way they were spelt. What does not depend on a call's v
 Attention is told by its two products (`products`), by heads that are repeated (`heads`) and by tensors that hold the
 same many times over (`repeated`); `patterns` tells what a mask that is the same in each call amounts to. `writer`
 writes the calls, and `layouts` follows strides that are others then. `runtime/checking/rewrite_check.py` compares both
-graphs.
+graphs. Regions that are to be compiled once are written out by `regions`.
 
 In the joint graph of a training step (`joint`) four more are made: `saved_indices`, `one_hot`, `picked_numbers` and
 `gradient_layout`.
