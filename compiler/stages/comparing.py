@@ -18,7 +18,7 @@ def compare(exploration: Exploration, timed: Timed) -> None:
     from compiler.peer.compare import compare_with_peer
 
     graphs, report = timed.graphs, exploration.report
-    budget = exploration.shares.peer
+    budget = exploration.share("others")
     if not budget.fits(graphs.call_seconds):
         report.peer = rep.Peer(message=peer_left_out(graphs.call_seconds))
         return

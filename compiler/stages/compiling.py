@@ -34,7 +34,7 @@ def capture(exploration: Exploration) -> Graphs[Target]:
     """Run the snippet; TorchDynamo and AOTAutograd give functional ATen graphs."""
     source, options, called = exploration.source, exploration.options, exploration.called
     report = exploration.report
-    budget = exploration.shares.capture
+    budget = exploration.share("capture")
     captured = run_snippet(source, options, exploration.device, budget, exploration.changes, called)
     dynamo_seconds = compile_phases.counted()
     report.sizes = [
@@ -112,7 +112,7 @@ def codegen(exploration: Exploration, graphs: Graphs[Planned]) -> Graphs[Generat
                 if exploration.wants("run"):
                     last = next(reversed(exploration.ahead.values()), None)
                     exploration.ahead[work.report.name] = build_ahead(generated, last)
-                share = exploration.shares.assembly.share(1 / len(graphs.work))
+                share = exploration.share("assembly").share(1 / len(graphs.work))
                 attach_triton(generated, work.report, exploration.options.target, share)
             done.append(work.after(generated))
     exploration.tell_what_if()

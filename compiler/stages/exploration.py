@@ -29,7 +29,7 @@ from compiler.runtime.checking.wrong_results import Checked, is_wrong
 from compiler.schedule.directives import OtherNames
 from compiler.snippet_changes import SnippetChanges
 from compiler.stages.graphs import Graphs, Timed
-from compiler.stages.shares import Shares
+from compiler.stages.shares import LEFT_OUT_FIRST, SHARES
 from compiler.summary import summarise
 from compiler.what_if import outcomes
 
@@ -108,7 +108,7 @@ class Exploration:
             return None
         if not self.wants(name):
             return "this stage was not requested"
-        if self.shares.are_spent_for(name):
+        if name in LEFT_OUT_FIRST and self.budget.is_spent:
             return f"the {in_seconds(self.options.max_seconds or 0)} of the exploration were up"
         graphs = next((one.graphs if isinstance(one, Timed) else one for one in given), None)
         if isinstance(graphs, Graphs) and not graphs.work:
@@ -128,13 +128,13 @@ class Exploration:
     def asks_others(self) -> bool:
         return self.options.peer or bool(self.options.contestants)
 
-    @property
-    def shares(self) -> Shares:
-        return Shares(self.budget)
+    def share(self, name: str) -> Budget:
+        """That one of `SHARES`, of what is left now."""
+        return self.budget.share(SHARES[name])
 
     @property
     def share_for_times(self) -> Budget:
-        return self.shares.times_before_peer if self.asks_others else self.shares.times
+        return self.share("times before others" if self.asks_others else "times")
 
     @property
     def is_wrong(self) -> bool:

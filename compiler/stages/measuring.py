@@ -15,7 +15,7 @@ from compiler.runtime.timing.kernel_times import KernelTimes, beside_calls, meas
 from compiler.runtime.trial import call_of_all, measure_entries
 from compiler.stages.exploration import Exploration, silenced
 from compiler.stages.graphs import Graphs, Timed, Work
-from compiler.stages.shares import CALLS_UNTIMED, for_calls, kernels_left_out, shared_out
+from compiler.stages.shares import CALLS_UNTIMED, OF_CALLS, kernels_left_out, shared_out
 
 
 def measure(exploration: Exploration, graphs: Graphs[Built]) -> Graphs[Built]:
@@ -28,7 +28,7 @@ def measure(exploration: Exploration, graphs: Graphs[Built]) -> Graphs[Built]:
 def _measure(exploration: Exploration, graphs: Graphs[Built]) -> str | None:
     report, is_wrong = exploration.report, exploration.is_wrong
     graphs.withhold_times(report)
-    budget = for_calls(exploration.share_for_times)
+    budget = exploration.share_for_times.share(OF_CALLS)
     if not graphs.are_whole:
         return "not every graph was compiled, so eager and compiled were not timed against each other"
     entries, timing = graphs.capture.timed_entries, exploration.options.timing

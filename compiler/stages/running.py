@@ -22,7 +22,8 @@ def run(exploration: Exploration, graphs: Graphs[Generated]) -> Graphs[Built]:
     done: list[Work[Built]] = []
     for place, work in enumerate(graphs.work):
         with exploration.each("run"):
-            done.append(_run_graph(exploration, work, exploration.shares.checks.share(1 / (len(graphs.work) - place))))
+            share = exploration.share("checks").share(1 / (len(graphs.work) - place))
+            done.append(_run_graph(exploration, work, share))
     built, report = graphs.after(done), exploration.report
     report.compile_phases = built.compile_phases()
     for call in _trained_calls(exploration, built):
@@ -55,7 +56,7 @@ def _trained_calls(exploration: Exploration, graphs: Graphs[Built]) -> list[Chec
     """The user's own functions with their gradients, once all their graphs run our kernels."""
     if not graphs.are_whole or not graphs.has_backward:
         return []
-    budget = exploration.shares.checks
+    budget = exploration.share("checks")
     try:
         if not budget.fits(2 * graphs.call_seconds):
             raise OutOfTime
@@ -73,7 +74,7 @@ def _trained_calls(exploration: Exploration, graphs: Graphs[Built]) -> list[Chec
 def emulate(exploration: Exploration, graphs: Graphs[Built]) -> None:
     """The Triton kernels of what runs on a CPU. No figure of the verdict depends on them, so they come after it."""
     emulated = [work for work in graphs.work if work.captured.inputs is not None]
-    for work, share in shared_out(exploration.shares.emulation, emulated):
+    for work, share in shared_out(exploration.share("emulation"), emulated):
         with exploration.each("emulate"):
             assert work.captured.inputs is not None
             with products_in_float32(work.captured.runner.has_slow_products):

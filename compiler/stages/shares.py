@@ -8,7 +8,6 @@ never their graphs, decisions and kernels.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from compiler.budget import Budget, in_seconds
@@ -17,64 +16,20 @@ from compiler.runtime.trial import MORE_TIME
 
 _Item = TypeVar("_Item")
 
-#: Parts of what is left. The snippet itself comes first, without which there is nothing.
-_FOR_CAPTURE = 0.7
-#: Assembling the Triton twins of what runs on a CPU, and running them in Triton's interpreter.
-_FOR_ASSEMBLY, _FOR_EMULATION = 0.25, 0.1
-#: The comparison with float64.
-_FOR_CHECKS = 0.35
-#: Times, where the peer comes after them; and of these the calls', which come before the kernels'.
-_FOR_TIMES, _FOR_CALLS = 0.5, 0.6
-#: What stays for the summary, and for what could not be stopped at once.
-_RESERVE = 0.1
+#: The part of what is left that each may take.
+SHARES = {
+    "capture": 0.7,  # the snippet itself, without which there is nothing
+    "assembly": 0.25,  # of the Triton twins of what runs on a CPU
+    "checks": 0.35,  # the comparison with float64
+    "times before others": 0.5,
+    "times": 0.9,  # what stays is for the summary, and for what could not be stopped at once
+    "others": 0.9,  # the peer and other contestants
+    "emulation": 0.1,  # of those twins, in Triton's interpreter
+}
+#: Of the time for measuring, the part of the calls, which come before the kernels.
+OF_CALLS = 0.6
 #: Stages without which an exploration has its graphs, decisions and kernels all the same.
-_LEFT_OUT_FIRST = ("run", "measure", "profile", "compare", "emulate")
-
-
-@dataclass(frozen=True)
-class Shares:
-    """The budget of an exploration by its stages; each property is a share of what is left when it is asked for."""
-
-    whole: Budget
-
-    @property
-    def capture(self) -> Budget:
-        return self.whole.share(_FOR_CAPTURE)
-
-    @property
-    def assembly(self) -> Budget:
-        return self.whole.share(_FOR_ASSEMBLY)
-
-    @property
-    def checks(self) -> Budget:
-        return self.whole.share(_FOR_CHECKS)
-
-    @property
-    def emulation(self) -> Budget:
-        return self.whole.share(_FOR_EMULATION)
-
-    @property
-    def times(self) -> Budget:
-        """For measuring, where nothing but the summary comes after it."""
-        return self.whole.share(1 - _RESERVE)
-
-    @property
-    def times_before_peer(self) -> Budget:
-        """For measuring, where the peer has yet to come."""
-        return self.whole.share(_FOR_TIMES)
-
-    @property
-    def peer(self) -> Budget:
-        return self.whole.share(1 - _RESERVE)
-
-    def are_spent_for(self, stage: str) -> bool:
-        """Whether the stage has to be left out, as all time is up and there is a report without it."""
-        return stage in _LEFT_OUT_FIRST and self.whole.is_spent
-
-
-def for_calls(times: Budget) -> Budget:
-    """The part of the time for measuring in which eager and compiled are timed against each other."""
-    return times.share(_FOR_CALLS)
+LEFT_OUT_FIRST = ("run", "measure", "profile", "compare", "emulate")
 
 
 def shared_out(budget: Budget, items: Sequence[_Item]) -> Iterator[tuple[_Item, Budget]]:
