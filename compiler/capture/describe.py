@@ -6,16 +6,12 @@ from typing import Any
 
 import torch
 
+from compiler.capture.autograd.repeated_writes import is_in_place
 from compiler.fx.fake_values import hint_of, shown_size
 from compiler.fx.lines import lines_of_node
 from compiler.report import FxNode
 
 _LONGEST_TEXT = 400
-
-#: `x += y` in Dynamo's graph: a function of `operator` that may change its first argument.
-_IN_PLACE_OPERATORS = frozenset(
-    "iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem delitem".split()
-)
 
 
 def describe_fx(graph: torch.fx.GraphModule) -> list[FxNode]:
@@ -40,9 +36,7 @@ def _has_effect(node: torch.fx.Node) -> bool:
     """Dynamo's graph may hold in-place calls (`x.mul_(2)`, `x[0] = y`); dropping one would change the program."""
     if node.op in ("placeholder", "output"):
         return True
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    in_place = node.op == "call_method" and name.endswith("_") and not name.endswith("__")
-    return in_place or name in _IN_PLACE_OPERATORS or "out" in node.kwargs or node.is_impure()
+    return is_in_place(node) or "out" in node.kwargs or node.is_impure()
 
 
 def _describe(node: torch.fx.Node, dead: bool) -> FxNode:

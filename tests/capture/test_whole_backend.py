@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.backend import fusionscope
+from compiler.compile import Built, observed_compilations
 
 
 def _named_like_the_wrapper(empty: Tensor, view: Tensor, inputs: Tensor) -> Tensor:
@@ -135,3 +136,17 @@ def test_complex_solutions_and_their_gradients_are_right_from_the_first_call_on(
         torch.testing.assert_close(result.double(), wanted, rtol=tolerance, atol=0)
         assert x.grad is not None
         assert (x.grad.to(exact.dtype) - exact.grad).norm() <= tolerance * exact.grad.norm()
+
+
+def test_bits_of_a_tensor_whose_elements_share_memory_are_a_kernel() -> None:
+    """`operator.and_` ends as calls in place do, and writes nothing."""
+
+    def masked(x: Tensor, mask: Tensor) -> Tensor:
+        return (x.expand(4, 6) & mask) | 1
+
+    torch._dynamo.reset()
+    seen: list[Built] = []
+    x, mask = (torch.arange(rows * 6).reshape(rows, 6) for rows in (1, 4))
+    with observed_compilations(seen.append):
+        found = torch.compile(masked, backend=fusionscope)(x, mask)
+    assert torch.equal(found, masked(x, mask)) and [len(one.groups) for one in seen] == [1]

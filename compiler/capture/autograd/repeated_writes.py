@@ -21,9 +21,24 @@ _NO_WRITES = frozenset(
     "t_ squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ detach_ requires_grad_ as_strided_ resize_ resize_as_ "
     "set_ rename_ share_memory_ retain_grad_".split()
 )
-_OPERATORS = frozenset(
-    "iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem".split()
+#: Functions of `operator`: `x += y`, `x[0] = y`; and those whose names end as if they were such.
+_IN_PLACE = frozenset(
+    "iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem delitem".split()
 )
+_PLAIN = frozenset("and_ or_ not_ is_".split())
+
+
+def is_in_place(node: torch.fx.Node) -> bool:
+    """Whether a call of Dynamo's graph changes its first argument, by its name."""
+    if node.op not in ("call_method", "call_function"):
+        return False
+    name = name_of_target(node)
+    ends_so = name.endswith("_") and not name.endswith("__") and name not in _PLAIN
+    return ends_so or name in _IN_PLACE or node.kwargs.get("inplace") is True
+
+
+def name_of_target(node: torch.fx.Node) -> str:
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
 
 
 def write_to_repeated_memory(graph: torch.fx.GraphModule) -> torch.fx.Node | None:
@@ -37,14 +52,10 @@ def _is_refused(written: torch.fx.Node, call: torch.fx.Node) -> bool:
 
 
 def _written_by(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
-    if node.op not in ("call_method", "call_function"):
-        return
-    out = [node.kwargs.get("out")]
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    is_in_place = name.endswith("_") and not name.endswith("__") and name not in _NO_WRITES
-    if (is_in_place or name in _OPERATORS or node.kwargs.get("inplace") is True) and node.args:
-        out.append(node.args[0])
-    yield from (leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.fx.Node))
+    written = [node.kwargs.get("out")]
+    if is_in_place(node) and name_of_target(node) not in _NO_WRITES:
+        written += node.args[:1]
+    yield from (leaf for leaf in tree_leaves(written) if isinstance(leaf, torch.fx.Node))
 
 
 def _repeats(node: torch.fx.Node) -> bool:

@@ -4,16 +4,15 @@ AOTAutograd runs a graph to learn what it changes and gives, and again to trace 
 tensors like those that Dynamo says the graph gives, of memory of their own.
 
 That holds only if no call changes a tensor, and no result is a view of an input or of another result. A graph that is
-seen to write anywhere is left alone. The run that traces checks the rest, at each call and at the end. If it does not
-hold, `Unlike` is raised, and AOTAutograd begins again with both runs. The graphs are those of AOTAutograd by itself, as
+seen to write anywhere is left alone. The run that traces checks the rest at its end. If it does not hold, `Unlike` is
+raised, and AOTAutograd begins again with both runs. The graphs are those of AOTAutograd by itself, as
 `tests/capture/test_traced_once.py` checks.
 """
 
 from __future__ import annotations
 
 import contextlib
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -25,7 +24,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.fx.experimental.symbolic_shapes import PropagateUnbackedSymInts
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_leaves
+
+from compiler.capture.autograd.repeated_writes import is_in_place
 
 
 class Unlike(Exception):
@@ -37,7 +38,7 @@ def may_be_traced_once(graph: fx.GraphModule) -> bool:
     a gradient; and the graph has no tensors of its own, as parameters of an optimiser are: AOTAutograd puts those into
     the graph, so that the run is not given what it may change."""
     for node in graph.graph.nodes:
-        if node.op in ("get_attr", "call_module") or isinstance(node.target, HigherOrderOperator) or _writes(node):
+        if node.op in ("get_attr", "call_module") or isinstance(node.target, HigherOrderOperator) or is_in_place(node):
             return False
         takes_gradient = torch.is_grad_enabled() and node.op != "placeholder"
         for value in _tensors(node):
@@ -47,23 +48,7 @@ def may_be_traced_once(graph: fx.GraphModule) -> bool:
 
 
 def _tensors(node: fx.Node) -> list[Tensor]:
-    return [value for value in tree_flatten(_example(node))[0] if isinstance(value, Tensor)]
-
-
-def _writes(node: fx.Node) -> bool:
-    """Whether a call writes to a tensor, by its name."""
-    if node.op not in ("call_function", "call_method"):
-        return False
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    is_in_place = name.endswith("_") and not name.endswith("__") and node.target not in _OPERATORS
-    return node.target in _IN_PLACE or is_in_place or node.kwargs.get("inplace") is True
-
-
-_OPERATORS = (operator.and_, operator.or_, operator.not_, operator.is_)
-_IN_PLACE = frozenset(
-    getattr(operator, name)
-    for name in "setitem iadd isub imul imatmul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift".split()
-)
+    return [value for value in tree_leaves(_example(node)) if isinstance(value, Tensor)]
 
 
 @contextlib.contextmanager
@@ -90,28 +75,13 @@ class _Once(PropagateUnbackedSymInts):
             made_up = _like_the_outputs(self.module.graph)  # type: ignore[arg-type]
             self._expected[:] = [] if made_up is None else [made_up]
             return super().run(*args) if made_up is None else made_up
+        changes = _changes(args)
         outputs = super().run(*args)
-        if self._expected and (_functional_mode()._tokens or not _are_alike(self._expected[0], outputs, args)):
+        if self._expected and (
+            _functional_mode()._tokens or changes != _changes(args) or not _are_alike(self._expected[0], outputs, args)
+        ):
             raise Unlike
         return outputs
-
-    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return self._call(super().call_function, target, args, kwargs)
-
-    def call_method(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return self._call(super().call_method, target, args, kwargs)
-
-    def _call(self, call: Callable[..., Any], target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        if get_proxy_mode() is None:
-            return call(target, args, kwargs)
-        given, _ = tree_flatten((args, kwargs))
-        with torch._C.DisableTorchFunction():  # which would note each size that is asked for
-            changes = _changes(given)
-        made = call(target, args, kwargs)
-        with torch._C.DisableTorchFunction():
-            if changes != _changes(given):
-                raise Unlike
-        return made
 
 
 def _traced(value: Any) -> Any:
