@@ -15,7 +15,7 @@ from compiler.capture.autograd.repeated_writes import write_to_repeated_memory
 from compiler.capture.autograd.shared_memory import OverlappingWrite
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.shortcuts.while_captured import shorten_captures_for
-from compiler.capture.torch_internals import is_forward_mode, leave_inductor_out_of_metrics, time_guards_as_they_are
+from compiler.capture.torch_internals import is_forward_mode
 from compiler.fx.fake_values import device_of
 from compiler.garbage import garbage_kept
 from compiler.options import Options
@@ -55,8 +55,6 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
 
         pad_joint(joint, options)
 
-    time_guards_as_they_are()
-    leave_inductor_out_of_metrics()
     if any(isinstance(one, torch.Tensor) and one.is_cuda for one in example_inputs):
         from compiler.compile import have_helpers
 

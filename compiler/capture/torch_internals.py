@@ -14,7 +14,6 @@ import dataclasses
 import functools
 import math
 import os
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -283,27 +282,6 @@ def _gradient_of_image(gradient: torch.Tensor, _: Any, size: Sequence[int], *__:
     return gradient.new_empty(size).contiguous(memory_format=of)
 
 
-@contextlib.contextmanager
-def no_states_of_generators() -> Iterator[None]:
-    """Have AOTAutograd share the tensors for states of generators that nobody has set.
-
-    It makes twelve empty ones for each graph, each through fake mode: a seventh of its time with a small function."""
-    if not is_on("no_states"):
-        yield
-        return
-    state = torch._decomp.decompositions_for_rng.PhiloxState
-    by_torch, known = state.reset, vars(state())
-
-    def reset(self: Any) -> None:
-        vars(self).update(known)
-
-    state.reset = reset  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        state.reset = by_torch  # type: ignore[method-assign]
-
-
 def is_forward_mode() -> bool:
     """Whether a level of forward-mode differentiation is open, whose tensors carry tangents that no graph sees; a guard
     makes what is compiled now count for that answer alone."""
@@ -325,42 +303,6 @@ def guards_see_changed_tensors() -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
     shortcuts = ("use_recursive_dict_tags_for_guards", "skip_tensor_guards_with_matching_dict_tags")
     return torch._dynamo.config.patch(dict.fromkeys(shortcuts, False))  # type: ignore[no-any-return]
-
-
-def time_guards_as_they_are() -> None:
-    """Have Dynamo time the guards of the compilation under way without emptying the processor's caches first.
-
-    It times them once, for its own metrics (`guard_latency_us`), and writes over megabytes of memory before: a tenth of
-    the first call of a small function. Nothing public turns that off."""
-    by_torch = torch._dynamo.guards.profile_guard_manager
-    if not is_on("guards_timed_warm") or getattr(
-        by_torch, "is_ours", False
-    ):  # a compilation before this one ended with an error
-        return
-
-    def time_once(root: Any, values: Any, _runs: int) -> float:
-        torch._dynamo.guards.profile_guard_manager = by_torch
-        started = time.perf_counter()
-        root.check(values)
-        return 1e6 * (time.perf_counter() - started)
-
-    time_once.is_ours = True  # type: ignore[attr-defined]
-    torch._dynamo.guards.profile_guard_manager = time_once  # type: ignore[assignment]
-
-
-def leave_inductor_out_of_metrics() -> None:
-    """Have Dynamo's metrics of the compilation under way do without TorchInductor's settings (`inductor_config`): it
-    copies hundreds of them and writes them as text, and nothing of the compilation is TorchInductor's. Nothing public
-    turns that off."""
-    by_torch = torch._dynamo.utils._scrubbed_inductor_config_for_logging
-    if not is_on("inductor_left_out") or getattr(by_torch, "is_ours", False):  # as above
-        return
-
-    def none_once() -> None:
-        torch._dynamo.utils._scrubbed_inductor_config_for_logging = by_torch
-
-    none_once.is_ours = True  # type: ignore[attr-defined]
-    torch._dynamo.utils._scrubbed_inductor_config_for_logging = none_once
 
 
 @dataclass(frozen=True)

@@ -60,57 +60,6 @@ def test_signatures() -> None:
     assert isinstance(torch._functorch.config.force_non_lazy_backward_lowering, bool)
 
 
-def test_states_of_generators_are_as_torch_makes_them() -> None:
-    make = torch._decomp.decompositions_for_rng.PhiloxState
-    by_torch = vars(make())
-    with torch_internals.no_states_of_generators():
-        by_ours = vars(make())
-    assert by_ours.keys() == by_torch.keys() == vars(make()).keys()
-    for name, value in by_torch.items():
-        same = (
-            value.numel() == by_ours[name].numel() == 0 if isinstance(value, torch.Tensor) else value == by_ours[name]
-        )
-        assert same, name
-
-
-def test_guards_are_timed_once_as_they_are_and_then_by_torch_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    timed: list[object] = []
-
-    def by_torch(*given: object) -> float:
-        timed.append(given)
-        return 1.0
-
-    monkeypatch.setattr(torch._dynamo.guards, "profile_guard_manager", by_torch)
-
-    def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
-        torch_internals.time_guards_as_they_are()
-        torch_internals.time_guards_as_they_are()  # as after a compilation that failed
-        return graph.forward
-
-    torch.compile(scaled, backend=backend)(torch.ones(3), 2)
-    assert timed == []
-    torch._dynamo.optimize("eager")(scaled)(torch.ones(3), 3)
-    assert len(timed) == 1
-
-
-def test_metrics_of_one_compilation_do_without_inductors_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[Any] = []
-    monkeypatch.setattr(
-        torch._dynamo.utils, "add_compilation_metrics_to_chromium", lambda metrics: told.append(metrics.inductor_config)
-    )
-
-    def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
-        torch_internals.leave_inductor_out_of_metrics()
-        torch_internals.leave_inductor_out_of_metrics()
-        return graph.forward
-
-    torch.compile(scaled, backend=backend)(torch.ones(3), 2)
-    torch._dynamo.optimize("eager")(scaled)(torch.ones(3), 3)
-    assert len(told) == 2
-    assert told[0] is None
-    assert "max_autotune" in told[1]
-
-
 def test_torch_keeps_nothing_of_ours_for_the_life_of_the_process() -> None:
     torch.overrides.get_ignored_functions.cache_clear()
     report = explore("import torch\ntorch.overrides.get_ignored_functions()", Options(produce=("capture",)))

@@ -121,6 +121,56 @@ def test_a_graph_is_not_written_for_each_function_that_a_break_lies_in() -> None
     assert written and not any(written)
 
 
+def test_states_of_generators_are_as_torch_makes_them() -> None:
+    make = torch._decomp.decompositions_for_rng.PhiloxState
+    by_torch = vars(make())
+    with while_captured._no_states():
+        by_ours = vars(make())
+    assert by_ours.keys() == by_torch.keys() == vars(make()).keys()
+    for name, value in by_torch.items():
+        same = (
+            value.numel() == by_ours[name].numel() == 0 if isinstance(value, torch.Tensor) else value == by_ours[name]
+        )
+        assert same, name
+
+
+def scaled(x: Tensor, factor: int) -> Tensor:
+    return x * factor
+
+
+def for_us_and_for_another() -> None:
+    def ours(graph: fx.GraphModule, _: Any) -> Any:
+        return graph.forward
+
+    shorten_captures_for(ours)
+    torch._dynamo.reset()
+    torch.compile(scaled, backend=ours)(torch.ones(3), 2)
+    torch._dynamo.optimize("eager")(scaled)(torch.ones(3), 3)
+
+
+def test_guards_are_timed_as_they_are_and_then_by_torch_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed: list[object] = []
+
+    def by_torch(*given: object) -> float:
+        timed.append(given)
+        return 1.0
+
+    monkeypatch.setattr(torch._dynamo.guards, "profile_guard_manager", by_torch)
+    for_us_and_for_another()
+    assert len(timed) == 1
+
+
+def test_metrics_of_one_compilation_do_without_inductors_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(
+        torch._dynamo.utils, "add_compilation_metrics_to_chromium", lambda metrics: told.append(metrics.inductor_config)
+    )
+    for_us_and_for_another()
+    assert len(told) == 2
+    assert told[0] is None
+    assert "max_autotune" in told[1]
+
+
 def test_garbage_is_searched_again_after_a_capture_that_failed() -> None:
     searched: list[bool] = []
 

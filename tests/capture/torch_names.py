@@ -15,6 +15,7 @@ EVERYWHERE = ("compiler/", "server/", "bench/")
 INTERNALS = ("compiler/capture/torch_internals.py",)
 TRACE = ("compiler/capture/recording/torch_trace.py",)
 THIN = ("compiler/capture/shortcuts/thin_calls.py",)
+SHORTER = ("compiler/capture/shortcuts/while_captured.py",)
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ TABLE = (
         _names("torch._C._functorch", "is_functorch_wrapped_tensor"),
     ),
     Taken(
-        ("compiler/capture/shortcuts/while_captured.py",),
+        SHORTER,
         "do less while Dynamo captures: look up names, and write graphs, for a log that is on",
         (
             *_names(
@@ -139,7 +140,7 @@ TABLE = (
             "torch._subclasses.fake_tensor.FakeTensor",
             "torch._subclasses.functional_tensor.FunctionalTensor",
             *_names("torch", "_from_functional_tensor _functionalize_mutation_counter"),
-            *_names("torch._C", "DisableTorchFunction _get_dispatch_mode"),
+            "torch._C._get_dispatch_mode",
             "torch._C._TorchDispatchModeKey.FUNCTIONAL",
         ),
     ),
@@ -158,7 +159,7 @@ TABLE = (
         + _names("torch._prims_common", "suggest_memory_format"),
     ),
     Taken(
-        INTERNALS,
+        SHORTER,
         "make no tensors for states of generators that nobody has set",
         _names("torch._decomp.decompositions_for_rng.PhiloxState", "reset"),
     ),
@@ -173,8 +174,8 @@ TABLE = (
         ),
     ),
     Taken(INTERNALS, "have guards of torch 2.11 look at weights", ("torch._dynamo.config.patch",)),
-    Taken(INTERNALS, "time guards quickly", ("torch._dynamo.guards.profile_guard_manager",)),
-    Taken(INTERNALS, "make metrics short", ("torch._dynamo.utils._scrubbed_inductor_config_for_logging",)),
+    Taken(SHORTER, "time guards quickly", ("torch._dynamo.guards.profile_guard_manager",)),
+    Taken(SHORTER, "make metrics short", ("torch._dynamo.utils._scrubbed_inductor_config_for_logging",)),
     Taken(
         INTERNALS,
         "read guards",

@@ -26,7 +26,6 @@ from compiler.capture.torch_internals import (
     generators_as_tensors,
     is_autocast_on,
     is_made_of_tensors,
-    no_states_of_generators,
     runs_as_it_is,
     set_gradients,
     split_at_min_cut,
@@ -114,11 +113,7 @@ def compile_through_aot(
     )
     rewriting = rewrite(graph)
     on_rewriting(rewriting)
-    with (
-        generators_as_tensors(),
-        no_states_of_generators(),
-        _gradients_of_interpolation(example_inputs),
-    ):
+    with generators_as_tensors(), _gradients_of_interpolation(example_inputs):
         compiled = _traced_once(backend, with_regions_written_out(rewriting.graph), example_inputs)
     if is_thin:
         without_marks()

@@ -5,6 +5,8 @@
     graphs                     written as text, for logs of training steps and for `torch.export`: only for those
     settings                   each found at once (`settings_at_hand.py`)
     maps over many devices     not imported to learn that a function is none, where none is asked for
+    metrics                    guards timed once, and with what is in the caches; no settings of TorchInductor
+    states of generators       made once, not twelve empty tensors for each graph
     search for garbage         held back, as behind it (`compiler/garbage.py`)
 
 What Dynamo captures, guards and says stays the same, which `tests/capture/test_while_captured.py` holds, but for guards
@@ -18,6 +20,7 @@ from __future__ import annotations
 import functools
 import logging
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
@@ -96,6 +99,35 @@ def _wrapped_as_asked() -> Any:
     return mock.patch.object(Wrapped, "should_wrap_in_hop", lambda value: Wrapped._enabled and by_torch(value))
 
 
+def _guards_timed_warm() -> Any:
+    """Dynamo times guards for its own metrics (`guard_latency_us`), and writes over megabytes of memory before: a tenth
+    of the first call of a small function."""
+    from torch._dynamo import guards
+
+    def time_once(root: Any, values: Any, _runs: int) -> float:
+        started = time.perf_counter()
+        root.check(values)
+        return 1e6 * (time.perf_counter() - started)
+
+    return mock.patch.object(guards, "profile_guard_manager", time_once)
+
+
+def _inductor_left_out() -> Any:
+    """Dynamo's metrics (`inductor_config`) copy hundreds of settings of TorchInductor and write them as text."""
+    from torch._dynamo import utils
+
+    return mock.patch.object(utils, "_scrubbed_inductor_config_for_logging", lambda: None)
+
+
+def _no_states() -> Any:
+    """AOTAutograd makes the states of generators, which nobody has set, through fake mode: a seventh of its time with a
+    small function. Graphs share them here."""
+    from torch._decomp.decompositions_for_rng import PhiloxState
+
+    known = vars(PhiloxState())
+    return mock.patch.object(PhiloxState, "reset", lambda state: vars(state).update(known))
+
+
 #: Each gives a context within which a capture is made in less time.
 _WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "garbage_kept": garbage_kept,
@@ -104,4 +136,7 @@ _WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "names_as_asked": _names_as_asked,
     "graphs_as_asked": _graphs_as_asked,
     "wrapped_as_asked": _wrapped_as_asked,
+    "guards_timed_warm": _guards_timed_warm,
+    "inductor_left_out": _inductor_left_out,
+    "no_states": _no_states,
 }
