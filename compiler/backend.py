@@ -17,7 +17,6 @@ from compiler.capture.captured import Implementation, Phase
 from compiler.capture.shortcuts.while_captured import shorten_captures_for
 from compiler.capture.torch_internals import is_forward_mode
 from compiler.fx.fake_values import device_of
-from compiler.garbage import garbage_kept
 from compiler.options import Options
 
 
@@ -59,11 +58,10 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
         from compiler.compile import have_helpers
 
         have_helpers(graph)  # now, as they take a while to begin
-    with garbage_kept():  # which AOTAutograd, and the imports of a first compilation, make much of
-        try:
-            return compile_through_aot(graph, example_inputs, compile_part, change_joint=change_joint, is_thin=True)
-        except OverlappingWrite:
-            return graph.forward
+    try:
+        return compile_through_aot(graph, example_inputs, compile_part, change_joint=change_joint, is_thin=True)
+    except OverlappingWrite:
+        return graph.forward
 
 
 shorten_captures_for(fusionscope)

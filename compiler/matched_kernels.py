@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field
 
 from compiler.report import Graph, Kernel, ReportModel
 
+Number = TypeVar("Number", int, float)
 Relation = Literal["same", "split", "merged", "regrouped", "only before", "only after"]
 
 #: What a node of the second exploration is called where the first has no such node: no name of a node holds a space.
@@ -57,10 +58,11 @@ def matched(before: Sequence[Graph], after: Sequence[Graph], of_one_source: bool
     return changes
 
 
-def total(values: Iterable[float | None]) -> float | None:
-    """The sum; None where a term is not known, or there is none."""
-    known = list(values)
-    return round(sum(v for v in known if v is not None), 3) if known and None not in known else None
+def total(values: Iterable[Number | None]) -> Number | None:
+    """The sum, to three places; None where a term is not known, or there is none."""
+    terms = list(values)
+    known = [term for term in terms if term is not None]
+    return round(sum(known), 3) if terms and len(known) == len(terms) else None
 
 
 def _pairs(

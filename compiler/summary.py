@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from compiler.capture.captured import Capture
+from compiler.matched_kernels import total
 from compiler.report import Contestant, Graph, Report, Summary, WrongResult
 from compiler.runtime.checking.wrong_results import Checked, finite, largest
 from compiler.wording import beside_eager, counted
@@ -19,13 +20,13 @@ def summarise(report: Report, checked: Sequence[Checked], captured: Capture) -> 
         report.timing.of(name) if report.timing else None for name in ("eager", "compiled", "peer")
     )
     summary = Summary(
-        eager_kernels=_sum(graph.eager_kernels for graph in graphs),
+        eager_kernels=total(graph.eager_kernels for graph in graphs),
         kernels=sum(len(graph.kernels) for graph in graphs) if has_kernels else None,
         peer_kernels=_peer_kernels(report, captured),
-        eager_bytes=_sum(graph.eager_bytes for graph in graphs),
-        unfused_bytes=_sum(_unfused_bytes(graph) for graph in graphs),
+        eager_bytes=total(graph.eager_bytes for graph in graphs),
+        unfused_bytes=total(_unfused_bytes(graph) for graph in graphs),
         bytes=sum(kernel.bytes for graph in graphs for kernel in graph.kernels) if has_kernels else None,
-        floor_bytes=_sum(graph.floor_bytes for graph in graphs),
+        floor_bytes=total(graph.floor_bytes for graph in graphs),
         graph_breaks=captured.graph_breaks,
         recompiles=captured.recompiles,
         eager_ms=eager.median_ms if eager else None,
@@ -50,11 +51,6 @@ def _peer_kernels(report: Report, captured: Capture) -> int | None:
 def _unfused_bytes(graph: Graph) -> int | None:
     unfused = graph.traffic.unfused if graph.traffic else None
     return unfused.bytes if unfused else None
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return sum(v for v in known if v is not None) if known and all(v is not None for v in known) else None
 
 
 def _verdict(report: Report, summary: Summary, eager: Contestant | None, compiled: Contestant | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 #: The file name that a snippet is compiled under: tracebacks, guards and graphs name it.
 SNIPPET_FILE = "snippet.py"
@@ -11,6 +11,11 @@ SNIPPET_FILE = "snippet.py"
 def counted(number: float, noun: str) -> str:
     """`1 kernel`, `2 kernels`."""
     return f"{number:.0f} {noun}" if number == 1 else f"{number:.0f} {noun}s"
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
 def line_list(lines: Iterable[int]) -> str:

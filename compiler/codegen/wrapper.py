@@ -146,7 +146,7 @@ class _Writer:
             del self.waiting[atom]
         for check in [c for c in self.checks if {s.name for s in symbols_of(c[0])} <= self.known]:
             self.checks.remove(check)
-            self.line(f"if not {text_of(check[0])}: raise UnmetSize({check[1]!r})")
+            self.line(f"if not {text_of(check[0])}: raise RuntimeError({check[1]!r})")
 
     def _define(self, atom: SizeAtom, defined: set[str]) -> None:
         if isinstance(atom, Symbol) or atom.name in defined:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from compiler.matched_kernels import partition, relation_of
 from compiler.report import AlignedKernels, Decision, Graph, Kernel, PeerKernel, PeerRefusal
 from compiler.report.peers import Relation
-from compiler.wording import counted
+from compiler.wording import counted, listed
 
 _RELATIONS: dict[str, Relation] = {"only before": "only ours", "only after": "only theirs"}
 _Reason = tuple[str, int | None, tuple[str, str] | None]
@@ -81,13 +81,13 @@ def _held_first(kernels: Iterable[Kernel], side: str) -> list[set[str]]:
 
 
 def _sentence(one: AlignedKernels, kernels: Sequence[PeerKernel], peer: str) -> str:
-    named = _listed([f"K{place + 1}" for place in one.ours])
+    named = listed([f"K{place + 1}" for place in one.ours])
     in_kernels = "in one kernel" if len(one.theirs) == 1 else f"in {counted(len(one.theirs), 'kernel')}"
     if one.relation == "only theirs":
         name = kernels[one.theirs[0]].name if one.theirs else "a kernel"
-        return f"{peer} launches {name} for {_listed(one.nodes[:3])}. Ours launches none for it."
+        return f"{peer} launches {name} for {listed(one.nodes[:3])}. Ours launches none for it."
     if one.relation == "only ours":
-        return f"{named} computes {_listed(one.nodes[:3])}. {peer} launches nothing for it alone."
+        return f"{named} computes {listed(one.nodes[:3])}. {peer} launches nothing for it alone."
     is_cut_anew = min(len(one.ours), len(one.theirs)) > 1
     return f"{peer} computes {named} {in_kernels}{', cut at other places' if is_cut_anew else ''}."
 
@@ -165,7 +165,3 @@ def _rank(one: AlignedKernels) -> int:
     if one.relation == "same":
         return 3
     return 2 if one.relation in ("only ours", "only theirs") else 0 if one.because else 1
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import torch
 
-from compiler.capture.autograd.unmet_sizes import UnmetSize
 from compiler.codegen.library_products import library_products
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import variable
@@ -140,7 +139,6 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
         "read_as": read_as,
         "as_planned": as_planned,
         "as_promised": partial(as_promised, device.type),
-        "UnmetSize": UnmetSize,
         **FUNCTIONS,
         **constants,
     }

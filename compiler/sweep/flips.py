@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from compiler import report as rep
+from compiler.wording import listed
 
 #: Flips of one size, and pairs of the whole sweep, that are listed; of the others the report has the number.
 MOST_FLIPS, MOST_PAIRS = 50, 200
@@ -146,12 +147,8 @@ def _pairs(attempts: Sequence[Attempt]) -> list[rep.SweptPair]:
 
 def _verdict(name: str, attempts: Sequence[Attempt]) -> str:
     wrong = [str(attempt.size.value) for attempt in attempts if attempt.size.wrong_results]
-    first = f"Wrong results, so no times, at {name} = {_listed(wrong)}. " if wrong else ""
+    first = f"Wrong results, so no times, at {name} = {listed(wrong)}. " if wrong else ""
     return first + _said_of_flips(name, attempts)
-
-
-def _listed(values: Sequence[str]) -> str:
-    return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} and {values[-1]}"
 
 
 def _said_of_flips(name: str, attempts: Sequence[Attempt]) -> str:
@@ -165,4 +162,4 @@ def _said_of_flips(name: str, attempts: Sequence[Attempt]) -> str:
     but = f" {failed} of {len(attempts)} sizes failed." if failed else ""
     if not flipping:
         return f"The compiler decides the same at all {len(alive)} sizes of {name}.{but}"
-    return f"The compiler decides differently from the size before at {name} = {_listed(flipping)}.{but}"
+    return f"The compiler decides differently from the size before at {name} = {listed(flipping)}.{but}"

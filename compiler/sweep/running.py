@@ -8,13 +8,13 @@ size is in memory at a time. What goes wrong at a size is told in its row.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TypeVar
 
 from compiler import report as rep
+from compiler.matched_kernels import total
 from compiler.options import Options, Sweep, Timing
 from compiler.sweep.flips import Attempt, attempt_of, result_of
 from compiler.sweep.sizes import with_size
@@ -130,9 +130,8 @@ def _attempt(value: int, explored: Explored) -> Attempt:
         size.launches = len(kernels)
         size.kernels = sum(kernel.kind != "extern" for kernel in kernels)
         size.bytes = sum(kernel.bytes for kernel in kernels)
-        size.floor_bytes = _sum(graph.floor_bytes for graph in graphs)
-        predictions = [graph.predicted_us for graph in graphs if graph.predicted_us is not None]
-        size.predicted_us = _rounded(_sum(predictions))
+        size.floor_bytes = total(graph.floor_bytes for graph in graphs)
+        size.predicted_us = total(graph.predicted_us for graph in graphs if graph.predicted_us is not None)
         size.plans = explored.plans
     return attempt_of(size, graphs)
 
@@ -142,23 +141,9 @@ def _add_times(size: rep.SweptSize, report: rep.Report) -> None:
     size.wrong_results = report.wrong_results
     generated = [kernel for graph in report.graphs for kernel in graph.kernels if kernel.kind != "extern"]
     if not any(graph.disturbed for graph in report.graphs):
-        size.measured_us = _rounded(_sum(kernel.measured_us for kernel in generated))
+        size.measured_us = total(kernel.measured_us for kernel in generated)
     medians = {one.name: one.median_ms for one in report.timing.contestants} if report.timing is not None else {}
     size.eager_ms, size.compiled_ms = medians.get("eager"), medians.get("compiled")
-
-
-Number = TypeVar("Number", int, float)
-
-
-def _sum(values: Iterable[Number | None]) -> Number | None:
-    """The sum, or None where a term is not known."""
-    terms = list(values)
-    known = [term for term in terms if term is not None]
-    return sum(known) if terms and len(known) == len(terms) else None
-
-
-def _rounded(microseconds: float | None) -> float | None:
-    return None if microseconds is None else round(microseconds, 3)
 
 
 def _sentence(error: rep.Error | None) -> str | None:

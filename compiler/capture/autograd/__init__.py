@@ -4,6 +4,6 @@ aot, training, naming                 through AOTAutograd: a joint graph, split;
 repeated_writes                       what is left to eager mode before
 fixed_sizes                           what is compiled for the sizes of one call alone
 draws                                 what the split would lose: numbers drawn again
-shared_memory, unmet_sizes            calls left to eager mode: of inputs that overlap, of refused sizes
+shared_memory                         calls left to eager mode: of inputs that overlap
 written_back, without_effect          inputs written to after a call; calls that no result needs
 """

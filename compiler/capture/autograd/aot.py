@@ -16,7 +16,6 @@ from compiler.capture.autograd.draws import restore_values
 from compiler.capture.autograd.naming import input_names, name_inputs
 from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
 from compiler.capture.autograd.training import CHEAP, VIEWS
-from compiler.capture.autograd.unmet_sizes import asserts_sizes, eager_where_unmet
 from compiler.capture.autograd.written_back import note_written_back
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.shortcuts.thin_calls import without_guard_on_saved_tensors, without_marks, without_wrapper
@@ -83,7 +82,6 @@ def compile_through_aot(
     names = input_names(graph)
     straight: list[Implementation] = []
     written: list[int] = []
-    checked: list[bool] = []
     phases: set[Phase] = set()
     may_be_straight = not is_autocast_on() and not _gives_wrapped_tensors(graph)
 
@@ -99,7 +97,6 @@ def compile_through_aot(
         with outside_fake_mode():
             implementation = compile_graph(part, phase)
         phases.add(phase)
-        checked.append(phase != "backward" and asserts_sizes(part))
         if phase == "inference" and _takes_straight_calls(part, example_inputs) and runs_as_it_is():
             straight.append(implementation)
         return unwatched(implementation) if _is_harmed_by_modes(part, implementation) else implementation
@@ -126,8 +123,6 @@ def compile_through_aot(
         and getattr(straight[0], "_boxed_call", False)
     ):
         compiled = _called_straight(straight[0])
-    if any(checked) and not written:
-        compiled = eager_where_unmet(compiled, graph)
     return where_written_apart(compiled, graph.forward, written, example_inputs)
 
 

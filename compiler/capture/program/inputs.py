@@ -17,6 +17,7 @@ from compiler.capture.captured import copy_values
 from compiler.capture.program.snippet import Snippet
 from compiler.options import InputSpec, Options
 from compiler.report import Note
+from compiler.wording import listed
 
 #: Tried in order where nothing says what the tensors are like.
 DEFAULT_SHAPES: tuple[tuple[int, ...], ...] = ((1024, 1024), (1024,), (16, 64, 64), (8, 3, 64, 64), (4, 8, 128, 64))
@@ -158,7 +159,7 @@ def _input_of_layer(layer: torch.nn.Module) -> InputSpec | None:
 
 def _default_note(missing: list[str], spec: InputSpec) -> Note:
     size = " x ".join(str(number) for number in spec.shape)
-    names = " and ".join([", ".join(missing[:-1]), missing[-1]] if len(missing) > 1 else missing)
+    names = listed(missing)
     one = len(missing) == 1
     drawn = "drawn from a standard normal" if "float" in spec.dtype else f"of integers below {spec.high}"
     tensors = f"a {spec.dtype} tensor of {size}" if one else f"{spec.dtype} tensors of {size}"
