@@ -240,10 +240,7 @@ TABLE = (
     Taken(
         ("compiler/capture/shortcuts/formulas_once.py",),
         "make the formula of equal sizes once",
-        (
-            "torch._logging._internal.trace_log",
-            *_names("torch.fx.experimental", "proxy_tensor sym_node.SymNode symbolic_shapes.ShapeEnv"),
-        ),
+        _names("torch.fx.experimental", "proxy_tensor sym_node.SymNode"),
     ),
     Taken(
         ("compiler/lowering/eager.py", "compiler/lowering/guarded_sizes.py"),

@@ -4,9 +4,6 @@ As soon as a tensor is made, torch asks whether it is contiguous in each of the 
 open that takes dozens of sums, products and comparisons of them, each a new symbolic formula, and the same for each
 tensor that is like it. Here the formula of equal operands is remembered; the number that it gives is a new object, as
 torch's is. Formulas depend on their operands alone, but for those of `mod`, which are left to torch.
-
-What a formula was found to be, by a guard or without one, it stays: torch forgets that as soon as it learns anything
-else about a size. It is remembered where nobody reads the log of what torch finds.
 """
 
 from __future__ import annotations
@@ -16,13 +13,10 @@ from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any
 from unittest import mock
-from weakref import WeakKeyDictionary
 
 import sympy
-from torch._logging._internal import trace_log
-from torch.fx.experimental import proxy_tensor, symbolic_shapes
+from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.sym_node import SymNode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 _METHODS = "add sub mul eq ne lt le gt ge and_ or_ int_floordiv sym_max sym_min".split()
 
@@ -34,12 +28,6 @@ def formulas_once() -> ExitStack:
     stack = ExitStack()
     stack.enter_context(mock.patch.object(SymNode, "expr", property(_expression_by(vars(SymNode)["expr"].fget))))
     stack.enter_context(mock.patch.object(SymNode, "maybe_as_int", _as_integer))
-    # torch keeps as few as 256 expanded formulas.
-    expand = lru_cache(maxsize=65536)(symbolic_shapes.safe_expand.__wrapped__)
-    stack.enter_context(mock.patch.object(symbolic_shapes, "safe_expand", expand))
-    if not trace_log.handlers:
-        evaluated = _evaluated_once(ShapeEnv.evaluate_sym_node)
-        stack.enter_context(mock.patch.object(ShapeEnv, "evaluate_sym_node", evaluated))
     known: dict[Hashable, SymNode] = {}
     for method in _METHODS:
         stack.enter_context(mock.patch.object(SymNode, method, _once(method, getattr(SymNode, method), known)))
@@ -69,23 +57,6 @@ def _once(method: str, by_torch: Binary, known: dict[Hashable, SymNode]) -> Bina
         return copied
 
     return operation
-
-
-def _evaluated_once(by_torch: Callable[..., Any]) -> Callable[..., Any]:
-    known: WeakKeyDictionary[ShapeEnv, dict[Hashable, Any]] = WeakKeyDictionary()
-
-    def evaluate(environment: ShapeEnv, node: SymNode, *settings: Any, **more: Any) -> Any:
-        found = known.setdefault(environment, {})
-        key = node.expr, node._hint, settings, *more.items()
-        if key in found:
-            return found[key]
-        value = by_torch(environment, node, *settings, **more)
-        # Without a guard, as where guards are suppressed, a later reading must make one; without a hint, it may fail.
-        if node._hint is not None and not ShapeEnv._suppress_guards_tls():
-            found[key] = value
-        return value
-
-    return evaluate
 
 
 def _expression_by(by_torch: Callable[[SymNode], Any]) -> Callable[[SymNode], Any]:
