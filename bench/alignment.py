@@ -95,9 +95,10 @@ def align(source: str, options: Options | None = None) -> tuple[list[Graph], Pee
             _, explored = explore_peer(entry.eager, args, kwargs, run.device, with_backward=with_backward)
             for module in explored.modules:
                 translation.add(module)
-    found = translation.found
-    alignment = aligned(graphs, found.kernels, found.refusals, "TorchInductor")
-    peer = Peer(kernels=found.kernels, graphs=found.graphs, refusals=found.refusals, alignment=alignment)
+    alignment = aligned(graphs, translation.kernels, translation.refusals, "TorchInductor")
+    peer = Peer(
+        kernels=translation.kernels, graphs=translation.graphs, refusals=translation.refusals, alignment=alignment
+    )
     run.forget()
     run.changes.give_back()
     return graphs, peer

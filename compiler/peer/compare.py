@@ -262,13 +262,12 @@ def _told(peer: Peer, one: _Contestant, calls: _Calls, graphs: Sequence[Graph]) 
     for explored in one.explored:
         for module in explored.modules:
             translation.add(module)
-    found = translation.found
     return peer.model_copy(
         update={
-            "kernels": found.kernels,
-            "graphs": found.graphs,
-            "refusals": found.refusals,
-            "alignment": aligned(graphs, found.kernels, found.refusals, peer.name),
+            "kernels": translation.kernels,
+            "graphs": translation.graphs,
+            "refusals": translation.refusals,
+            "alignment": aligned(graphs, translation.kernels, translation.refusals, peer.name),
             "message": " ".join([*one.messages, *([one.failure] if one.failure else [])]) or None,
         }
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from compiler.capture.captured import CapturedGraph
 from compiler.peer.counterparts import counterparts, nearest, on_lines
@@ -36,25 +35,19 @@ _FORMS: dict[str, KernelForm] = {
 MOST_REFUSALS = 200
 
 
-@dataclass
-class InOurTerms:
-    """All that TorchInductor made, so far."""
-
-    kernels: list[PeerKernel]
-    graphs: list[PeerGraph]
-    refusals: list[PeerRefusal]
-
-
 class Translation:
-    """Modules are taken in the order in which they were generated, those of a forward graph before its backward's."""
+    """All that TorchInductor made, so far. Modules are taken in the order in which they were generated, those of a
+    forward graph before its backward's."""
 
     def __init__(self, graphs: Sequence[Graph], captured: Sequence[CapturedGraph]) -> None:
-        self._graphs = {graph.name: graph for graph in graphs}
+        self._ours = {graph.name: graph for graph in graphs}
         self._captured = list(captured)
         self._taken: set[str] = set()
         self._names: dict[str, dict[str, str]] = {}
         self._seen: dict[str, int] = {}
-        self.found = InOurTerms([], [], [])
+        self.kernels: list[PeerKernel] = []
+        self.graphs: list[PeerGraph] = []
+        self.refusals: list[PeerRefusal] = []
 
     def add(self, module: Module) -> None:
         _leave_calls_to_libraries(module)
@@ -63,12 +56,11 @@ class Translation:
         if graph is not None:
             given = self._names.get(graph.partner or "") if graph.phase == "backward" else None
             names = self._names[graph.name] = counterparts(module.nodes, graph.aten, given)
-        first = len(self.found.kernels)
+        first = len(self.kernels)
         wrapper = wrapper_of(module.text)
-        self.found.kernels += _kernels(module, graph, names, wrapper, self._seen)
-        kernels = self.found.kernels[first:]
-        self.found.graphs.append(_graph(module, graph, names, wrapper, first))
-        self.found.refusals += _refusals(module, graph, kernels, names, first)
+        self.kernels += _kernels(module, graph, names, wrapper, self._seen)
+        self.graphs.append(_graph(module, graph, names, wrapper, first))
+        self.refusals += _refusals(module, graph, names, first)
 
     def _home(self, module: Module) -> Graph | None:
         """The graph of ours that was captured as the same code, or else the one that calls most alike; equal ones take
@@ -80,12 +72,12 @@ class Translation:
                 one for one in forwards if one.dynamo and _likeness(one.dynamo.code, module.captured_code) > _ALIKE
             ]
         names = [one.partner if module.is_backward else one.name for one in alike]
-        found = [name for name in names if name in self._graphs]
+        found = [name for name in names if name in self._ours]
         name = next((name for name in found if name not in self._taken), found[-1] if found else None)
         if name is None:
             return None
         self._taken.add(name)
-        return self._graphs[name]
+        return self._ours[name]
 
 
 #: The part of two graphs' calls that has to be the same for them to be one: a constant may be captured otherwise.
@@ -202,9 +194,7 @@ def _graph(module: Module, graph: Graph | None, names: Mapping[str, str], wrappe
     )
 
 
-def _refusals(
-    module: Module, graph: Graph | None, kernels: Sequence[PeerKernel], names: Mapping[str, str], first: int
-) -> list[PeerRefusal]:
+def _refusals(module: Module, graph: Graph | None, names: Mapping[str, str], first: int) -> list[PeerRefusal]:
     """The last words about each two kernels that stayed two."""
     home = {name: place for place, launch in enumerate(module.launches) for name in launch.operations}
     nodes = {name: _named(origins, names) for one in module.launches for name, origins in one.operations.items()}

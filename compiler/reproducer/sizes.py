@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from compiler.report import Buffer, Graph, Kernel, SizeText
-
-_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
+from compiler.whole_numbers import whole_number
 
 
 class UnknownSizeError(ValueError):
@@ -62,22 +54,12 @@ def number(size: SizeText, symbols: Mapping[str, int]) -> int:
     if isinstance(size, int):
         return size
     try:
-        return _value(ast.parse(size, mode="eval").body, symbols)
-    except (SyntaxError, KeyError, ZeroDivisionError, RecursionError, ValueError):
-        raise UnknownSizeError(f"The size {size[:80]!r} is not known without a call.") from None
-
-
-def _value(node: ast.expr, symbols: Mapping[str, int]) -> int:
-    match node:
-        case ast.Constant(int() as value):
-            return value
-        case ast.Name(name):
-            return symbols[name]
-        case ast.UnaryOp(ast.USub(), operand):
-            return -_value(operand, symbols)
-        case ast.BinOp(left, kind, right) if type(kind) in _OPERATORS:
-            return _OPERATORS[type(kind)](_value(left, symbols), _value(right, symbols))
-    raise ValueError
+        found = whole_number(ast.parse(size, mode="eval").body, symbols)
+    except (SyntaxError, RecursionError, ValueError):
+        found = None
+    if found is None:
+        raise UnknownSizeError(f"The size {size[:80]!r} is not known without a call.")
+    return found
 
 
 def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:

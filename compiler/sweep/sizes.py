@@ -11,30 +11,22 @@ Only the text of the number is replaced, so every line keeps its place.
 from __future__ import annotations
 
 import ast
-import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.annotations import input_of_annotation
 from compiler.options import InputSpec, Options
+from compiler.whole_numbers import whole_number
 from compiler.wording import line_list
 
 _DIMENSION = re.compile(r"\s*(\w+|inputs\[\d+\])\s*\.\s*shape\s*\[\s*(-?\d+)\s*\]\s*")
 #: Sizes that are offered; a reader who needs more of them reads the snippet. Smaller numbers are seldom sizes.
 MOST_OFFERED, _LEAST_OFFERED = 12, 16
-_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-}
 _SCOPES = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
-#: `2 ** 99999` would take for ever: a size has fewer bits than this.
-_MOST_BITS = 64
 
 
 class UnknownSize(Exception):
@@ -154,7 +146,7 @@ def _assigned(tree: ast.Module, source: str) -> Iterator[Size]:
     starts = _line_starts(source)
     known: dict[str, int] = {}
     for target, value in _assignments(tree.body):
-        number = _number(value, known)
+        number = whole_number(value, known)
         if number is None or sum(1 for _ in _stores(tree, target.id)) > 1:
             continue
         known[target.id] = number
@@ -183,35 +175,6 @@ def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.Name, ast.e
             if len(targets) == len(values):
                 for one, other in zip(targets, values, strict=True):
                     yield from _paired(one, other)
-
-
-def _number(value: ast.expr, known: Mapping[str, int]) -> int | None:
-    """The whole number that an expression of numbers, and of names of numbers, comes to."""
-    match value:
-        case ast.Constant(value=int(number)) if not isinstance(number, bool):
-            return number
-        case ast.Name(id=name):
-            return known.get(name)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            positive = _number(operand, known)
-            return None if positive is None else -positive
-        case ast.BinOp(left=left, op=op, right=right):
-            return _calculated(_number(left, known), op, _number(right, known))
-    return None
-
-
-def _calculated(left: int | None, op: ast.operator, right: int | None) -> int | None:
-    if left is None or right is None or abs(left).bit_length() > _MOST_BITS or abs(right).bit_length() > _MOST_BITS:
-        return None
-    match op:
-        case ast.LShift() | ast.Pow():
-            if not 0 <= right <= _MOST_BITS:
-                return None
-            return left << right if isinstance(op, ast.LShift) else left**right
-        case ast.FloorDiv() if right == 0:
-            return None
-    calculate = _OPERATORS.get(type(op))
-    return None if calculate is None else calculate(left, right)
 
 
 def _stores(tree: ast.Module, name: str) -> Iterator[ast.Name]:

@@ -44,7 +44,7 @@ def test_each_launch_has_its_source_origins_and_bytes(monkeypatch: pytest.Monkey
     translation = Translation([], [])
     (module,) = peer.modules
     translation.add(module)
-    product, softmax = translation.found.kernels
+    product, softmax = translation.kernels
     assert (product.kind, product.form, product.fuses, product.user_lines) == ("extern", "library call", ["mm"], [3])
     assert "extern_kernels.mm(" in product.source
     assert product.bytes == 4 * (32 * 16 + 16 * 64 + 32 * 64)
