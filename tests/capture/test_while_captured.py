@@ -17,8 +17,7 @@ from torch._functorch._aot_autograd import graph_compile
 
 from compiler.capture.recording.torch_trace import TraceListener
 from compiler.capture.shortcuts import while_captured
-from compiler.capture.shortcuts.numbers_of_modules import numbers_of_modules_fixed
-from compiler.capture.shortcuts.while_captured import shorten_captures_for
+from compiler.capture.shortcuts.while_captured import numbers_of_modules_fixed, shorten_captures_for
 from compiler.capture.torch_internals import guards_see_changed_tensors
 from tests.capture.programs import told
 from tests.capture.test_traced_once import Blocks

@@ -110,7 +110,7 @@ TABLE = (
         ),
     ),
     Taken(
-        ("compiler/capture/shortcuts/numbers_of_modules.py",),
+        SHORTER,
         "fix a float of a module until it changes",
         _names("torch._dynamo", "config.assume_static_by_default variables.builder.VariableBuilder.wrap_symfloat"),
     ),

@@ -3,6 +3,5 @@
 traced_once                         what AOTAutograd runs twice
 while_captured, settings_at_hand    what Dynamo does, while it captures for us
 formulas_once                       torch's arithmetic of open sizes
-numbers_of_modules                  floats of modules fixed, so that open sizes are not traced twice
 thin_calls                          what a call costs before its graph
 """

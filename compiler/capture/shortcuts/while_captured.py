@@ -11,8 +11,8 @@
 
 What Dynamo captures, guards and says stays the same, which `tests/capture/test_while_captured.py` holds, but for guards
 of torch 2.11, which miss changes of weights and are made to see them (`guards_see_changed_tensors`), and for floats of
-modules, which are fixed until they change (`numbers_of_modules.py`). Nothing of it is documented; what Dynamo captures
-for other backends in the same process is left as it is.
+modules, which are fixed until they change (`numbers_of_modules_fixed`). Nothing of it is documented; what Dynamo
+captures for other backends in the same process is left as it is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from torch._logging._internal import trace_log
 
 from compiler.accelerators import is_on
 from compiler.capture.shortcuts.formulas_once import formulas_once
-from compiler.capture.shortcuts.numbers_of_modules import numbers_of_modules_fixed
 from compiler.capture.shortcuts.settings_at_hand import settings_at_hand
 from compiler.capture.torch_internals import guards_see_changed_tensors
 from compiler.garbage import garbage_kept
@@ -57,6 +56,28 @@ def shorten_captures_for(backend: Callable[..., Any]) -> None:
             return by_torch(*args, **kwargs | {"skip": kwargs.get("skip", 0) + 1})  # this frame is none of the user's
 
     convert_frame._compile = compile_frame
+
+
+def numbers_of_modules_fixed() -> AbstractContextManager[Any]:
+    """Within, a float of a module (`self.eps`, `dropout.p`) is guarded by its value, and open once a later call finds
+    another.
+
+    With `dynamic=True` Dynamo makes an input of each. AOTAutograd's pass that turns floats into tensors then finds that
+    an operator wants a number, such as the `eps` of a layer norm, and Dynamo begins again with that fixed: all models
+    of layers are traced twice. Integers of modules are fixed by torch itself. A float that does change is compiled for
+    once more, as it is without `dynamic=True`."""
+    from torch._dynamo import config
+    from torch._dynamo.variables.builder import VariableBuilder
+
+    by_torch = VariableBuilder.wrap_symfloat
+
+    def wrap(builder: VariableBuilder, value: float) -> Any:
+        if not builder.source.guard_source.is_unspecialized_nn_module():  # type: ignore[union-attr]
+            return by_torch(builder, value)
+        with mock.patch.object(config, "assume_static_by_default", True):
+            return by_torch(builder, value)
+
+    return mock.patch.object(VariableBuilder, "wrap_symfloat", wrap)
 
 
 def _names_as_asked() -> ExitStack:
