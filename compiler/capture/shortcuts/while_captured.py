@@ -146,7 +146,11 @@ def _no_states() -> Any:
     from torch._decomp.decompositions_for_rng import PhiloxState
 
     known = vars(PhiloxState())
-    return mock.patch.object(PhiloxState, "reset", lambda state: vars(state).update(known))
+
+    def reset(state: Any) -> None:
+        vars(state).update(known)
+
+    return mock.patch.object(PhiloxState, "reset", reset)
 
 
 #: Each gives a context within which a capture is made in less time.
