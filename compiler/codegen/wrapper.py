@@ -25,7 +25,7 @@ from compiler.ir.formulas import Real, as_operand
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
 from compiler.ir.size import Quotient, Size, SizeAtom, Symbol, atoms_of, size, symbols_of, text_of
 from compiler.lowering.loop_builder import SEEDS
-from compiler.lowering.user_operators import UserCall
+from compiler.lowering.tree_calls import TreeCall
 from compiler.schedule.group import Group
 from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import Schedule
@@ -329,7 +329,7 @@ def is_of_torch(target: Any) -> bool:
     """Whether a call is of PyTorch's own, whose results are as its rules for tensors without data say."""
     if isinstance(target, torch._ops.OpOverload):
         return target.namespace in ("aten", "prims", "prim")
-    return not isinstance(target, UserCall)
+    return not (isinstance(target, TreeCall) and target.is_of_user)
 
 
 def _gives_new_tensors(target: Any) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 import torch.fx
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 
 from compiler.devices import Device
 from compiler.fx.notes import FIRST_SIZES
@@ -45,14 +45,11 @@ from compiler.lowering import (  # noqa: F401
     powers,
     random,
     reductions,
-    replayed,
     scans,
     scatter,
     scatter_reduce,
     searching,
-    subgraphs,
     upsampling,
-    user_operators,
     views,
 )
 from compiler.lowering.aliases import is_view
@@ -68,6 +65,7 @@ from compiler.lowering.removed import removed_nodes
 from compiler.lowering.repeated import Repeats
 from compiler.lowering.scalars import is_true, scalar, truth
 from compiler.lowering.strides import with_eager_strides
+from compiler.lowering.tree_calls import tree_call
 from compiler.lowering.unsupported import (
     CALL_OUTSIDE,
     FIXED_INSTEAD,
@@ -219,8 +217,8 @@ class _Walk:
     def _call(self, node: torch.fx.Node) -> Any:
         if isinstance(self.eager[node], Size) or isinstance(node.meta.get("val"), torch.SymInt):
             return self._number(node)
-        if user_operators.writes_to_arguments(node.target):
-            return user_operators.user_call(self.build, node, self.values)
+        if isinstance(node.target, HigherOrderOperator) and node.target is not torch.ops.higher_order.with_effects:
+            return tree_call(self.build, node, self.values)
         args = _map(node.args, self.values)
         kwargs = {key: _map(value, self.values) for key, value in node.kwargs.items()}
         self.build.arguments = tuple(_tensors_in([args, kwargs]))
@@ -228,14 +226,10 @@ class _Walk:
             return args[0][args[1]]
         if node.target is torch.ops.higher_order.with_effects:
             return self._with_effect(node, args, kwargs)
-        if node.target in replayed.DRAWS:
-            return replayed.draw(self.build, node.target, args, kwargs, self.eager[node])
         if node.target is FUSED_CONVOLUTION:
             return library.fused_convolution(self.build, *args)
         if node.target is BY_ROWS_APART:
             return library.product_by_rows_apart(self.build, *args)
-        if subgraphs.takes_functions(node.target):
-            return subgraphs.subgraph_call(self.build, node, self.values)
         if not isinstance(node.target, OpOverload):
             return self._python_call(node, args, kwargs)
         return self._operator_call(node, node.target, args, kwargs)

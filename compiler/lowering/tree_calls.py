@@ -1,23 +1,55 @@
-"""Library calls of what takes its tensors inside other structures: beside functions, in mappings, in tuples of tuples.
+"""Library calls of what takes functions, or tensors inside other structures: mappings, tuples of tuples.
 
-A library call of the loop IR takes tensors and numbers one beside the other, so such a call keeps its arguments as a
-tree with holes where tensors and open sizes go, and gives its results flat.
+    z = cond(flag, true_graph_0, false_graph_0, (y, w))                    auto_functionalized(operator, x=..., n=3)
+
+- Operators that take functions: `torch.cond`, `while_loop`, `map`, `scan`, `flex_attention` and others. Which of the
+  functions runs, or how often, is known only when the call is made. PyTorch runs them operator by operator.
+- Operators and kernels of the user that write to their arguments. AOTAutograd wraps a `torch.library.custom_op` with
+  `mutates_args` in `auto_functionalized`, and a Triton kernel in `triton_kernel_wrapper_functional`: a call that copies
+  what is written to, makes the user's call on the copies and returns them.
+- Random numbers that the graph draws twice alike, as a checkpointed region does: the forward graph draws by
+  `run_and_save_rng_state(operator, ...)`, which returns the state of torch's generator beside the numbers, and the
+  backward graph by `run_with_rng_state(state, operator, ...)`. Only torch's own generator has that state.
+
+Each stays one call, into which nothing fuses. A library call of the loop IR takes tensors and numbers one beside the
+other, so it keeps its arguments as a tree with holes where tensors and open sizes go, and gives its results flat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from compiler.ir.formulas import Real
 from compiler.ir.size import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.eager import describe
+from compiler.lowering.registry import operator_name
 from compiler.lowering.values import TensorValue
+
+_STEPS = "how often its functions run is known only when it is called"
+_SCORES = "PyTorch computes it operator by operator, with all scores in memory"
+
+#: How users know the operators that take functions, and why each is one call.
+_KNOWN = {
+    "cond": ("torch.cond", "which of its two functions runs is known only when it is called"),
+    "while_loop": ("while_loop", _STEPS),
+    "while_loop_stack_output": ("while_loop", _STEPS),
+    "map_impl": ("map", "its function runs once for each slice"),
+    "scan": ("scan", "its function runs once for each slice, after the one before"),
+    "associative_scan": ("associative_scan", "its function runs once for each step of the scan"),
+    "flex_attention": ("flex_attention", _SCORES),
+    "flex_attention_backward": ("the gradient of flex_attention", _SCORES),
+}
+
+#: The functional forms of what writes to its arguments.
+_OF_USERS = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
+_DRAWS = ("run_and_save_rng_state", "run_with_rng_state")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +63,35 @@ class TreeCall:
     structure: TreeSpec
 
     @property
+    def is_of_user(self) -> bool:
+        """Whether it is the functional form of a call of the user's that writes to its arguments."""
+        return self.target.name() in _OF_USERS
+
+    def __str__(self) -> str:
+        from compiler.lowering.user_kernels import function_of
+
+        name = str(self.target.name())
+        operator = next((leaf for leaf in self.leaves if isinstance(leaf, OpOverload)), None)
+        if name in _DRAWS:
+            return f"{name} of {operator_name(operator)}"
+        if not self.is_of_user:
+            return _KNOWN.get(name, (name,))[0]
+        return str(function_of(self).__name__) if operator is None else operator_name(operator)
+
+    @property
     def __name__(self) -> str:
         return f"{self} at {self.node}"
+
+    @property
+    def reason(self) -> str:
+        """Why it is one call."""
+        name = self.target.name()
+        if name in _DRAWS:
+            return f"{self} must draw the same numbers in the forward and in the backward pass."
+        if self.is_of_user:
+            return f"{self} writes to its arguments and runs as it is, on copies of them."
+        why = _KNOWN[name][1] if name in _KNOWN else "PyTorch runs it by rules of its own"
+        return f"{self} is a library call: {why}. The code before and after it is compiled."
 
     def filled(self, given: Sequence[Any]) -> list[Any]:
         """The leaves with what goes into the holes."""
@@ -43,22 +102,31 @@ class TreeCall:
 
     def __call__(self, *given: Any) -> tuple[Any, ...]:
         args, kwargs = tree_unflatten(self.filled(given), self.structure)
-        return tuple(tree_flatten(self.target(*args, **kwargs))[0])
+        results = tree_flatten(self.target(*args, **kwargs))[0]
+        return tuple(results if self.is_of_user else _owning(results, given))
 
 
-def tree_call(
-    build: Builder, node: torch.fx.Node, values: dict[torch.fx.Node, Any], kind: type[TreeCall], reason: str
-) -> Any:
-    """The library call for a node, whose value has the structure that the target gives (a tuple, or a dictionary).
-    `reason` may name the `{call}`."""
+def _owning(results: Iterable[Any], given: Iterable[Any]) -> Iterator[Any]:
+    """The results, copied where a function gives back what it was given: the plan of memory goes by who owns it."""
+    known = {value.untyped_storage().data_ptr() for value in given if isinstance(value, torch.Tensor)}
+    for result in results:
+        if not isinstance(result, torch.Tensor) or result.numel() == 0:
+            yield result
+            continue
+        memory = result.untyped_storage().data_ptr()
+        yield result.clone() if memory in known else result
+        known.add(memory)
+
+
+def tree_call(build: Builder, node: torch.fx.Node, values: dict[torch.fx.Node, Any]) -> Any:
+    """The library call for a node, whose value has the structure that the target gives (a tuple, or a dictionary)."""
     arguments = torch.fx.node.map_arg((node.args, dict(node.kwargs)), values.__getitem__)
     leaves, structure = tree_flatten(arguments)
     holes = tuple(place for place, leaf in enumerate(leaves) if isinstance(leaf, TensorValue | Size | Real))
     kept = tuple(None if place in holes else leaf for place, leaf in enumerate(leaves))
-    target = kind(node.name, node.target, kept, holes, structure)
+    target = TreeCall(node.name, node.target, kept, holes, structure)
     results, shape_of_results = tree_flatten(node.meta["val"])
     described = tuple(describe(result) for result in results)
     given = [leaves[place] for place in holes]
-    text = reason.format(call=target)
-    value = build.extern(target, given, {}, is_fallback=False, reason=text, result=described)
+    value = build.extern(target, given, {}, is_fallback=False, reason=target.reason, result=described)
     return tree_unflatten(value, shape_of_results)

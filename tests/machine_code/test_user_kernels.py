@@ -13,8 +13,8 @@ from torch.utils._pytree import tree_flatten
 
 from compiler.devices import device_for
 from compiler.ir.nodes import ExternNode, Layout, TensorArgument
+from compiler.lowering.tree_calls import TreeCall
 from compiler.lowering.user_kernels import launches_alone, user_kernel
-from compiler.lowering.user_operators import UserCall
 from compiler.machine_code.of_report import kernel_to_compile
 from compiler.options import Options
 from compiler.pipeline import explore
@@ -62,7 +62,7 @@ def call_of(given: dict[str, Any]) -> ExternNode:
     leaves, structure = tree_flatten(((), named))
     holes = tuple(place for place, leaf in enumerate(leaves) if leaf == "a tensor")
     target = triton_kernel_wrap.triton_kernel_wrapper_functional
-    call = UserCall("wrapper", target, tuple(leaves), holes, structure)
+    call = TreeCall("wrapper", target, tuple(leaves), holes, structure)
     layout = Layout.contiguous((1000,), torch.float32)
     arguments = (TensorArgument("x", layout), TensorArgument("y", layout))
     return ExternNode("wrapper", call, arguments, {}, (("y_1", layout),))
@@ -100,7 +100,7 @@ def test_it_is_launched_alone_on_the_same_copies_of_what_it_writes_to(monkeypatc
         named["kwargs"]["y"].add_(1)
 
     monkeypatch.setattr(triton_kernel_wrap, "triton_kernel_wrapper_mutation", launch)
-    assert isinstance(node.target, UserCall)
+    assert isinstance(node.target, TreeCall)
     alone = launches_alone(node.target, [x, y])
     alone()
     alone()

@@ -1,6 +1,6 @@
 """Random operators that the backward graph draws again. AOTAutograd leaves them without a value to go by.
 
-Its partitioner wraps them after tracing (see `compiler/lowering/replayed.py`), so the wrapped nodes have no
+Its partitioner wraps them after tracing (see `compiler/lowering/tree_calls.py`), so the wrapped nodes have no
 `meta["val"]`, which every other node has.
 """
 
@@ -13,7 +13,9 @@ from typing import Any
 import torch
 
 from compiler.fx.fake_values import fake_mode_of, hint_of
-from compiler.lowering.replayed import KEEPING, REPLAYING
+
+KEEPING = torch.ops.higher_order.run_and_save_rng_state
+REPLAYING = torch.ops.higher_order.run_with_rng_state
 
 
 def restore_values(graph: torch.fx.GraphModule) -> None:
