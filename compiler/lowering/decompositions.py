@@ -23,7 +23,6 @@ from compiler.lowering import (  # noqa: F401  (which have decompositions of the
     embedding_bag,
     foreach,
     index_put,
-    quantised,
     scatter_reduce,
     searching,
 )

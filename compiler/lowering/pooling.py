@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import mul
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -35,32 +35,9 @@ def along(value: Sequence[Integer] | int, rank: int) -> tuple[int, ...]:
     return given if len(given) == rank else given[:1] * rank
 
 
-class Windows(Protocol):
-    """Windows over the last dimensions of an image, `pooled` in number by dimension."""
-
-    @property
-    def pooled(self) -> tuple[Integer, ...]: ...
-
-    @property
-    def most_elements(self) -> tuple[int, ...]:
-        """The size of the largest window, by dimension."""
-
-    def element(self, position: Position, inner: Position) -> tuple[Position, Any]:
-        """The place in the image of an element of the window of a result; and whether there is one (None: always)."""
-
-    @property
-    def most_windows(self) -> tuple[int, ...]:
-        """How many windows hold one element at most, by dimension."""
-
-    def holder(self, place: Position, step: Position, is_sure: bool) -> tuple[Position, Any]:
-        """One of the windows that may hold an element of the image, and whether there is such a window (None: always);
-        `is_sure`: and whether it holds it."""
-
-    def size(self, window: Position, dtype: torch.dtype) -> Any:
-        """How many elements a window averages over."""
-
-
 class SlidingWindows:
+    """Windows over the last dimensions of an image, `pooled` in number by dimension, of `most_elements` each."""
+
     def __init__(
         self, image: tuple[Integer, ...], pooled: tuple[Integer, ...], kernel: Any, stride: Any, padding: Any,
         dilation: Any = 1, includes_padding: bool = True, divisor: int | None = None,
@@ -73,17 +50,20 @@ class SlidingWindows:
         self.includes_padding, self.divisor = includes_padding, divisor
 
     def element(self, position: Position, inner: Position) -> tuple[Position, Any]:
+        """The place in the image of an element of the window of a result; and whether there is one (None: always)."""
         parts = zip(position[-len(inner) :], inner, self.stride, self.padding, self.dilation, strict=True)
         place = tuple(out * stride + inner * step - before for out, inner, stride, before, step in parts)
         return place, inside_of(place, self.image)
 
     @property
     def most_windows(self) -> tuple[int, ...]:
+        """How many windows hold one element at most, by dimension."""
         sizes = zip(self.most_elements, self.dilation, self.stride, strict=True)
         return tuple(-(-((kernel - 1) * step + 1) // stride) for kernel, step, stride in sizes)
 
     def holder(self, place: Position, step: Position, is_sure: bool) -> tuple[Position, Any]:
-        """That `step` before the last one that starts at or before the element."""
+        """One of the windows that may hold an element of the image, that `step` before the last one that starts at or
+        before it, and whether there is such a window (None: always); `is_sure`: and whether it holds it."""
         starts = zip(place, step, self.stride, self.padding, strict=True)
         window = tuple((index + before) // stride - back for index, back, stride, before in starts)
         exists = inside_of(window, self.pooled)
@@ -95,7 +75,7 @@ class SlidingWindows:
         return window, all_of([*([] if exists is None else [exists]), *conditions])
 
     def size(self, window: Position, dtype: torch.dtype) -> Any:
-        """Fewer at the edges, where it hangs over the (padded) image."""
+        """How many elements a window averages over: fewer at the edges, where it hangs over the (padded) image."""
         if self.divisor is not None:
             return ops.constant(self.divisor, dtype)
         sizes = []
@@ -117,6 +97,8 @@ class SlidingWindows:
 
 
 class AdaptiveWindows:
+    """The same of windows that share an image, the largest of `most_elements`."""
+
     def __init__(self, image: Sequence[Any], pooled: Sequence[Any]) -> None:
         self.image = tuple(fixed(size) for size in image)
         self.pooled = tuple(fixed(size) for size in pooled)
@@ -152,6 +134,9 @@ class AdaptiveWindows:
     def size(self, window: Position, dtype: torch.dtype) -> Any:
         sizes = (ops.index_value(self.end(axis, n) - self.start(axis, n)) for axis, n in enumerate(window))
         return reduce(mul, sizes).to(dtype)
+
+
+Windows = SlidingWindows | AdaptiveWindows
 
 
 def most_in_common(size: int, parts: int) -> int:

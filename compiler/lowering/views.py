@@ -11,11 +11,9 @@ import torch
 
 from compiler.ir.index import MOST_KEPT, Index
 from compiler.ir.nodes import Layout
-from compiler.ir.ops import ops
 from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer, hint, product
 from compiler.lowering.builder import Builder
-from compiler.lowering.creation import unwritten_number
 from compiler.lowering.eager import EagerTensor
 from compiler.lowering.registry import lowers
 from compiler.lowering.strides import is_dense
@@ -44,7 +42,7 @@ def wrap_all(dims: Any, rank: int) -> list[int]:
     return [wrap(dim, rank) for dim in ([dims] if isinstance(dims, int) else dims)]
 
 
-@lowers(aten.view.default, aten._unsafe_view, aten.reshape, aten.view_copy.default, aten._reshape_alias)
+@lowers(aten.view.default, aten.reshape, aten.view_copy.default)
 def view(build: Builder, x: TensorValue, size: Sequence[Integer], *_: Any) -> TensorValue:
     known = product(s for s in size if s != -1)
     shape = tuple(x.numel // known if s == -1 else s for s in size)
@@ -119,29 +117,14 @@ def permute(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
     return x.view(tuple(x.shape[dim] for dim in order), lambda position: tuple(position[place] for place in places))
 
 
-@lowers(aten.transpose.int, aten.transpose_copy.int)
-def transpose(build: Builder, x: TensorValue, dim0: int, dim1: int) -> TensorValue:
-    if not x.rank:
-        return x
-    order = list(range(x.rank))
-    first, second = wrap(dim0, x.rank), wrap(dim1, x.rank)
-    order[first], order[second] = order[second], order[first]
-    return permute(build, x, order)
-
-
-@lowers(aten.t, aten.t_copy)
-def t(build: Builder, x: TensorValue) -> TensorValue:
-    return x if x.rank < 2 else transpose(build, x, 0, 1)
-
-
-@lowers(aten.expand, aten.expand_copy)
+@lowers(aten.expand)
 def expand(build: Builder, x: TensorValue, size: Sequence[Integer], *, implicit: bool = False) -> TensorValue:
     added = len(size) - x.rank
     shape = tuple(x.shape[place - added] if s == -1 else s for place, s in enumerate(size))
     return broadcast(x, shape)
 
 
-@lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze_copy)
+@lowers(aten.squeeze.dim, aten.squeeze.dims)
 def squeeze(build: Builder, x: TensorValue, dim: Any = None) -> TensorValue:
     dims = list(range(x.rank)) if dim is None else [wrap(d, x.rank) for d in ([dim] if isinstance(dim, int) else dim)]
     kept = [place for place in range(x.rank) if not (place in dims and x.shape[place] == 1)]
@@ -152,7 +135,7 @@ def squeeze(build: Builder, x: TensorValue, dim: Any = None) -> TensorValue:
     )
 
 
-@lowers(aten.unsqueeze, aten.unsqueeze_copy)
+@lowers(aten.unsqueeze)
 def unsqueeze(build: Builder, x: TensorValue, dim: int) -> TensorValue:
     at = wrap(dim, x.rank + 1)
     return x.view((*x.shape[:at], 1, *x.shape[at:]), lambda position: (*position[:at], *position[at + 1 :]))
@@ -193,17 +176,7 @@ def _cut(x: TensorValue, at: int, first: Integer, count: Integer, step: int = 1)
     )
 
 
-@lowers(aten.split.Tensor, aten.split_copy.Tensor, aten.unsafe_split.Tensor)
-def split(build: Builder, x: TensorValue, split_size: Integer, dim: int = 0) -> tuple[TensorValue, ...]:
-    """Pieces of one size, the last one perhaps smaller; how many there are is what eager mode says."""
-    at = wrap(dim, x.rank)
-    return split_with_sizes(build, x, [piece.shape[at] for piece in build.eager], dim)
-
-
-@lowers(
-    aten.split_with_sizes, aten.split_with_sizes_copy, aten.unsafe_split_with_sizes,
-    aten.split.sizes,
-)  # fmt: skip
+@lowers(aten.split_with_sizes, aten.split.sizes)
 def split_with_sizes(
     build: Builder, x: TensorValue, split_sizes: Sequence[Integer], dim: int = 0
 ) -> tuple[TensorValue, ...]:
@@ -215,12 +188,7 @@ def split_with_sizes(
     return tuple(parts)
 
 
-@lowers(aten.unbind.int, aten.unbind_copy.int)
-def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, ...]:
-    return tuple(select(build, x, dim, index) for index in range(fixed(x.shape[wrap(dim, x.rank)])))
-
-
-@lowers(aten.alias, aten.alias_copy, aten.detach, aten.detach_copy, aten.lift_fresh, aten.lift_fresh_copy, aten.lift)
+@lowers(aten.alias, aten.detach_copy, aten.lift_fresh, aten.lift_fresh_copy, aten.lift)
 def alias(build: Builder, x: TensorValue) -> TensorValue:
     return x
 
@@ -249,7 +217,7 @@ def repeat(build: Builder, x: TensorValue, repeats: Sequence[int]) -> TensorValu
     )
 
 
-@lowers(aten.diagonal, aten.diagonal_copy)
+@lowers(aten.diagonal)
 def diagonal(build: Builder, x: TensorValue, offset: int = 0, dim1: int = 0, dim2: int = 1) -> TensorValue:
     row, column = wrap(dim1, x.rank), wrap(dim2, x.rank)
     rows, columns = x.shape[row], x.shape[column]
@@ -265,7 +233,7 @@ def diagonal(build: Builder, x: TensorValue, offset: int = 0, dim1: int = 0, dim
     return x.view((*(x.shape[place] for place in others), count), position_of)
 
 
-@lowers(aten.unfold, aten.unfold_copy)
+@lowers(aten.unfold)
 def unfold(build: Builder, x: TensorValue, dimension: int, size: int, step: int) -> TensorValue:
     if not x.rank:
         return x.view((size,), lambda position: ())
@@ -275,35 +243,6 @@ def unfold(build: Builder, x: TensorValue, dimension: int, size: int, step: int)
         (*x.shape[:at], count, *x.shape[at + 1 :], size),
         lambda position: (*position[:at], position[at] * step + position[-1], *position[at + 1 : -1]),
     )
-
-
-def storage_index_in_eager(build: Builder, x: TensorValue) -> tuple[tuple[Integer, ...], Integer]:
-    """The strides of eager's tensor and its offset, where its elements fill its storage without gaps."""
-    fake = build.eager_of.get(id(x))
-    if fake is None or not is_dense(x.shape, fake.stride()):
-        raise CannotLower("it views the storage of a tensor that has gaps")
-    return fake.stride(), fake.storage_offset()
-
-
-def digits(place: Index, shape: Sequence[Integer], stride: Sequence[Integer]) -> Position:
-    """The position of the element that lies at `place` in a dense tensor."""
-    return tuple(ZERO if size == 1 else (place // step) % size for size, step in zip(shape, stride, strict=True))
-
-
-@lowers(aten.resize.default)
-def resize(build: Builder, x: TensorValue, size: Sequence[Integer], *, memory_format: Any = None) -> TensorValue:
-    """The elements in the order of their memory, and beyond them what memory holds that nobody has written."""
-    strides, shape = storage_index_in_eager(build, x)[0], tuple(size)
-    beyond = unwritten_number(x.dtype)
-
-    def element(position: Position) -> Any:
-        if not x.numel:
-            return ops.constant(beyond, x.dtype)
-        place = Layout(shape, build.eager.stride(), x.dtype).index(position)
-        inside = ops.index_value(place) < x.numel
-        return ops.where(inside, x.load(digits(place, x.shape, strides), inside), beyond)
-
-    return build.pointwise(shape, x.dtype, element)
 
 
 @lowers(aten.as_strided, aten.as_strided_copy)
@@ -319,12 +258,19 @@ def as_strided(
         viewed = Layout(tuple(size), tuple(stride), x.dtype, layout.offset + shift)
         if viewed.offset >= 0 and viewed.storage_numel <= whole.storage_numel:
             return of_buffer(x.buffer, viewed)
-    strides, first = storage_index_in_eager(build, x)
-    start = 0 if storage_offset is None else storage_offset - first
+    if fake is None or not is_dense(x.shape, fake.stride()):
+        raise CannotLower("it views the storage of a tensor that has gaps")
+    start = 0 if storage_offset is None else storage_offset - fake.storage_offset()
     viewed = Layout(tuple(size), tuple(stride), x.dtype, start)
     if start < 0 or viewed.storage_numel > x.numel:
         raise CannotLower("it views memory outside of its tensor")
-    return x.view(viewed.shape, lambda position: digits(viewed.index(position), x.shape, strides))
+    pairs = list(zip(x.shape, fake.stride(), strict=True))
+
+    def position_of(position: Position) -> Position:
+        place = viewed.index(position)
+        return tuple(ZERO if size == 1 else (place // step) % size for size, step in pairs)
+
+    return x.view(viewed.shape, position_of)
 
 
 def _strides_agree(layout: Layout, fake: EagerTensor) -> bool:

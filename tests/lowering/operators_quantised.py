@@ -1,4 +1,4 @@
-"""The table's part of quantisation: ATen's way there and back, and operators of `torch.ao`, which stay calls."""
+"""The table's part of quantisation, whose operators stay calls: ATen's way there and back, and those of `torch.ao`."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def _gradient(x: Tensor, s: Tensor, z: Tensor) -> Any:
 THERE_AND_BACK = [
     Operator(
         "fake_quantize", lambda x, s, z: aten.fake_quantize_per_tensor_affine_cachemask(x, 0.1, 3, -128, 127),
-        _numbers, WIDE,
+        _numbers, WIDE, falls_back=True,
     ),
-    Operator("fake_quantize.tensors", lambda x, s, z: _by_tensors(x, s, z, 1), _finite, WIDE),
-    Operator("fake_quantize.tensors.off", lambda x, s, z: _by_tensors(x, s, z, 0), _finite, WIDE),
+    Operator("fake_quantize.tensors", lambda x, s, z: _by_tensors(x, s, z, 1), _finite, WIDE, falls_back=True),
+    Operator("fake_quantize.tensors.off", lambda x, s, z: _by_tensors(x, s, z, 0), _finite, WIDE, falls_back=True),
     # An infinity becomes whatever the processor makes of it as an integer in eager, so none is among the numbers.
-    Operator("fake_quantize.channels", _by_channel, _finite, WIDE),
-    Operator("fake_quantize.gradient", _gradient, _finite, FLOATS),
+    Operator("fake_quantize.channels", _by_channel, _finite, WIDE, falls_back=True),
+    Operator("fake_quantize.gradient", _gradient, _finite, FLOATS, falls_back=True),
 ]  # fmt: skip
 
 

@@ -61,8 +61,12 @@ VIEWS = [
     *_view("diagonal", lambda x: x.diagonal(1, 1, 2)),
     *_view("unfold", lambda x: x.unfold(1, 3, 2)),
     Operator("as_strided.flipped", lambda x: x.flip(0).as_strided((2, 3), (1, 2), 1) + 1, cube, (torch.float32,)),
-    Operator("resize.less", lambda x: torch.ops.aten.resize(x, [x.numel() // 2]), lambda d: cube(d)[:2]),
-    Operator("resize.more", lambda x: torch.ops.aten.resize(x, [2, x.numel()])[0] * 1, lambda d: cube(d)[:2]),
+    Operator(
+        "resize.less", lambda x: torch.ops.aten.resize(x, [x.numel() // 2]), lambda d: cube(d)[:2], falls_back=True
+    ),
+    Operator(
+        "resize.more", lambda x: torch.ops.aten.resize(x, [2, x.numel()])[0] * 1, lambda d: cube(d)[:2], falls_back=True
+    ),
     *_view("as_strided", lambda x: x.as_strided((2, 3), (1, 2), 1)),
     *_view("roll", lambda x: x.roll(2, 1)),
     *_view("repeat_interleave", lambda x: x.repeat_interleave(2, 1)),

@@ -50,6 +50,11 @@ def test_what_has_no_lowering_is_decomposed_by_every_release_of_torch() -> None:
         aten.zeros.default, aten.ones.default, aten.zeros_like.default, aten.ones_like.default, aten.new_zeros.default,
         aten.new_ones.default, aten.all.default, aten.all.dim, aten.std.correction, aten.std_mean.correction,
         aten.linalg_vector_norm.default, aten.nan_to_num.default, aten._unsafe_view.default,
+        aten.masked_fill.Scalar, aten.masked_fill.Tensor, aten.clamp_min.default, aten.clamp_min.Tensor,
+        aten.clamp_max.default, aten.clamp_max.Tensor, aten.min.other, aten.max.other, aten.detach.default,
+        aten.squeeze.default, aten.unsafe_split.Tensor, aten.unsafe_split_with_sizes.default,
+        aten._unsafe_index.Tensor, aten._unsafe_index_put.default, aten.expand_copy.default, aten.diagonal_copy.default,
+        aten.unfold_copy.default, aten.unsqueeze_copy.default, aten.squeeze_copy.dims,
     )  # fmt: skip
     known = decompositions()
     composed = {target for target in targets if target._can_decompose()}

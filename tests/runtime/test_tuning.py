@@ -14,6 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler.compile import Generated, Target, generate, lower, plan
 from compiler.devices import H200
+from compiler.lowering.decompositions import decompositions
 from compiler.options import Options
 from compiler.runtime.timing.stopwatch import Call
 from compiler.runtime.triton import tuning
@@ -34,7 +35,7 @@ def compiled(
 ) -> Generated:
     """As on a GPU in that mode, but for who measures."""
     with FakeTensorMode():
-        graph = make_fx(function)(*(torch.empty(shape, dtype=torch.bfloat16) for shape in shapes))
+        graph = make_fx(function, decompositions())(*(torch.empty(shape, dtype=torch.bfloat16) for shape in shapes))
     lowered = lower(graph, Target(CPU, H200, Options()))
     tuning = Tuning(CPU, H200, lowered.loops.buffers, clock)
     return generate(plan(lowered, tuning=tuning), wants_triton=True)

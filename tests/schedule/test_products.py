@@ -16,6 +16,7 @@ from bench.programs.products import PROGRAMS
 from compiler.compile import Planned, Target, build, generate, lower, plan
 from compiler.decisions import Refuse, message_of
 from compiler.devices import H200, Device, cpu_device
+from compiler.lowering.decompositions import decompositions
 from compiler.options import Options
 from compiler.schedule.group import Group
 from compiler.schedule.products.best_tile import library_us, tensors_of, tile_of
@@ -32,7 +33,7 @@ def scheduled(
     **options: Any,
 ) -> Planned:  # fmt: skip
     with FakeTensorMode():
-        graph = make_fx(function)(*(torch.empty(shape, dtype=dtype) for shape in shapes))
+        graph = make_fx(function, decompositions())(*(torch.empty(shape, dtype=dtype) for shape in shapes))
     compilation = plan(lower(graph, Target(torch.device("cpu"), device, Options(**options))))
     return compilation
 

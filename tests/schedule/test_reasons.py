@@ -21,6 +21,7 @@ from compiler import report as rep
 from compiler.compile import Target, lower, plan
 from compiler.decisions import REASONS
 from compiler.devices import device_for
+from compiler.lowering.decompositions import decompositions
 from compiler.options import Options
 from compiler.pages import page_of, sentences
 from compiler.pipeline import explore
@@ -67,7 +68,7 @@ def pretended_on_a_gpu(code: str) -> rep.Report:
     names: dict[str, Any] = {}
     with FakeTensorMode():
         exec(code.replace("@torch.compile\n", ""), names)
-        graph = make_fx(names["program"])(names["x"])
+        graph = make_fx(names["program"], decompositions())(names["x"])
     compilation = plan(lower(graph, Target(torch.device("cpu"), device_for("sm_90"), Options())))
     report = rep.Report(source=code, graphs=[rep.Graph(name="program")])
     present_lowered(compilation, report.graphs[0])

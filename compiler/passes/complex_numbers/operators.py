@@ -113,7 +113,8 @@ def _quotient(call: Call, a: Pair, b: Pair) -> Pair:
 
     large, small = chosen(b.imaginary, b.real), chosen(b.real, b.imaginary)
     # Nothing is divided by nothing where the divisor is zero, so that the quotient is infinite there.
-    share = call(aten.masked_fill.Scalar, call(aten.div.Tensor, small, large), call(aten.eq.Scalar, large, 0), 0)
+    is_zero, nothing = call(aten.eq.Scalar, large, 0), call(aten.full_like.default, large, 0)
+    share = call(aten.where.self, is_zero, nothing, call(aten.div.Tensor, small, large))
     divisor = call(aten.add.Tensor, large, _product(call, small, share))
     first, second = chosen(a.imaginary, a.real), chosen(a.real, a.imaginary)
     real = call(aten.add.Tensor, first, _product(call, second, share))

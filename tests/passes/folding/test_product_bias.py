@@ -16,6 +16,7 @@ from compiler.backend import fusionscope
 from compiler.compile import Lowered, Target, build, lower
 from compiler.devices import H200, cpu_device
 from compiler.ir.nodes import ExternNode
+from compiler.lowering.decompositions import decompositions
 from compiler.lowering.registry import operator_name
 from compiler.options import Options
 from compiler.runtime.checking.judge import is_correct
@@ -81,7 +82,7 @@ def test_where_the_library_adds_it(
     function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], dtype: torch.dtype, options: dict[str, Any]
 ) -> None:
     with FakeTensorMode():
-        graph = make_fx(function)(*(torch.empty(shape, dtype=dtype) for shape in shapes))
+        graph = make_fx(function, decompositions())(*(torch.empty(shape, dtype=dtype) for shape in shapes))
     device = cpu_device(2) if options.get("target") == "cpu" else H200
     target = Target(torch.device("cpu"), device, Options(knobs={"disable": options.get("disable", [])}))
     compilation = lower(graph, target)

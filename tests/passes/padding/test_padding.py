@@ -18,6 +18,7 @@ from compiler.compile import Built, observed_compilations
 from compiler.devices import H200
 from compiler.ir.library_calls import ALIGNED_ELEMENTS
 from compiler.ir.nodes import ExternNode
+from compiler.lowering.decompositions import decompositions
 from compiler.options import Options
 from compiler.passes.padding import decide
 from compiler.passes.padding.choice import PaddingChoice
@@ -198,7 +199,7 @@ def weighed(
     rows, inner, columns = sizes
     with FakeTensorMode():
         given = [torch.empty(shape, dtype=dtype) for shape in ((rows, inner), (columns, inner), (columns,))]
-        graph = make_fx(function)(*given)
+        graph = make_fx(function, decompositions())(*given)
     return decide.pad_products(graph, H200, Options(knobs=knobs))[1]
 
 
