@@ -21,14 +21,12 @@ from compiler.devices import Device
 from compiler.options import Options
 from compiler.passes.complex_numbers.write import in_real_numbers
 from compiler.passes.folding.bias import with_bias_apart
-from compiler.passes.folding.product_bias import with_product_biases_apart
 from compiler.passes.layout.depthwise import with_depthwise_loops
 from compiler.passes.layout.patches import with_products
 from compiler.passes.padding.decide import pad_products
-from compiler.passes.rewrite.gradient_layout import lay_gradients_out
+from compiler.passes.rewrite.joint import lay_gradients_out, save_short_indices
 from compiler.passes.rewrite.one_hot import sum_one_hots
 from compiler.passes.rewrite.picked_numbers import add_along_rows
-from compiler.passes.rewrite.saved_indices import save_short_indices
 
 Pass = Callable[[GraphModule, Device, Options], tuple[GraphModule, tuple[Any, ...]]]
 
@@ -47,8 +45,7 @@ OF_EACH_GRAPH: tuple[Pass, ...] = (
 IN_EACH_LAYOUT: tuple[Pass, ...] = (
     with_products,  # convolutions of windows that do not overlap
     with_depthwise_loops,  # convolutions with a filter for each channel
-    with_bias_apart,  # of the convolutions that are left
-    with_product_biases_apart,  # of float32 products
+    with_bias_apart,  # of the convolutions that are left, and of float32 products
 )
 
 

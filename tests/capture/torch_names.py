@@ -115,7 +115,7 @@ TABLE = (
         _names("torch._dynamo", "config.assume_static_by_default variables.builder.VariableBuilder.wrap_symfloat"),
     ),
     Taken(
-        ("compiler/passes/rewrite/rewriting.py", "compiler/passes/folding/writing.py"),
+        ("compiler/passes/rewrite/rewriting.py", "compiler/passes/writing.py"),
         "make a copy of a graph as Dynamo makes its own, without a text of Python where nobody reads it",
         ("torch.fx._lazy_graph_module._make_graph_module",),
     ),

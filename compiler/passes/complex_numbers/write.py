@@ -17,12 +17,12 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from compiler.devices import Device
-from compiler.fx.fake_values import fake_mode_of, hint_of
+from compiler.fx.fake_values import hint_of
 from compiler.fx.notes import COMPUTED_FOR
 from compiler.lowering.aliases import from_owner, viewed_by
 from compiler.options import Options
 from compiler.passes.complex_numbers.operators import ENDS, RULES, SOURCES, Call, Pair, view_as_real
-from compiler.passes.folding.writing import copied
+from compiler.passes.writing import call_beside, copied
 
 aten = torch.ops.aten
 
@@ -136,12 +136,8 @@ class _Writer:
 
     def _call_for(self, stands_for: Node) -> Call:
         def call(target: Any, *arguments: Any, **settings: Any) -> Node:
-            name = f"{stands_for.name}_part"
-            node = self.graph.create_node("call_function", target, arguments, settings, name=name)
-            node.meta = {**stands_for.meta, COMPUTED_FOR: stands_for.meta.get(COMPUTED_FOR) or (stands_for.name,)}
-            values = torch.fx.node.map_arg((arguments, settings), lambda source: source.meta["val"])
-            with fake_mode_of([stands_for.meta["val"]]):
-                node.meta["val"] = target(*values[0], **values[1])
+            node = call_beside(stands_for, target, *arguments, name=f"{stands_for.name}_part", **settings)
+            node.meta.setdefault(COMPUTED_FOR, (stands_for.name,))
             return node
 
         return call

@@ -7,6 +7,5 @@ Only with constant statistics is a batch norm a product and a sum for each chann
 and rewrites, and `ir/library_calls.py` has the call. The filter is computed in each call, for parameters may change
 between calls; what is saved is a pass over the result.
 
-`bias` adds the biases of other convolutions in loops, and `product_bias` that of a float32 product. `writing` is how
-calls come into a copy of a graph.
+`bias` adds the biases of other convolutions, and of float32 products, in loops.
 """

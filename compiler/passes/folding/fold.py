@@ -20,8 +20,8 @@ from compiler.fx.notes import COMPUTED_FOR, STANDS_FOR, all_lines_noted
 from compiler.ir.library_calls import FUSED_CONVOLUTION
 from compiler.options import Options
 from compiler.passes.folding.chains import Chain, Epilogue, find_epilogue
-from compiler.passes.folding.writing import call_like, copied
 from compiler.passes.price import copy_us, start_us
+from compiler.passes.writing import call_like, copied
 from compiler.schedule.rules.batch import MOST_EARLY
 
 aten = torch.ops.aten

@@ -19,9 +19,9 @@ from torch.fx import GraphModule, Node
 from compiler.devices import Device
 from compiler.fx.notes import IS_DEPTHWISE_LOOP, lines_noted
 from compiler.options import Options
-from compiler.passes.folding.writing import copied
 from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.passed import has_gradients
+from compiler.passes.writing import copied
 from compiler.schedule.windows import MOST_IN_A_LANE
 
 aten = torch.ops.aten

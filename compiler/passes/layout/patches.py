@@ -25,10 +25,10 @@ from compiler.fx.notes import lines_noted
 from compiler.lowering.channels_last import channels_last_strides, lies_alike
 from compiler.lowering.one_pixel import VECTOR
 from compiler.options import Options
-from compiler.passes.folding.writing import call_like, call_of, copied
 from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.passed import has_gradients
 from compiler.passes.price import Convolution, copy_us, price_of
+from compiler.passes.writing import call_like, call_of, copied
 
 aten = torch.ops.aten
 

@@ -17,11 +17,11 @@ from compiler.devices import Device, device_for
 from compiler.fx.fake_values import device_of, hint_of
 from compiler.fx.notes import COMPUTED_FOR, PADDING, lines_noted
 from compiler.options import Options
-from compiler.passes.folding.writing import copied
 from compiler.passes.layout.passed import has_gradients
 from compiler.passes.padding.choice import KNOB, PaddingChoice
 from compiler.passes.padding.write import PLACES, PRODUCTS, Product, Writer, copied_for, copy_of, may_be_apart
 from compiler.passes.price import LINE, WORTH, alignment, apart_us, copy_us, counting, padded, product_us
+from compiler.passes.writing import copied
 
 #: Products of fewer multiplications take little longer than a launch, and so do copies.
 LEAST_PRODUCTS = 1 << 30

@@ -19,12 +19,12 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from compiler.fx.fake_values import fake_mode_of
-from compiler.fx.notes import COMPUTED_FOR, PADDING, REWRITTEN
+from compiler.fx.notes import COMPUTED_FOR
 from compiler.ir.library_calls import ALIGNED_ELEMENTS, BY_ROWS_APART
 from compiler.lowering.aliases import is_view
 from compiler.passes.padding.choice import Copied, Part
 from compiler.passes.price import LINE, Sizes
+from compiler.passes.writing import call_beside, evaluated
 
 aten = torch.ops.aten
 
@@ -206,11 +206,9 @@ class Writer:
         """A new node with word of what it is for: AOTAutograd reads that of a joint graph's nodes to split it, and in a
         captured graph they are a product's."""
         like = self.product.node if self.product is not None else stands_for
-        node = self.graph.call_function(target, args, settings)
-        node.meta = {key: value for key, value in like.meta.items() if key not in (PADDING, REWRITTEN)}
+        node = call_beside(like, target, *args, **settings)
         if self.product is not None:
             node.meta[COMPUTED_FOR] = (like.name,)
-        node.meta["val"] = _evaluated(node)
         return node
 
 
@@ -282,13 +280,6 @@ def _place_after(node: Node) -> Node:
     return node
 
 
-def _evaluated(node: Node) -> torch.Tensor:
-    values: Any = torch.fx.node.map_arg(node.args, lambda argument: argument.meta["val"])
-    with fake_mode_of([value for value in values if isinstance(value, torch.Tensor)] or [node.meta["val"]]):
-        result: torch.Tensor = node.target(*values, **node.kwargs)  # type: ignore[operator]
-    return result
-
-
 def _leads_out(user: Node) -> bool:
     """Whether a caller gets what this node reads, or a view of it."""
     views = is_view(user.target) or user.target is operator.getitem
@@ -300,7 +291,7 @@ def _follow(node: Node) -> None:
     for user in node.users:
         if user.target in VIEWS:
             try:
-                user.meta["val"] = _evaluated(user)
+                user.meta["val"] = evaluated(user)
             except RuntimeError:
                 continue
             _follow(user)

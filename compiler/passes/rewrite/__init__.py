@@ -10,6 +10,5 @@ same many times over (`repeated`); `patterns` tells what a mask that is the same
 writes the calls, and `layouts` follows strides that are others then. `runtime/checking/rewrite_check.py` compares both
 graphs. Regions that are to be compiled once are written out by `regions`.
 
-In the joint graph of a training step (`joint`) four more are made: `saved_indices`, `one_hot`, `picked_numbers` and
-`gradient_layout`.
+In the joint graph of a training step four more are made: `one_hot`, `picked_numbers`, and the two of `joint`.
 """

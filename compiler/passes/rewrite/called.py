@@ -17,7 +17,6 @@ import torch
 from torch.fx import Node
 
 from compiler.passes.rewrite.calls import (
-    ATTENTION_PARAMETERS,
     Called,
     argument,
     operation,
@@ -28,7 +27,7 @@ from compiler.passes.rewrite.constants import constant_of
 from compiler.passes.rewrite.layouts import in_layout_of
 from compiler.passes.rewrite.patterns import attended_by, is_lower_triangle, leaves_nothing_out
 from compiler.passes.rewrite.reasons import NotLegalError
-from compiler.passes.rewrite.writer import Writer, undone_on_error
+from compiler.passes.rewrite.writer import Writer, attention_settings, call_attention, undone_on_error
 
 #: What is known of a mask: it leaves nothing out, all but the past, something else, or it is not the same in each call.
 Pattern = Literal["ones", "past", "other", "varies"]
@@ -44,8 +43,7 @@ def simplify_mask(node: Node) -> Called:
     """Put a call with a simpler mask, or with none, before `node`, if there is one, and have its readers read it.
     Raises NotLegalError where the mask stays, and then changes nothing."""
     mask: Node = argument(node, 3, "attn_mask")
-    settings = {name: argument(node, place, name) for place, name in enumerate(ATTENTION_PARAMETERS) if place > 2}
-    settings = {name: value for name, value in {**settings, **node.kwargs}.items() if value is not None}
+    settings = attention_settings(node)
     if settings.get("is_causal"):
         raise NotLegalError("call.mask_beside_causal", f"{mask.name} is given beside is_causal")
     found, changes = _found_in(mask, node)
@@ -53,7 +51,7 @@ def simplify_mask(node: Node) -> Called:
     with undone_on_error(writer):
         if found.reason == "call.mask_written_out":
             changes = {"attn_mask": _written_out(mask, node, writer)}
-        result = _written(node, {**settings, **changes}, writer)
+        result = call_attention({**settings, **changes}, writer)
         if found.reason == "call.mask_written_out" and not writer.fused():
             raise NotLegalError("call.mask_varies", f"{mask.name}, and no fused kernel takes these arguments")
         result = in_layout_of(node, result, writer)
@@ -103,12 +101,3 @@ def _written_out(mask: Node, node: Node, writer: Writer) -> Node:
         return writer.call("contiguous", mask)
     zero = writer.call("new_zeros", argument(node, 0, "query"), ())
     return writer.call("contiguous", writer.call(torch.where, mask, zero, -math.inf))
-
-
-def _written(node: Node, settings: dict[str, Any], writer: Writer) -> Node:
-    tensors = [argument(node, place, name) for place, name in enumerate(ATTENTION_PARAMETERS[:3])]
-    settings = {name: value for name, value in settings.items() if name not in ATTENTION_PARAMETERS[:3]}
-    try:
-        return writer.call(torch.nn.functional.scaled_dot_product_attention, *tensors, **settings)
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise NotLegalError("kernel.none", str(error).splitlines()[0]) from error

@@ -15,8 +15,6 @@ from typing import Any
 from torch.fx import Node
 
 from compiler.passes.rewrite.calls import (
-    ATTENTION,
-    ATTENTION_PARAMETERS,
     Called,
     argument,
     is_same_shape,
@@ -27,7 +25,7 @@ from compiler.passes.rewrite.calls import (
 )
 from compiler.passes.rewrite.layouts import in_layout_of
 from compiler.passes.rewrite.reasons import NotLegalError
-from compiler.passes.rewrite.writer import Writer, undone_on_error
+from compiler.passes.rewrite.writer import Writer, attention_settings, call_attention, undone_on_error
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,13 @@ def repeats_heads(node: Node) -> bool:
 def read_heads_where_they_are(node: Node) -> Called:
     """Replace such a call; what was found is told. Raises NotLegalError where another kernel would be taken, and then
     changes nothing."""
-    settings = {name: argument(node, place, name) for place, name in enumerate(ATTENTION_PARAMETERS)}
-    settings = {name: value for name, value in {**settings, **node.kwargs}.items() if value is not None}
+    settings = attention_settings(node)
     key, value = _repeated(settings["key"]), _repeated(settings["value"])
     assert key is not None and value is not None
     writer = Writer(node.graph, node, node.meta.get("stack_trace") or "")
     with undone_on_error(writer):
         kernels = _kernels_of(settings, node)
-        result = _called({**settings, "key": key.node, "value": value.node, "enable_gqa": True}, writer)
+        result = call_attention({**settings, "key": key.node, "value": value.node, "enable_gqa": True}, writer)
         if not kernels or kernels != writer.fused():
             told = ", ".join(sorted(writer.fused())) or "none that is fused"
             raise NotLegalError("call.heads_of_another_kernel", f"the kernel would be {told}")
@@ -71,17 +68,9 @@ def read_heads_where_they_are(node: Node) -> Called:
 def _kernels_of(settings: dict[str, Any], node: Node) -> frozenset[str]:
     """Which fused operators the call comes to as it is written."""
     writer = Writer(node.graph, node, "")
-    _called(settings, writer)
+    call_attention(settings, writer)
     writer.undo()
     return writer.fused()
-
-
-def _called(settings: dict[str, Any], writer: Writer) -> Node:
-    others = {name: value for name, value in settings.items() if name not in ATTENTION_PARAMETERS[:3]}
-    try:
-        return writer.call(ATTENTION, settings["query"], settings["key"], settings["value"], **others)
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise NotLegalError("kernel.none", str(error).splitlines()[0]) from error
 
 
 def _repeated(node: Any) -> Repeated | None:

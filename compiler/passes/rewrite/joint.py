@@ -1,7 +1,11 @@
 """Replacing calls in the joint graph of a training step, before it is split, and the records of that.
 
 A record is made at the node that came of it, which AOTAutograd puts into the forward graph, the backward graph or both:
-each graph's report has those of its own nodes.
+each graph's report has those of its own nodes. Two short rewrites are here:
+
+    gradient = max_pool_backward(..., place)             ->     half = place.to(int32)
+                                                                gradient = max_pool_backward(..., half.to(int64))
+    attention_backward(gradient, q, k, v, result, ...)   ->     attention_backward(gradient in result's layout, ...)
 """
 
 from __future__ import annotations
@@ -12,10 +16,12 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from compiler.fx.fake_values import fake_mode_of
 from compiler.fx.notes import REWRITTEN, lines_noted
 from compiler.passes.rewrite.reasons import rewrite_record
+from compiler.passes.writing import call_beside
 from compiler.report import Rewrite, Subject
+
+aten = torch.ops.aten
 
 
 def note_rewrite(node: Node, what: Subject, reason: str) -> None:
@@ -32,19 +38,52 @@ def replace_each(joint: GraphModule, target: Any, replace: Callable[[Node], bool
     return joint
 
 
-def call_beside(stands_for: Node, target: Any, *args: Any, **settings: Any) -> Node:
-    """A call where the graph is being written, which says of itself what the node that it stands for does."""
-    node = stands_for.graph.call_function(target, args, settings)
-    node.meta = {key: value for key, value in stands_for.meta.items() if key != "val"}
-    values: Any = torch.fx.node.map_arg(node.args, lambda argument: argument.meta["val"])
-    with fake_mode_of([*values, stands_for.meta["val"]]):
-        node.meta["val"] = target(*values, **settings)
-    return node
-
-
 def rewrites_of(graph: Graph) -> Iterable[Rewrite]:
     """Those that a graph split from a joint graph has the results of."""
     for node in graph.nodes:
         if node.op == "call_function" and REWRITTEN in node.meta:
             what, reason = node.meta[REWRITTEN]
             yield rewrite_record(what, reason, f"{node.name} came of it", lines_noted(node), is_replaced=True)
+
+
+def save_short_indices(joint: GraphModule) -> None:
+    """Have indices of maxima over windows of images of known sizes saved in four bytes each instead of eight, in place.
+
+    Autograd keeps for each window which element of the image was the largest. The split of the joint graph, which saves
+    as few bytes as it can, saves the short ones. Both conversions become part of the kernel that finds the largest and
+    of the one that computes the gradient."""
+    for node in joint.graph.find_nodes(op="call_function", target=aten.max_pool2d_with_indices_backward.default):
+        height, width = node.args[1].meta["val"].shape[-2:]
+        if not isinstance(height, int) or not isinstance(width, int) or height * width > torch.iinfo(torch.int32).max:
+            continue
+        with joint.graph.inserting_before(node):
+            short = call_beside(node, aten._to_copy.default, node.args[-1], dtype=torch.int32)
+            whole = call_beside(node, aten._to_copy.default, short, dtype=torch.int64)
+        short.meta.pop("partitioner_tag", None)
+        whole.meta["partitioner_tag"] = "must_be_in_backward"  # not to be saved in the place of the short ones
+        node.update_arg(len(node.args) - 1, whole)
+        note_rewrite(node, "pooling places", "pooling.bytes")
+
+
+def lay_gradients_out(joint: GraphModule) -> None:
+    """Copy every gradient that cuDNN's attention is differentiated from into the layout of the attention's result, in
+    place, where it has another one.
+
+    PyTorch keeps the plans that cuDNN made by the layouts of queries, keys, values and bias (MHAParams in ATen's
+    cudnn/MHA.cpp of torch 2.11), and not by that of the gradient: a plan that was made for one layout is run on
+    another, and gives wrong gradients without a word. Autograd's own gradients mostly have the result's layout, and
+    AOTAutograd's are contiguous where the result is returned as it is."""
+    backward = aten._scaled_dot_product_cudnn_attention_backward.default
+    for node in joint.graph.find_nodes(op="call_function", target=backward):
+        gradient, result = node.args[0], node.args[4]
+        values: tuple[torch.Tensor, torch.Tensor] = (gradient.meta["val"], result.meta["val"])
+        sizes = zip(values[0].shape, *(value.stride() for value in values), strict=True)
+        if all(one == other for size, one, other in sizes if size != 1):
+            continue
+        strides = values[1].stride()
+        outer_to_inner = sorted(range(len(strides)), key=lambda dim: strides[dim], reverse=True)
+        back = sorted(range(len(strides)), key=outer_to_inner.__getitem__)
+        with joint.graph.inserting_before(node):
+            turned = call_beside(node, aten.permute.default, gradient, outer_to_inner)
+            laid_out = call_beside(node, aten.clone.default, turned, memory_format=torch.contiguous_format)
+            node.update_arg(0, call_beside(node, aten.permute.default, laid_out, back))

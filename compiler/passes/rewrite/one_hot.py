@@ -19,7 +19,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from compiler.passes.rewrite.joint import call_beside, note_rewrite, replace_each
+from compiler.passes.rewrite.joint import note_rewrite, replace_each
+from compiler.passes.writing import call_beside
 
 aten = torch.ops.aten
 

@@ -17,8 +17,9 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from compiler.passes.rewrite.joint import call_beside, note_rewrite, replace_each
+from compiler.passes.rewrite.joint import note_rewrite, replace_each
 from compiler.passes.rewrite.one_hot import is_zeros
+from compiler.passes.writing import call_beside
 
 aten = torch.ops.aten
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
-from torch.fx._lazy_graph_module import _make_graph_module
 
 from compiler.fx.lines import lines_of_text
 from compiler.fx.notes import CAPTURED_NAME
+from compiler.passes import writing
 from compiler.passes.rewrite.attention import looks_like_attention, match_attention
 from compiler.passes.rewrite.called import is_masked_call, simplify_mask
 from compiler.passes.rewrite.calls import Called, is_in_place, operation, tensor_of
@@ -47,13 +47,8 @@ def rewrite(captured: torch.fx.GraphModule) -> Rewriting:
 def copied(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """A module with a copy of the graph and of what Dynamo says of it, and with the same tensors."""
     nodes: dict[torch.fx.Node, torch.fx.Node] = {}
-    new = torch.fx.Graph()
-    result = new.graph_copy(graph.graph, nodes)
-    output = new.output(result)
-    output.meta = dict(graph.graph.output_node().meta)
-    read_after_changes(new)
-    copy = _make_graph_module(graph, new)  # without its text of Python while Dynamo captures, as Dynamo's own
-    copy.meta = dict(graph.meta)
+    copy = writing.copied(graph, nodes)
+    read_after_changes(copy.graph)
     # Dynamo tells AOTAutograd the source of each input by attributes of its node, which torch does not copy.
     for old, made in [(graph, copy), *nodes.items()]:
         for name, value in vars(old).items():

@@ -11,7 +11,8 @@ from torch.fx import Graph, Node
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from compiler.passes.rewrite.calls import tensor_of
+from compiler.passes.rewrite.calls import ATTENTION, ATTENTION_PARAMETERS, argument, tensor_of
+from compiler.passes.rewrite.reasons import NotLegalError
 
 #: What the names of torch's fused kernels of attention start with.
 FUSED = "_scaled_dot_product_"
@@ -78,3 +79,18 @@ def undone_on_error(writer: Writer) -> Iterator[None]:
     except Exception:
         writer.undo()
         raise
+
+
+def attention_settings(node: Node) -> dict[str, Any]:
+    """What a call of torch's attention is given, by name, and not None."""
+    given = {name: argument(node, place, name) for place, name in enumerate(ATTENTION_PARAMETERS)}
+    return {name: value for name, value in {**given, **node.kwargs}.items() if value is not None}
+
+
+def call_attention(settings: dict[str, Any], writer: Writer) -> Node:
+    """Write such a call. Raises NotLegalError where torch takes none like it."""
+    tensors, others = ATTENTION_PARAMETERS[:3], dict(settings)
+    try:
+        return writer.call(ATTENTION, *(others.pop(name) for name in tensors), **others)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise NotLegalError("kernel.none", str(error).splitlines()[0]) from error

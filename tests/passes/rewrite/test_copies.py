@@ -10,7 +10,7 @@ from torch import fx
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.graph_module import GraphModule
 
-from compiler.passes.folding import writing
+from compiler.passes import writing
 from compiler.passes.rewrite import rewriting
 
 

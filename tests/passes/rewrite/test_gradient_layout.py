@@ -7,7 +7,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule
 
 import compiler.backend  # noqa: F401  (it imports the passes of joint graphs, in their order)
-from compiler.passes.rewrite.gradient_layout import lay_gradients_out
+from compiler.passes.rewrite.joint import lay_gradients_out
 
 BACKWARD = torch.ops.aten._scaled_dot_product_cudnn_attention_backward.default
 SHAPE = (2, 3, 5, 8)

@@ -1,4 +1,4 @@
-"""Write calls into a copy of a graph in place of others."""
+"""Writing calls into graphs of ATen in place of others, most often into a copy."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.fx._lazy_graph_module import _make_graph_module
+from torch.utils._pytree import tree_leaves
 
-from compiler.fx.notes import COMPUTED_FOR, LINES, lines_noted, origins
+from compiler.fx.fake_values import fake_mode_of
+from compiler.fx.notes import COMPUTED_FOR, LINES, PADDING, REWRITTEN, lines_noted, origins
 from compiler.lowering.eager import EagerTensor
 
 
-def copied(graph: GraphModule) -> GraphModule:
-    """With nodes of its own, which have the names and the fake tensors of the others."""
+def copied(graph: GraphModule, nodes: dict[Node, Node] | None = None) -> GraphModule:
+    """With nodes of its own, which have the names and the fake tensors of the others. `nodes` gets both."""
     new = Graph()
-    result = new.graph_copy(graph.graph, {})
-    new.output(result)
+    new.output(new.graph_copy(graph.graph, {} if nodes is None else nodes))
     new.output_node().meta = dict(graph.graph.output_node().meta)
     copy = _make_graph_module(graph, new)  # without a text of Python, which takes as long as the copy, in a first call
     copy.meta.update(graph.meta)
@@ -40,6 +41,21 @@ def with_calls_rewritten(
         if is_meant(node):
             rewrite(node)
     return copy
+
+
+def call_beside(stands_for: Node, target: Any, *args: Any, name: str | None = None, **settings: Any) -> Node:
+    """A call where the graph is being written, which says of itself what the node that it stands for does."""
+    node = stands_for.graph.create_node("call_function", target, args, settings, name)
+    node.meta = {key: value for key, value in stands_for.meta.items() if key not in (PADDING, REWRITTEN)}
+    node.meta["val"] = evaluated(node)
+    return node
+
+
+def evaluated(node: Node) -> Any:
+    """What a call gives of the fake tensors of its arguments; of none, in the mode of the node's own."""
+    args, settings = torch.fx.node.map_arg((node.args, dict(node.kwargs)), lambda argument: argument.meta["val"])
+    with fake_mode_of([*tree_leaves(args), node.meta["val"]]):
+        return node.target(*args, **settings)  # type: ignore[operator]
 
 
 def call_like(
