@@ -12,7 +12,7 @@ from compiler.ir.nodes import Layout, TensorArgument
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast, Conversion, What, channels_last_strides, lies_alike
 from compiler.lowering.eager import EagerTensor
-from compiler.lowering.one_pixel import REASON, as_pixel_product
+from compiler.lowering.one_pixel import pixel_product
 from compiler.lowering.values import TensorValue, of_buffer
 
 aten = torch.ops.aten
@@ -61,14 +61,10 @@ def layout_of_result(build: Builder) -> Layout:
 def _call(build: Builder, target: Any, arguments: Sequence[Any], reason: str) -> Any:
     result = build.eager
     wanted = [_laid_out(value) for value in result] if isinstance(result, list | tuple) else _laid_out(result)
-    if not isinstance(wanted, list):
-        product = as_pixel_product(target, arguments, result, wanted.stride())
+    if target is aten.convolution.default:
+        product = pixel_product(build, arguments, wanted.stride())
         if product is not None:
-            matrix: TensorValue = build.extern(
-                product.target, product.arguments, {}, is_fallback=False, reason=REASON, result=product.result
-            )
-            assert matrix.buffer is not None
-            return of_buffer(matrix.buffer, product.images)
+            return product
     return build.extern(target, arguments, {}, is_fallback=False, reason=reason, result=wanted)
 
 

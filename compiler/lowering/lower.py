@@ -12,13 +12,15 @@ No operator makes lowering fail: one without a lowering of ours is a library cal
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.fx
 from torch._ops import HigherOrderOperator, OpOverload
+from torch.fx.node import map_aggregate, map_arg
+from torch.utils._pytree import tree_leaves
 
 from compiler.devices import Device
 from compiler.fx.notes import FIRST_SIZES
@@ -188,16 +190,8 @@ class _Walk:
     def _is_elsewhere(self, fake: EagerTensor) -> bool:
         return fake.device.type != self.build.device.type
 
-    def _reads_elsewhere(self, value: Any) -> bool:
-        """Whether a kernel on the graph's device would have to read another device's memory."""
-        if isinstance(value, list | tuple):
-            return any(self._reads_elsewhere(item) for item in value)
-        return isinstance(value, TensorValue) and self.build.lies_elsewhere(value)
-
     def _moved(self, value: Any) -> Any:
-        """An argument with every tensor that lies elsewhere as a copy on the graph's device."""
-        if isinstance(value, list | tuple):
-            return type(value)(self._moved(item) for item in value)
+        """An argument that lies elsewhere as a copy on the graph's device."""
         is_elsewhere = isinstance(value, TensorValue) and self.build.lies_elsewhere(value)
         return self.build.move(value, self.build.device) if is_elsewhere else value
 
@@ -219,9 +213,8 @@ class _Walk:
             return self._number(node)
         if isinstance(node.target, HigherOrderOperator) and node.target is not torch.ops.higher_order.with_effects:
             return tree_call(self.build, node, self.values)
-        args = _map(node.args, self.values)
-        kwargs = {key: _map(value, self.values) for key, value in node.kwargs.items()}
-        self.build.arguments = tuple(_tensors_in([args, kwargs]))
+        args, kwargs = map_arg((node.args, dict(node.kwargs)), self.values.__getitem__)
+        self.build.arguments = tuple(leaf for leaf in tree_leaves([args, kwargs]) if isinstance(leaf, TensorValue))
         if node.target is operator.getitem:
             return args[0][args[1]]
         if node.target is torch.ops.higher_order.with_effects:
@@ -242,7 +235,7 @@ class _Walk:
                 return (scalar if isinstance(val, torch.SymFloat) else truth)(node.target, args)
             except CannotLower as error:
                 raise unsupported_at(node, str(error).capitalize(), FIXED_INSTEAD, OpenSizesUnsupported) from None
-        if next(_tensors_in([args, kwargs]), None) is None:
+        if not self.build.arguments:
             return node.target(*args, **kwargs)  # type: ignore[operator]
         message = f"{getattr(node.target, '__name__', node.target)} is a Python function that a graph cannot hold"
         raise unsupported_at(node, message, CALL_OUTSIDE)
@@ -258,10 +251,10 @@ class _Walk:
         if lowering is None:
             reason = f"There is no lowering of ours for {operator_name(target)}."
             return self._fall_back(node, args, kwargs, reason)
-        if self.build.elsewhere and self._reads_elsewhere([*args, *kwargs.values()]):
+        if any(map(self.build.lies_elsewhere, self.build.arguments)):
             if any(map(self._is_elsewhere, eager_tensors(self.eager[node]))):
                 return self._fall_back(node, args, kwargs, "It computes with tensors of another device.")
-            args, kwargs = self._moved(args), {key: self._moved(value) for key, value in kwargs.items()}
+            args, kwargs = map_aggregate((args, kwargs), self._moved)
         checkpoint = self.build.checkpoint()
         try:
             return self._checked(lowering(self.build, *args, **kwargs), self.eager[node])
@@ -296,7 +289,7 @@ class _Walk:
         """A size, by the formula that torch has of it, or the number that its guards make of that; one that is read out
         of a tensor has none."""
         if node.target is late_sizes.NUMBER and told_by(self.eager[node], self.build.known_sizes):
-            args = _map(node.args, self.values)
+            args = map_arg(node.args, self.values.__getitem__)
             self.build.extern(node.target, args, {}, is_fallback=False, reason=late_sizes.REASON_OF_NUMBER)
         return self.eager[node]
 
@@ -351,21 +344,9 @@ class _Walk:
 
     def _number_given(self, result: Any) -> Any:
         """A result that is no tensor, of the type that eager gives."""
-        value = _map(result, self.values)
+        value = map_arg(result, self.values.__getitem__)
         is_truth = isinstance(result, torch.fx.Node) and isinstance(result.meta.get("val"), torch.SymBool)
         return is_true(value) if is_truth else value
-
-
-def _map(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
-    """An argument of an FX node with the values of the nodes in it."""
-    if isinstance(value, torch.fx.Node):
-        return values[value]
-    if isinstance(value, list | tuple):
-        mapped = [_map(item, values) for item in value]
-        return tuple(mapped) if isinstance(value, tuple) else mapped
-    if isinstance(value, slice):
-        return slice(_map(value.start, values), _map(value.stop, values), _map(value.step, values))
-    return value
 
 
 def _are_one(ours: Sequence[Integer], eager: Sequence[Integer]) -> bool:
@@ -379,13 +360,3 @@ def _are_one(ours: Sequence[Integer], eager: Sequence[Integer]) -> bool:
 def _is_arithmetic(user: torch.fx.Node) -> bool:
     """Whether a scalar's reader wants its value, wherever it is, rather than to hand it on or move it."""
     return user.op == "call_function" and user.target is not torch.ops.aten._to_copy.default
-
-
-def _tensors_in(value: Any) -> Iterator[TensorValue]:
-    if isinstance(value, TensorValue):
-        yield value
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _tensors_in(item)
-    elif isinstance(value, dict):
-        yield from _tensors_in(list(value.values()))

@@ -12,13 +12,14 @@ call of a convolution can in bfloat16; and its call takes the host less time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from compiler.ir.nodes import Layout, TensorArgument
+from compiler.lowering.builder import Builder
 from compiler.lowering.eager import EagerTensor
+from compiler.lowering.values import TensorValue, of_buffer
 
 aten = torch.ops.aten
 
@@ -30,34 +31,24 @@ REASON = (
 )
 
 
-@dataclass(frozen=True)
-class PixelProduct:
-    """The call in place of the convolution: `result` is its matrix, `images` the same memory as images."""
-
-    target: Any
-    arguments: tuple[Any, ...]
-    result: EagerTensor
-    images: Layout
-
-
-def as_pixel_product(target: Any, arguments: Sequence[Any], result: Any, strides: Sequence[int]) -> PixelProduct | None:
-    """The product that a call of `aten.convolution` with channels-last tensors is; None where it is none. `result` is
-    eager's and `strides` those that it is to have."""
-    if target is not aten.convolution.default:
-        return None
+def pixel_product(build: Builder, arguments: Sequence[Any], strides: Sequence[int]) -> TensorValue | None:
+    """The current node's result as a product, where it is one: `arguments` are those of `aten.convolution` with
+    channels-last tensors, `strides` those that the result is to have."""
     image, weight, bias, stride, padding, _, is_transposed, _, groups = arguments
+    result: EagerTensor = build.eager
     filters, channels, *_ = weight.layout.shape
     if not is_pixel_product(weight.layout.shape, result.dtype, stride, padding, is_transposed, groups):
         return None
     pixels = result.shape[0] * result.shape[2] * result.shape[3]
     left = _matrix(image, (pixels, channels), (channels, 1))
     right = _matrix(weight, (channels, filters), (1, channels))
-    return PixelProduct(
-        aten.mm.default if bias is None else aten.addmm.default,
-        (left, right) if bias is None else (bias, left, right),
-        EagerTensor((pixels, filters), (filters, 1), 0, result.dtype, result.device),
-        Layout(result.shape, tuple(strides), result.dtype),
-    )
+    matrix: TensorValue = build.extern(
+        aten.mm.default if bias is None else aten.addmm.default, (left, right) if bias is None else (bias, left, right),
+        {}, is_fallback=False, reason=REASON,
+        result=EagerTensor((pixels, filters), (filters, 1), 0, result.dtype, result.device),
+    )  # fmt: skip
+    assert matrix.buffer is not None
+    return of_buffer(matrix.buffer, Layout(result.shape, tuple(strides), result.dtype))
 
 
 def is_pixel_product(
