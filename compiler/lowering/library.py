@@ -10,11 +10,8 @@ from torch._ops import OpOverload
 from compiler.fx.notes import IS_DEPTHWISE_LOOP
 from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.lowering.builder import Builder
-from compiler.lowering.channels_last import ChannelsLast
-from compiler.lowering.channels_last_calls import convolution, image_of, joined, layout_of_result
-from compiler.lowering.depthwise import depthwise_convolution
+from compiler.lowering.convolutions import convolution
 from compiler.lowering.registry import LOWERINGS, overloads
-from compiler.lowering.window_product import window_product
 
 aten = torch.ops.aten
 
@@ -79,39 +76,21 @@ def _register() -> None:
 
 def _call(target: Any, reason: str) -> Any:
     def library_call(build: Builder, *args: Any, **kwargs: Any) -> Any:
-        if build.channels_last is not None and build.node in build.channels_last.convolutions:
-            return _channels_last(build, build.channels_last, target, args, reason)
-        if build.node is not None and IS_DEPTHWISE_LOOP in build.node.meta:
-            return depthwise_convolution(build, *args)
+        node, layouts = build.node, build.channels_last
+        is_loop = node is not None and IS_DEPTHWISE_LOOP in node.meta
+        if is_loop or (layouts is not None and node in layouts.convolutions):
+            return convolution(build, target, args, reason)
         return build.extern(target, args, kwargs, is_fallback=False, reason=reason)
 
     return library_call
 
 
-def _channels_last(build: Builder, layouts: ChannelsLast, target: Any, args: tuple[Any, ...], reason: str) -> Any:
-    if build.node is not None and IS_DEPTHWISE_LOOP in build.node.meta:
-        image, layout = image_of(build, layouts, args[0]), layout_of_result(build)
-        value = depthwise_convolution(build, image, *args[1:], layout=layout)
-        joined(build, layouts, value, image)
-        return value
-    if build.node not in layouts.windows:
-        return convolution(build, layouts, target, args, reason)
-    image, weight, bias, stride, padding, *_ = args
-    value = window_product(build, image, weight, bias, stride, padding)
-    joined(build, layouts, value, image)
-    return value
-
-
-def fused_convolution(build: Builder, *args: Any) -> Any:
-    """A convolution with what was folded into its call."""
-    return _call(FUSED_CONVOLUTION, REASONS[CONVOLUTIONS])(build, *args)
-
-
-def product_by_rows_apart(build: Builder, *args: Any) -> Any:
-    """A product into rows that do not start in whole vectors, by several calls of the library."""
-    return _call(BY_ROWS_APART, REASONS[PRODUCTS])(build, *args)
-
-
+#: Calls of our own: a convolution with what was folded into it, and a product into rows that do not start in whole
+#: vectors.
+OWN_CALLS = {
+    FUSED_CONVOLUTION: _call(FUSED_CONVOLUTION, REASONS[CONVOLUTIONS]),
+    BY_ROWS_APART: _call(BY_ROWS_APART, REASONS[PRODUCTS]),
+}
 _register()
 
 

@@ -25,7 +25,6 @@ from torch.utils._pytree import tree_leaves
 from compiler.devices import Device
 from compiler.fx.notes import FIRST_SIZES
 from compiler.ir.formulas import Real
-from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, Undecided, hint
 from compiler.lowering import (  # noqa: F401
@@ -33,7 +32,6 @@ from compiler.lowering import (  # noqa: F401
     blocks,
     checks,
     creation,
-    embedding_bag,
     embeddings,
     index_put,
     indexing,
@@ -213,16 +211,15 @@ class _Walk:
             return self._number(node)
         if isinstance(node.target, HigherOrderOperator) and node.target is not torch.ops.higher_order.with_effects:
             return tree_call(self.build, node, self.values)
-        args, kwargs = map_arg((node.args, dict(node.kwargs)), self.values.__getitem__)
+        mapped: Any = map_arg((node.args, dict(node.kwargs)), self.values.__getitem__)
+        args, kwargs = mapped
         self.build.arguments = tuple(leaf for leaf in tree_leaves([args, kwargs]) if isinstance(leaf, TensorValue))
         if node.target is operator.getitem:
             return args[0][args[1]]
         if node.target is torch.ops.higher_order.with_effects:
             return self._with_effect(node, args, kwargs)
-        if node.target is FUSED_CONVOLUTION:
-            return library.fused_convolution(self.build, *args)
-        if node.target is BY_ROWS_APART:
-            return library.product_by_rows_apart(self.build, *args)
+        if node.target in library.OWN_CALLS:
+            return library.OWN_CALLS[node.target](self.build, *args)
         if not isinstance(node.target, OpOverload):
             return self._python_call(node, args, kwargs)
         return self._operator_call(node, node.target, args, kwargs)

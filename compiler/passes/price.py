@@ -23,7 +23,7 @@ import torch
 
 from compiler.devices import Device
 from compiler.ir.library_calls import ALIGNED_ELEMENTS, rows_apart
-from compiler.lowering.window_product import FEW_CHANNELS
+from compiler.lowering.convolutions import FEW_CHANNELS
 
 Precision = Literal["half", "tf32", "float32", "float64"]
 Kind = Literal["dense", "transposed", "few channels", "one pixel", "grouped", "depthwise"]

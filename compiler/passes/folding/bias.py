@@ -28,8 +28,8 @@ from torch.fx import GraphModule, Node
 from compiler.devices import Device
 from compiler.lowering.aliases import is_view
 from compiler.lowering.builder import tf32_is_allowed
+from compiler.lowering.convolutions import is_pixel_product
 from compiler.lowering.eager import EagerTensor, describe
-from compiler.lowering.one_pixel import is_pixel_product
 from compiler.options import Options
 from compiler.passes.writing import call_of, with_calls_rewritten
 

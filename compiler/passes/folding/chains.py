@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from compiler.lowering.one_pixel import is_pixel_product
+from compiler.lowering.convolutions import is_pixel_product
 
 aten = torch.ops.aten
 

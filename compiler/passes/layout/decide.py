@@ -28,9 +28,8 @@ from compiler.ir.library_calls import FUSED_CONVOLUTION
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
 from compiler.lowering.channels_last import ChannelsLast, Conversion, channels_last_strides, lies_alike
+from compiler.lowering.convolutions import is_pixel_product, is_window_product
 from compiler.lowering.lower import lower
-from compiler.lowering.one_pixel import is_pixel_product
-from compiler.lowering.window_product import is_window_product
 from compiler.options import Options
 from compiler.passes.folding.fold import CALLS, FOLDED, fold
 from compiler.passes.layout.choice import MOVED, LayoutChoice

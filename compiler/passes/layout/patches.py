@@ -23,7 +23,7 @@ from torch.fx import GraphModule, Node
 from compiler.devices import Device
 from compiler.fx.notes import lines_noted
 from compiler.lowering.channels_last import channels_last_strides, lies_alike
-from compiler.lowering.one_pixel import VECTOR
+from compiler.lowering.convolutions import VECTOR
 from compiler.options import Options
 from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.passed import has_gradients
