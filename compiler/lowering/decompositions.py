@@ -20,7 +20,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 from compiler.lowering import (  # noqa: F401  (which have decompositions of their own)
     distances,
     distributions,
-    embedding_bag,
+    embeddings,
     foreach,
     index_put,
     scatter_reduce,

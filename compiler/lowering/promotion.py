@@ -33,16 +33,9 @@ def stand_in(operand: Operand) -> Any:
     return hint(operand) if isinstance(operand, Size) else operand
 
 
-def common_dtype(*operands: Operand) -> torch.dtype:
+def common_dtype(x: Operand, y: Operand) -> torch.dtype:
     """The dtype that eager converts the operands of a comparison to."""
-    seen = [stand_in(operand) for operand in operands]
-    result = seen[0]
-    if len(seen) == 1:
-        return result.dtype if isinstance(result, torch.Tensor) else torch.result_type(result, result)
-    dtype = torch.result_type(seen[0], seen[1])
-    for other in seen[2:]:
-        dtype = torch.promote_types(dtype, other.dtype if isinstance(other, torch.Tensor) else dtype)
-    return dtype
+    return torch.result_type(stand_in(x), stand_in(y))
 
 
 def dtypes_of(kind: Kind, *operands: Operand) -> tuple[torch.dtype, torch.dtype]:

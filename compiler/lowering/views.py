@@ -14,6 +14,7 @@ from compiler.ir.nodes import Layout
 from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer, hint, product
 from compiler.lowering.builder import Builder
+from compiler.lowering.channels_last import lies_alike
 from compiler.lowering.eager import EagerTensor
 from compiler.lowering.registry import lowers
 from compiler.lowering.strides import is_dense
@@ -252,7 +253,8 @@ def as_strided(
 ) -> TensorValue:  # fmt: skip
     """Strides speak of eager's storage: a place in it is turned into a position of `x`, wherever `x` lies here."""
     fake, layout = build.eager_of.get(id(x)), x.layout()
-    if fake is not None and layout is not None and x.buffer is not None and _strides_agree(layout, fake):
+    is_alike = fake is not None and layout is not None and lies_alike(x.shape, layout.stride, fake.stride())
+    if fake is not None and layout is not None and x.buffer is not None and is_alike:
         shift = 0 if storage_offset is None else storage_offset - fake.storage_offset()
         whole = build.graph.buffers[x.buffer]
         viewed = Layout(tuple(size), tuple(stride), x.dtype, layout.offset + shift)
@@ -271,8 +273,3 @@ def as_strided(
         return tuple(ZERO if size == 1 else (place // step) % size for size, step in pairs)
 
     return x.view(viewed.shape, position_of)
-
-
-def _strides_agree(layout: Layout, fake: EagerTensor) -> bool:
-    pairs = zip(layout.shape, layout.stride, fake.stride(), strict=True)
-    return all(size == 1 or own == eager for size, own, eager in pairs)

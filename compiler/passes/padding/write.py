@@ -39,14 +39,10 @@ PLACES: dict[Any, dict[Part, int]] = {
 }
 
 #: Calls that give what they take, as it is or in another dtype.
-SAME = (aten._to_copy.default, aten.alias.default, aten.detach.default)
+SAME = (aten._to_copy.default, aten.alias.default)
 VIEWS = frozenset((
-    aten.view.default, aten._unsafe_view.default, aten.permute.default, aten.transpose.int, aten.t.default,
-    aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.expand.default, aten.detach.default,
+    aten.view.default, aten.permute.default, aten.unsqueeze.default, aten.squeeze.dims, aten.expand.default,
 ))  # fmt: skip
-
-_TURNS = (aten.permute.default, aten.t.default, aten.transpose.int)
-_RESHAPES = (aten.view.default, aten._unsafe_view.default)
 
 
 @dataclass(frozen=True)
@@ -229,25 +225,18 @@ def _more_of_bias(product: Product, sizes: Sizes) -> list[int]:
 def _as_it_lies(node: Node) -> tuple[Node, bool]:
     """The matrix before it was transposed any number of times, and whether rows and columns have changed places."""
     is_transposed = False
-    while node.target in _TURNS and len(node.args[0].meta["val"].shape) == 2:  # type: ignore[union-attr]
-        if _keeps_order(node):
+    while node.target is aten.permute.default and len(node.meta["val"].shape) == 2:
+        dims: Any = node.args[1]
+        first, second = (dim % 2 for dim in dims)
+        if first < second:
             break
         node, is_transposed = node.args[0], not is_transposed  # type: ignore[assignment]
     return node, is_transposed
 
 
-def _keeps_order(turn: Node) -> bool:
-    """Whether a permutation of two dimensions leaves them as they are."""
-    dims: Any = turn.args[1] if turn.target is aten.permute.default else turn.args[1:3]
-    first, second = (dim % 2 for dim in dims or (0, 1))
-    if turn.target is aten.permute.default:
-        return bool(first < second)
-    return turn.target is aten.transpose.int and bool(first == second)
-
-
 def _source(node: Node) -> Node:
     """The node whose elements a matrix holds in that order."""
-    while node.target in _RESHAPES:
+    while node.target is aten.view.default:
         node = node.args[0]  # type: ignore[assignment]
     return node
 
@@ -267,7 +256,8 @@ def copied_for(product: Node, what: Part) -> str | None:
     if what not in PLACES[product.target]:
         return None
     source: Any = product.args[PLACES[product.target][what]]
-    while source.target in (*_TURNS, *_RESHAPES, aten.constant_pad_nd.default, aten.cat.default):
+    passed = (aten.permute.default, aten.view.default, aten.constant_pad_nd.default, aten.cat.default)
+    while source.target in passed:
         source = source.args[0][0] if source.target is aten.cat.default else source.args[0]
     return str(source.name)
 
