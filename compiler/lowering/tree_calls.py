@@ -48,7 +48,8 @@ _KNOWN = {
 }
 
 #: The functional forms of what writes to its arguments.
-_OF_USERS = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
+_KERNEL = "triton_kernel_wrapper_functional"
+_OF_USERS = ("auto_functionalized", "auto_functionalized_v2", _KERNEL)
 _DRAWS = ("run_and_save_rng_state", "run_with_rng_state")
 
 
@@ -68,8 +69,6 @@ class TreeCall:
         return self.target.name() in _OF_USERS
 
     def __str__(self) -> str:
-        from compiler.lowering.user_kernels import function_of
-
         name = str(self.target.name())
         operator = next((leaf for leaf in self.leaves if isinstance(leaf, OpOverload)), None)
         if name in _DRAWS:
@@ -104,6 +103,34 @@ class TreeCall:
         args, kwargs = tree_unflatten(self.filled(given), self.structure)
         results = tree_flatten(self.target(*args, **kwargs))[0]
         return tuple(results if self.is_of_user else _owning(results, given))
+
+
+@dataclass(frozen=True)
+class Given:
+    """The place of an argument among those of the library call."""
+
+    place: int
+
+
+def function_of(call: TreeCall) -> Any:
+    """The function with `@triton.jit` that a call launches; None for a call of an operator."""
+    found = table_entry(call)
+    return found[0] if found is not None else None
+
+
+def table_entry(call: TreeCall) -> tuple[Any, Any, dict[str, Any]] | None:
+    """Of the launch of a user's kernel: the function, the first configuration that it is tuned among, and the arguments
+    of torch's wrapper, with a `Given` in each hole."""
+    if call.target.name() != _KERNEL:
+        return None
+    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+
+    _, named = tree_unflatten(call.filled([Given(place) for place in range(len(call.holes))]), call.structure)
+    function, config = kernel_side_table.get_kernel(named["kernel_idx"]), None
+    while not hasattr(function, "params"):  # inside what tunes it, or computes arguments
+        config = next(iter(getattr(function, "configs", [])), config)
+        function = function.fn
+    return function, config, {**named, "constants": kernel_side_table.get_constant_args(named["constant_args_idx"])}
 
 
 def _owning(results: Iterable[Any], given: Iterable[Any]) -> Iterator[Any]:

@@ -15,15 +15,13 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-import torch
 from torch.utils._pytree import tree_unflatten
 
 from compiler.ir.nodes import ExternNode, TensorArgument
-from compiler.lowering.tree_calls import TreeCall
+from compiler.lowering.tree_calls import Given, TreeCall, table_entry
 from compiler.options import ELEMENTS
 from compiler.wording import SNIPPET_FILE
 
-_WRAPPER = "triton_kernel_wrapper_functional"
 #: A number is passed in 32 bits where it fits.
 _LARGEST = 2**31 - 1
 
@@ -43,15 +41,9 @@ class UserKernel:
     problem: str | None = None
 
 
-def function_of(call: TreeCall) -> Any:
-    """The function with `@triton.jit` that a call launches; None for a call of an operator."""
-    found = _table_entry(call)
-    return found[0] if found is not None else None
-
-
 def user_kernel(node: ExternNode) -> UserKernel | None:
     """The Triton kernel that a library call launches, if it does."""
-    found = _table_entry(node.target) if isinstance(node.target, TreeCall) else None
+    found = table_entry(node.target) if isinstance(node.target, TreeCall) else None
     if found is None:
         return None
     function, config, named = found
@@ -76,27 +68,6 @@ def launches_alone(call: TreeCall, given: Sequence[Any]) -> Callable[[], None]:
     return partial(triton_kernel_wrapper_mutation, **{**named, "kwargs": kwargs})
 
 
-def _table_entry(call: TreeCall) -> tuple[Any, Any, dict[str, Any]] | None:
-    """The function, the first configuration that it is tuned among, and the arguments of torch's wrapper."""
-    if not isinstance(call.target, torch._ops.HigherOrderOperator) or call.target.name() != _WRAPPER:
-        return None
-    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
-
-    _, named = tree_unflatten(call.filled([_Given(place) for place in range(len(call.holes))]), call.structure)
-    function, config = kernel_side_table.get_kernel(named["kernel_idx"]), None
-    while not hasattr(function, "params"):  # inside what tunes it, or computes arguments
-        config = next(iter(getattr(function, "configs", [])), config)
-        function = function.fn
-    return function, config, {**named, "constants": kernel_side_table.get_constant_args(named["constant_args_idx"])}
-
-
-@dataclass(frozen=True)
-class _Given:
-    """The place of an argument among those of the library call."""
-
-    place: int
-
-
 def _grid(named: Mapping[str, Any]) -> list[int] | None:
     grids = named["grid"]
     if len(grids) != 1 or not all(isinstance(size, int) for size in grids[0]):
@@ -109,7 +80,7 @@ def _add(kernel: UserKernel, parameter: Any, given: Mapping[str, Any], node: Ext
     if name not in given and parameter.has_default:
         given = {name: parameter.default}
     value = given.get(name)
-    if isinstance(value, _Given):
+    if isinstance(value, Given):
         argument = node.arguments[value.place]
         if not isinstance(argument, TensorArgument):
             kernel.arguments.append(("i64", False))

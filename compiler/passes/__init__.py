@@ -6,5 +6,5 @@ padding          products whose sizes eight does not divide, made a little large
 folding          what follows a convolution, in its filter and its call; biases, in loops
 layout           which convolutions work channels-last, or are no call of the library at all
 
-`price` is what all of them predict of a call of the library.
+`price` is what all of them predict of a call of the library, and `writing` how calls come into a graph.
 """

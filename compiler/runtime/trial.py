@@ -21,8 +21,8 @@ from compiler.capture.slow_products import products_in_float32
 from compiler.codegen.rendered import lines_through
 from compiler.fx.fake_values import is_undefined
 from compiler.ir.nodes import ExternNode
-from compiler.lowering.tree_calls import TreeCall
-from compiler.lowering.user_kernels import function_of, launches_alone
+from compiler.lowering.tree_calls import TreeCall, function_of
+from compiler.lowering.user_kernels import launches_alone
 from compiler.options import Timing
 from compiler.runtime.checking.gradients import DRAWS
 from compiler.runtime.checking.judge import TOLERANCE, judge, judge_forms
