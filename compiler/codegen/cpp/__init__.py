@@ -2,13 +2,13 @@
 
 passes                            one pass over the reduction loops
 reductions                        the variables of a reduction
-running, scans                    the same of scans
+scans                             the same of scans
 statements, ops, functions        lines, expressions, and special functions above the kernel (writer)
 across, lanes                     what is gathered across rows, or by each lane of a vector
 kept                              what a later pass reads instead of computing it again
-staging, rng_staging, wide        staging buffers of a vector loop: random numbers, halves as floats
-pieces, transposed                loops cut where a condition changes; tiles that are transposed for vectors
-conditions, condition_indices     comparisons and indices as GCC takes them well
+staging                           staging buffers of a vector loop: random numbers, halves as floats, transposed tiles
+pieces                            loops cut where a condition changes
+conditions                        comparisons and indices as GCC takes them well
 collisions                        scatters that never meet
 product                           what goes before and after the library's matrix products
 include/                          the headers of every kernel

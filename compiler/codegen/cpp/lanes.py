@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.reductions import Accumulator
-from compiler.codegen.cpp.running import ScanPrinter
+from compiler.codegen.cpp.scans import ScanPrinter
 from compiler.ir.index import Dim
 from compiler.schedule.program.program import Statement
 

@@ -12,9 +12,8 @@ from compiler.codegen.cpp.lanes import LanePrinter, Lanes, lanes_of, needs_lanes
 from compiler.codegen.cpp.ops import columns_text
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
+from compiler.codegen.cpp.staging import MOST_CACHED, ROW_BLOCK, Row, Tile, wide_accesses
 from compiler.codegen.cpp.statements import between, bounds_between, over, over_blocks, within
-from compiler.codegen.cpp.transposed import Tile
-from compiler.codegen.cpp.wide import MOST_CACHED, ROW_BLOCK, wide_accesses
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, is_multiple, text_of
 from compiler.schedule.program.program import Section, Statement
@@ -169,7 +168,7 @@ class PassPrinter(LanePrinter):
             loops.enter_context(writer.block(within(dim) if is_within else over(dim)))
         if plan.shape == "columns":
             assert plan.inner is not None
-            loops.enter_context(self.preparing(self.without_kept(section), plan.inner, True, plan.block))
+            loops.enter_context(self.preparing(self.without_kept(section), Row(plan.inner, True, plan.block)))
             loops.enter_context(self.gathering(section.statements))
             self.simd(section.statements, plan.inner)
             loops.enter_context(writer.block(within(plan.inner)))
@@ -193,7 +192,7 @@ class PassPrinter(LanePrinter):
         is_within = self.plan.is_cut and dim == self.plan.r_loops[0]
         if not (is_within and self.plan.shares):
             most = self.plan.chunk if is_within else dim.size
-            loops.enter_context(self.preparing(statements, dim, is_within, most))
+            loops.enter_context(self.preparing(statements, Row(dim, is_within, most)))
 
     def _enter_tile(self, loops: ExitStack, section: Section, dim: Dim) -> None:
         """The innermost loop of a pass over columns, in tiles of what runs along it."""
@@ -224,7 +223,7 @@ class PassPrinter(LanePrinter):
     def _enter_wide_block(self, loops: ExitStack, section: Section, dim: Dim) -> None:
         loops.enter_context(self.writer.block(over_blocks(dim, ROW_BLOCK)))
         self.block_end(dim, ROW_BLOCK, is_multiple(dim.size, ROW_BLOCK))
-        loops.enter_context(self.preparing(self.without_kept(section), dim, True, ROW_BLOCK))
+        loops.enter_context(self.preparing(self.without_kept(section), Row(dim, True, ROW_BLOCK)))
 
     def _pieces_of_row(self, section: Section, dim: Dim) -> tuple[Piece, ...]:
         """What the innermost loop of a pass is cut into, where a condition changes on its way."""

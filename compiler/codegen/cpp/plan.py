@@ -31,9 +31,7 @@ from typing import Literal
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.kept import cost, kept_values
 from compiler.codegen.cpp.pieces import Piece, pieces_of
-from compiler.codegen.cpp.rng_staging import RANDOM_BLOCK, stages_random_along
-from compiler.codegen.cpp.transposed import can_be_transposed
-from compiler.codegen.cpp.wide import WIDE_BLOCK, wide_accesses
+from compiler.codegen.cpp.staging import RANDOM_BLOCK, WIDE_BLOCK, can_be_drawn, can_be_turned, wide_accesses
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, hint, text_of
 from compiler.schedule.program.program import Program, Section, Statement
@@ -183,7 +181,7 @@ def _columns_plan(
 ) -> Plan:
     outer = tuple(dim for dim in x_loops if dim != inner)
     plan = Plan(program, "columns", outer, inner, r_loops, block=_block_of(inner.size))
-    if not any(can_be_transposed(program, s, inner, r_loops[-1], written_over) for s in _accesses_of_passes(program)):
+    if not any(can_be_turned(program, s, inner, r_loops[-1], written_over) for s in _accesses_of_passes(program)):
         return plan
     size = r_loops[-1].size
     height = min(size, TRANSPOSE_BLOCK) if isinstance(size, int) else TRANSPOSE_BLOCK
@@ -198,7 +196,7 @@ def _are_short_rows(
     if len(r_loops) != 1 or not x_loops or program.scans or program.scatters:
         return False
     (row,), rows, accesses = r_loops, x_loops[-1], _accesses_of_passes(program)
-    transposed = [s for s in accesses if can_be_transposed(program, s, rows, row, written_over)]
+    transposed = [s for s in accesses if can_be_turned(program, s, rows, row, written_over)]
     widest = max((program.storage[s.buffer].itemsize for s in transposed if s.buffer), default=0)
     is_costly = any(
         cost(s) > KEPT_COST for section in program.sections if section.level == "r" for s in section.statements
@@ -231,7 +229,8 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
     if across is not None and longer is None and hint(inner.size) >= TRANSPOSE_LEAST:
         rest = tuple(dim for dim in outer if dim != across)
         return replace(plan, outer=rest, across=across, block=TRANSPOSE_BLOCK)
-    if hint(inner.size) > RANDOM_BLOCK and stages_random_along(program, inner):
+    numbered = {statement.number: statement for statement in program.statements}
+    if hint(inner.size) > RANDOM_BLOCK and any(can_be_drawn(s, inner, numbered) for s in program.statements):
         return replace(plan, block=RANDOM_BLOCK)
     if longer is None and len(pieces := pieces_of(program.statements, inner)) > 1:
         plan = replace(plan, pieces=pieces)
@@ -307,9 +306,7 @@ def _cut_reduction(plan: Plan, work: int, written_over: Collection[str]) -> Plan
     if plan.tile and not plan.has_short_rows:  # a tile is emptied before the next pass begins
         assert plan.inner is not None
         across = plan.inner, plan.r_loops[-1]
-        kept = {
-            n: s for n, s in kept.items() if s is None or not can_be_transposed(plan.program, s, *across, written_over)
-        }
+        kept = {n: s for n, s in kept.items() if s is None or not can_be_turned(plan.program, s, *across, written_over)}
     return replace(plan, chunk=chunk, parallel=parallel, kept=kept)
 
 

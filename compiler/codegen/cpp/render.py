@@ -9,12 +9,12 @@ from math import prod
 import torch
 
 from compiler.codegen.cpp.across import AcrossPrinter
-from compiler.codegen.cpp.condition_indices import DECLARATION
+from compiler.codegen.cpp.conditions import DECLARATION
 from compiler.codegen.cpp.functions import function_lines
 from compiler.codegen.cpp.ops import HEADERS, columns_text, storage_type, value_type
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, UNROLLED, Plan, make_plan
+from compiler.codegen.cpp.staging import Row, Tile
 from compiler.codegen.cpp.statements import between, over, over_blocks, within
-from compiler.codegen.cpp.transposed import Tile
 from compiler.codegen.naming import identifier, named_program
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.functions import with_calls
@@ -213,8 +213,8 @@ class _KernelPrinter(AcrossPrinter):
             elif len(plan.pieces) > 1:
                 self._pieces(plan.inner)
             else:
-                most = plan.block or plan.inner.size
-                loops.enter_context(self.preparing(self.program.statements, plan.inner, bool(plan.block), most))
+                row = Row(plan.inner, bool(plan.block), plan.block or plan.inner.size)
+                loops.enter_context(self.preparing(self.program.statements, row))
                 statements, size = self.program.statements, plan.inner.size
                 if isinstance(size, int):
                     loops.enter_context(self._vectors(plan.inner, 0, size, statements))

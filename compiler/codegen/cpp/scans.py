@@ -1,4 +1,4 @@
-"""Scans: the variables of a running value, and how the next element is added to it.
+"""Scans: the variables of running values, and how a pass adds elements to them, one by one or a vector at a time.
 
 sum            total_so_far                    total_so_far += x;  total = total_so_far
 max of floats  most_so_far, most_so_far_is_nan in lanes: the larger number, and NaN beside it
@@ -16,13 +16,18 @@ Sums and products of float32 run in double, as ATen's do on a CPU: a long row of
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 
-from compiler.codegen.cpp.ops import literal, value_type
+from compiler.codegen.cpp.collisions import keeps_apart
+from compiler.codegen.cpp.ops import columns_text, literal, value_type
+from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.reductions import Field, highest, joined, lowest, zero_or_one
-from compiler.schedule.program.program import Statement
+from compiler.codegen.cpp.statements import StatementPrinter, within
+from compiler.schedule.program.program import EFFECTS, Section, Statement, closure
 
 
 @dataclass(frozen=True)
@@ -79,3 +84,117 @@ class RunningValue:
         if self.notes_nan:
             return f"{text}_is_nan ? {literal(math.nan, wanted)} : {text}"
         return text if self.held == self.dtype else f"{value_type(wanted)}({text})"
+
+
+class ScanPrinter(StatementPrinter):
+    """Prints the scans among the statements of a pass."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self._declared: set[str] = set()
+
+    def running(self, statement: Statement, is_in_lanes: bool = False) -> RunningValue:
+        return RunningValue(statement, self.statements[statement.operands[0]].dtype, is_in_lanes)
+
+    def start_scans(self, section: Section) -> None:
+        """The running values of a pass, which outlive its chunks; the first pass that needs one declares it."""
+        scans = self._scans_of(section)
+        fields = [(scan, field) for scan in scans for field in scan.fields]
+        names = {f"{scan.name}{field.suffix}" for scan, field in fields}
+        fresh, self._declared = names - self._declared, self._declared | names
+        is_array = self.plan.shape == "columns"
+        for scan, field in fields if is_array else ():
+            if (name := f"{scan.name}{field.suffix}") in fresh:
+                self.writer.line(columns_text(field.ctype, name, self.plan.block), scan.statement.nodes)
+        if not fields:
+            return
+        with self.each_column():
+            for scan, field in fields:
+                name = f"{scan.name}{field.suffix}"
+                declared = f"{field.ctype} " if name in fresh and not is_array else ""
+                self.writer.line(f"{declared}{name}{self.lane} = {field.start};", scan.statement.nodes)
+
+    @contextmanager
+    def each_column(self) -> Iterator[None]:
+        """The vector loop over a block's columns; in `rows`, nothing."""
+        if self.plan.shape != "columns" or self.plan.inner is None:
+            yield
+            return
+        self.writer.line("#pragma omp simd")
+        with self.writer.block(within(self.plan.inner)):
+            yield
+
+    def advance(self, scan: RunningValue) -> None:
+        """Take the next element in, one element at a time."""
+        self._take(scan)
+        self._name_result(scan)
+
+    def _take(self, scan: RunningValue) -> None:
+        for text in scan.take(self.names[scan.statement.operands[0]], self.lane):
+            self.writer.line(text, scan.statement.nodes)
+
+    def _name_result(self, scan: RunningValue) -> None:
+        statement = scan.statement
+        value = f"const {value_type(statement.dtype)} {statement.target}"
+        self.writer.line(f"{value} = {scan.result(self.lane)};", statement.nodes)
+        if statement.number in self.plan.kept:
+            self.writer.line(f"{self.kept_place(statement)} = {statement.target};", statement.nodes)
+
+    # A vector of elements at a time.
+
+    def is_in_lanes(self, section: Section) -> bool:
+        """Whether a pass scans along contiguous rows in such a way that OpenMP can join the lanes of a vector. Its loop
+        may then sum up nothing besides, and no scan may be made from another one's results."""
+        scans = self._scans_still_due(section)
+        if not scans or section.reductions or self.plan.shape != "rows" or not self.plan.r_loops:
+            return False
+        scanned = closure([number for scan in scans for number in scan.operands], self.statements)
+        if any(scan.number in scanned or not self.running(scan).operators for scan in scans):
+            return False
+        return keeps_apart(self.plan.r_loops[-1], section.statements)
+
+    def simd_of_scans(self, section: Section) -> None:
+        """The pragma of the vector loop."""
+        clauses = ""
+        for scan in self._scans_of(section):
+            for field, operator in zip(scan.fields, scan.operators, strict=True):
+                clauses += f" reduction(inscan, {operator}: {scan.name}{field.suffix})"
+        self.writer.line(f"#pragma omp simd{clauses}")
+
+    def advance_in_lanes(self, section: Section) -> None:
+        """What the loop does: what is scanned, the scans, and what is made of their results. C++ has these two parts
+        apart, so that what both need is written twice; it is computed once."""
+        statements, scans = self.without_kept(section), self._scans_of(section)
+        scanned = closure([number for scan in scans for number in scan.statement.operands], self.statements)
+        for statement in statements:
+            if statement.number in scanned:
+                self.statement(statement)
+        for scan in scans:
+            self._take(scan)
+        names = ", ".join(f"{scan.name}{field.suffix}" for scan in scans for field in scan.fields)
+        self.writer.line(f"#pragma omp scan inclusive({names})")
+        self.kept_so_far |= self.plan.kept.keys() & {s.number for s in statements if s.number in scanned}
+        results = {scan.statement.number: scan for scan in scans}
+        for statement in self._made_of_results(statements):
+            if statement.number in results:
+                self._name_result(results[statement.number])
+            else:
+                self.statement(statement)
+
+    def _made_of_results(self, statements: list[Statement]) -> list[Statement]:
+        """The stores of a pass and what leads to them, as far back as the scans."""
+        needed: set[int] = set()
+        for statement in reversed(statements):
+            is_kept = statement.op == "scan" and statement.number in self.plan.kept
+            if statement.op in (*EFFECTS, "across") or is_kept or statement.number in needed:
+                needed.add(statement.number)
+                if statement.op != "scan" and statement.number not in self.kept_so_far:
+                    needed |= statement.needs
+        return [s for s in statements if s.number in needed]
+
+    def _scans_of(self, section: Section) -> list[RunningValue]:
+        is_in_lanes = self.is_in_lanes(section)
+        return [self.running(scan, is_in_lanes) for scan in self._scans_still_due(section)]
+
+    def _scans_still_due(self, section: Section) -> list[Statement]:
+        return [s for s in self.without_kept(section) if self.is_scanned(s)]

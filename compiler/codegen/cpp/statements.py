@@ -8,8 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from compiler.codegen.cpp.collisions import keeps_apart
-from compiler.codegen.cpp.condition_indices import MASK, indices_of_conditions
-from compiler.codegen.cpp.conditions import comparison
+from compiler.codegen.cpp.conditions import MASK, comparison, indices_of_conditions
 from compiler.codegen.cpp.kept import due_statements, sections_of
 from compiler.codegen.cpp.ops import (
     HALF_TYPES,
@@ -24,14 +23,24 @@ from compiler.codegen.cpp.ops import (
     value_type,
 )
 from compiler.codegen.cpp.plan import Plan
-from compiler.codegen.cpp.rng_staging import MOST_STAGED, StagedRandom, can_stage_random
-from compiler.codegen.cpp.transposed import Tile, Transposed, transposed_accesses
-from compiler.codegen.cpp.wide import MOST_WIDE, Wide, wide_accesses
+from compiler.codegen.cpp.staging import (
+    MOST_DRAWN,
+    MOST_WIDE,
+    Row,
+    Staged,
+    Tile,
+    can_be_drawn,
+    can_be_turned,
+    drawn,
+    turned,
+    wide_accesses,
+    widened,
+)
 from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.naming import identifier
 from compiler.ir.index import Dim
 from compiler.ir.ops import RANDOM
-from compiler.ir.size import Integer, text_of
+from compiler.ir.size import text_of
 from compiler.schedule.program.program import Section, Statement, closure
 
 
@@ -56,12 +65,10 @@ class StatementPrinter:
         taken = {s.target for s in self.program.statements}
         self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
         self.readers = _readers(self.program.statements)
-        self.transposed: dict[int, Transposed] = {}
+        self.staged: dict[int, Staged] = {}
         compared = {s.number: comparison(s, self.statements) for s in self.program.statements}
         self.comparisons = {number: found for number, found in compared.items() if found is not None}
-        self.staged_random: dict[int, StagedRandom] = {}
-        self.wide: dict[int, Wide] = {}
-        self.names_of_staged = {s.target for s in self.program.statements}  # and of all arrays before a loop
+        self.names_of_arrays = {s.target for s in self.program.statements}  # and of all arrays around a loop
 
     def _first_name(self, statement: Statement) -> str:
         if statement.op == "field":
@@ -117,9 +124,7 @@ class StatementPrinter:
         assert statement.buffer is not None
         pointer, offset = self._element(statement)
         value, *masks = [self.names[number] for number in statement.operands]
-        dtypes = self.statements[statement.operands[0]].dtype, self.program.storage[statement.buffer]
-        if (wide := self.wide.get(statement.number)) is not None:
-            return f"{wide.place} = {convert(value, dtypes[0], torch.float32)};"
+        dtypes = self.statements[statement.operands[0]].dtype, self._element_dtype(statement)
         if self._is_copied(self.statements[statement.operands[0]]):
             text = f"{pointer}[{offset}].bits = {value};"
             return f"if ({masks[0]}) {text}" if masks else text
@@ -152,33 +157,20 @@ class StatementPrinter:
     def _element(self, statement: Statement) -> tuple[str, str]:
         """The array that a load or store goes to, and the place in it."""
         assert statement.buffer is not None
-        if (transposed := self.transposed.get(statement.number)) is not None:
-            return transposed.name, transposed.place
+        if (staged := self.staged.get(statement.number)) is not None:
+            return staged.name, staged.place
         return self.pointers[statement.buffer], self._offset(statement)
 
-    @contextmanager
-    def turning(self, tile: Tile, statements: Iterable[Statement]) -> Iterator[None]:
-        """One tile, between filling and emptying the arrays of what is transposed."""
-        transposed = transposed_accesses(self.program, tile, statements, self.written_over)
-        self.transposed |= transposed
-        for one in transposed.values():
-            self.writer.line(one.declaration, one.statement.nodes)
-            if one.statement.op == "load":
-                self._transpose(one)
-        yield
-        for number, one in transposed.items():
-            if one.statement.op == "store":
-                self._transpose(one)
-            del self.transposed[number]
-
-    def _transpose(self, one: Transposed) -> None:
-        assert one.statement.buffer is not None
-        self.writer.line(one.call(self.pointers[one.statement.buffer]), one.statement.nodes)
+    def _element_dtype(self, statement: Statement) -> torch.dtype:
+        """What the elements of that array are."""
+        assert statement.buffer is not None
+        staged = self.staged.get(statement.number)
+        return self.program.storage[statement.buffer] if staged is None else staged.dtype
 
     def _is_gathered(self, load: Statement) -> bool:
         """Whether the lanes of a vector load at places that they have found each for itself."""
         vector = self.plan.inner or (self.plan.r_loops[-1] if self.plan.r_loops else None)
-        if vector is None or load.index is None or load.buffer in self.program.writes or load.number in self.transposed:
+        if vector is None or load.index is None or load.buffer in self.program.writes or load.number in self.staged:
             return False
         places = closure([atom.value for atom in load.index.indirections], self.statements)
         indices = [self.statements[number].index for number in places]
@@ -192,9 +184,7 @@ class StatementPrinter:
         operands = [self.names[number] for number in statement.operands]
         if statement.op == "load":
             assert statement.buffer is not None
-            if (wide := self.wide.get(statement.number)) is not None:
-                return wide.place
-            storage = self.program.storage[statement.buffer]
+            storage = self._element_dtype(statement)
             text = load_text(*self._element(statement), storage)
             if storage in HALF_TYPES and self._is_gathered(statement):
                 text = f"fs::to_float(fs::gathered({self.pointers[statement.buffer]}, {self._offset(statement)}))"
@@ -212,8 +202,8 @@ class StatementPrinter:
         if statement.number in self.comparisons:
             index, operator, number = self.comparisons[statement.number]
             return f"{index_text(index, self.names, self.narrow)} {operator} {number}"
-        if statement.number in self.staged_random:
-            return self.staged_random[statement.number].place
+        if (staged := self.staged.get(statement.number)) is not None:
+            return f"{staged.name}[{staged.place}]"
         if statement.op in RANDOM:
             return f"fs::{statement.op}({operands[0]}, {self._offset(statement)})"
         return pointwise_text(statement, operands, self.statements[statement.operands[0]].dtype)
@@ -240,68 +230,75 @@ class StatementPrinter:
         yield
         self.statements, self.names, self.readers = before
 
-    # Random numbers drawn before a loop, and 16-bit floats converted.
+    # What is staged around a loop.
 
     @contextmanager
-    def preparing(self, statements: Iterable[Statement], dim: Dim, is_within: bool, most: Integer) -> Iterator[None]:
-        """Draw and convert what a loop over `dim`, of at most as many points, asks for; the loop is what is written
-        meanwhile. Where a loop inside of it says which element that is, there is no row to go along."""
-        inside = self.plan.unrolled
-        statements = tuple(s for s in statements if s.index is None or inside not in s.index.dims)
-        with self._drawing(statements, dim, is_within, most), self._widening(statements, dim, is_within, most):
+    def preparing(self, statements: Sequence[Statement], row: Row) -> Iterator[None]:
+        """Draw and convert what a loop over `row` asks for; the loop is what is written meanwhile. Where a loop inside
+        of it says which element that is, there is no row to go along."""
+        statements = [s for s in statements if s.index is None or self.plan.unrolled not in s.index.dims]
+        others = {s.number for s in statements if s.number in self.kept_so_far or s.number in self.staged}
+        found: list[Staged] = []
+        for s in statements if isinstance(row.most, int) and row.most <= MOST_DRAWN else ():
+            if s.number not in others and can_be_drawn(s, row.dim, self.statements):
+                seed = self._expression(self.statements[s.operands[0]])
+                found.append(drawn(s, self._free_name(s.target, "_numbers"), row, seed))
+        is_short = isinstance(row.most, int) and row.most <= MOST_WIDE
+        for s in wide_accesses(self.program, statements, row.dim) if is_short else ():
+            if s.number not in others and not self._is_copy(s):
+                found.append(widened(s, self._array_of(s, "_wide"), row, self._pointer(s)))
+        with self._staging(found):
             yield
 
     @contextmanager
-    def _widening(self, statements: Sequence[Statement], dim: Dim, is_within: bool, most: Integer) -> Iterator[None]:
-        start, end = (f"{dim.name}_start", f"{dim.name}_end") if is_within else ("0", text_of(dim.size))
-        count = f"{end} - {start}" if is_within else end
-        is_short = isinstance(most, int) and most <= MOST_WIDE
-        for statement in wide_accesses(self.program, statements, dim) if is_short else ():
-            if statement.number in self.kept_so_far or statement.number in self.transposed or self._is_copy(statement):
-                continue
-            assert isinstance(most, int)
-            assert statement.buffer is not None
-            name = f"{statement.target if statement.op == 'load' else statement.buffer}_wide"
-            while name in self.names_of_staged:
-                name += "_"
-            self.names_of_staged |= {name}
-            one = Wide(statement, name, dim, start, count, most)
-            self.wide[statement.number] = one
-            self.writer.line(one.declaration, statement.nodes)
-            if statement.op == "load":
-                self.writer.line(one.call(self.pointers[statement.buffer]), statement.nodes)
+    def turning(self, tile: Tile, statements: Iterable[Statement]) -> Iterator[None]:
+        """One tile, between filling and emptying the arrays of what is transposed."""
+        found = [
+            turned(s, self._array_of(s, "_turned"), tile, self._pointer(s), self._element_dtype(s))
+            for s in statements
+            if can_be_turned(self.program, s, tile.inner, tile.across, self.written_over)
+        ]
+        with self._staging(found):
+            yield
+
+    @contextmanager
+    def _staging(self, found: Sequence[Staged]) -> Iterator[None]:
+        for one in found:
+            self.writer.line(one.declaration, one.statement.nodes)
+            if one.statement.op != "store":
+                self.writer.line(one.call, one.statement.nodes)
+        self.staged |= {one.statement.number: one for one in found}
         yield
-        for one in self.wide.values():
+        for one in found:
             if one.statement.op == "store":
-                assert one.statement.buffer is not None
-                self.writer.line(one.call(self.pointers[one.statement.buffer]), one.statement.nodes)
-        self.wide.clear()
+                self.writer.line(one.call, one.statement.nodes)
+            del self.staged[one.statement.number]
+
+    def _array_of(self, statement: Statement, ending: str) -> str:
+        """The name of an array for a load or store."""
+        base = statement.target if statement.op == "load" else str(statement.buffer)
+        return f"{self._free_name(base, ending)}{ending}"
+
+    def _free_name(self, name: str, ending: str) -> str:
+        """Nothing else is called by it with that ending."""
+        while f"{name}{ending}" in self.names_of_arrays:
+            name += "_"
+        self.names_of_arrays.add(f"{name}{ending}")
+        return name
+
+    def _pointer(self, statement: Statement) -> str:
+        assert statement.buffer is not None
+        return self.pointers[statement.buffer]
 
     def _is_copy(self, statement: Statement) -> bool:
         """Whether a load or store is one of those that move bits."""
         return self._is_copied(self.statements[statement.operands[0]] if statement.op == "store" else statement)
 
-    @contextmanager
-    def _drawing(self, statements: Iterable[Statement], dim: Dim, is_within: bool, most: Integer) -> Iterator[None]:
-        start, end = (f"{dim.name}_start", f"{dim.name}_end") if is_within else ("0", text_of(dim.size))
-        for statement in statements if isinstance(most, int) and most <= MOST_STAGED else ():
-            if statement.number in self.kept_so_far or not can_stage_random(statement, dim, self.statements):
-                continue
-            name = statement.target
-            while f"{name}_drawn" in self.names_of_staged:
-                name += "_"
-            self.names_of_staged |= {f"{name}_drawn", f"{name}_numbers"}
-            one = StagedRandom(statement, name, dim, start, f"{end} - {start}" if is_within else end, most)
-            for text in one.lines(self._expression(self.statements[statement.operands[0]])):
-                self.writer.line(text, statement.nodes)
-            self.staged_random[statement.number] = one
-        yield
-        self.staged_random.clear()
-
     def _is_unread(self, statement: Statement) -> bool:
         """Whether only statements have a value for an operand that are written without it."""
         readers = self.readers.get(statement.number, ())
-        return bool(readers) and all(reader in self.staged_random or reader in self.comparisons for reader in readers)
+        drawn_ones = {number for number, one in self.staged.items() if one.statement.op in RANDOM}
+        return bool(readers) and drawn_ones.union(self.comparisons).issuperset(readers)
 
     # Values kept between passes.
 
