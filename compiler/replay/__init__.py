@@ -6,7 +6,6 @@ price.py      what a replay saves the host, and what it costs
 inputs.py     which inputs stay where they are, and which are copied
 outputs.py    what of a replay belongs to the caller; without copies by held.py
 replayed.py   the call itself: watch, decide, record, replay
-recording.py  what that asks of a device
-recorder.py   the answer of CUDA; everything else is plain Python
+recorder.py   what that asks of CUDA; everything else is plain Python
 describe.py   what the report shows of the decision
 """

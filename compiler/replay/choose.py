@@ -12,8 +12,7 @@ from compiler.decisions import Decision
 from compiler.devices import Device
 from compiler.replay.held import users_of_memory
 from compiler.replay.legality import obstacle, written_inputs
-from compiler.replay.recording import Call
-from compiler.replay.replayed import Choice, Facts, ReplayedCall
+from compiler.replay.replayed import Call, Choice, Facts, ReplayedCall
 from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 

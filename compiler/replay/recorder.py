@@ -27,7 +27,7 @@ from compiler.garbage import garbage_kept
 from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import addresses_of
 from compiler.replay.price import Times
-from compiler.replay.recording import Call, CannotRecord
+from compiler.replay.replayed import Call, CannotRecord
 from compiler.runtime.host import library_products
 from compiler.runtime.host.launcher import address_test, new_stream
 from compiler.runtime.triton.launch import TritonLauncher
@@ -54,7 +54,8 @@ _held: dict[int, HeldAddresses] = {}
 
 
 class CudaRecording:
-    """A `Recording`; `graph` is a torch.cuda.CUDAGraph."""
+    """Launches that can be replayed: `graph` is a torch.cuda.CUDAGraph. `outputs` are what the call gave while it was
+    recorded, in memory that each replay writes anew."""
 
     def __init__(self, graph: Any, outputs: list[Any]) -> None:
         self.outputs = outputs
@@ -62,22 +63,28 @@ class CudaRecording:
 
 
 class CudaRecorder:
-    """The `Recorder` of `recording.py` for one GPU, by its number; `launchers` are those of the kernels."""
+    """Records and times launches on one GPU, by its number; `launchers` are those of the kernels. Tests have another
+    one, which pretends."""
 
     def __init__(self, device: int, launchers: Iterable[TritonLauncher]) -> None:
         self.device = device
+        #: Held while the memory that replays share is in use.
         self.lock: AbstractContextManager[Any] = _locks.setdefault(device, threading.RLock())
+        #: Where recordings of the device give their memory as it is.
         self.held = _held.setdefault(device, HeldAddresses())
+        #: Whether the caller records what is launched on the current stream.
         self.is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
         self._launchers = tuple(launchers)
         self._is_alone = torch.cuda.device_count() == 1
 
     def stream(self) -> int:
+        """The current stream; less than 0 where another device than the recorder's is the current one."""
         if not self._is_alone and torch.cuda.current_device() != self.device:
             return -1
         return int(torch._C._cuda_getCurrentRawStream(self.device))
 
     def timed(self, call: Call, inputs: list[Any]) -> tuple[list[Any], Callable[[], Times | None]]:
+        """What the call gives, and a function that gives its times, or None as long as the device is not done."""
         event: Any = torch.cuda.Event  # torch gives its events no types in some versions
         start, end = event(enable_timing=True), event(enable_timing=True)
         is_idle = self._is_idle()
@@ -104,6 +111,8 @@ class CudaRecorder:
         return True
 
     def record(self, call: Call, inputs: list[Any], is_held: bool) -> CudaRecording:
+        """Record what the call launches, for replays on the current stream; where it `is_held`, in memory that no other
+        recording writes to. Raises `CannotRecord`."""
         if self.device in _broken:
             raise CannotRecord("an earlier recording on this device did not end as it should")
         if any(isinstance(value, torch.Tensor) and value.get_device() != self.device for value in inputs):
@@ -167,14 +176,18 @@ class CudaRecorder:
         self._captured(pool, products)
 
     def free_bytes(self) -> int:
+        """Free bytes of the device's memory, including what torch caches."""
         return free_bytes(self.device)
 
     def pool_bytes(self) -> int:
+        """What the memory takes from which all recordings for one stream are served."""
         pools = [tuple(pool.handle) for (device, _), pool in _pools.items() if device == self.device]
         segments = torch.cuda.memory_snapshot()
         return sum(segment["total_size"] for segment in segments if tuple(segment["segment_pool_id"]) in pools)
 
     def unmoved(self, addresses: Sequence[int]) -> Callable[[list[Any]], bool]:
+        """A quick test of whether a call's inputs are at these addresses; at any, where one is 0."""
+
         def are_there(inputs: list[Any]) -> bool:
             found = addresses_of(inputs)
             return all(old in (0, new) for old, new in zip(addresses, found, strict=True))

@@ -15,7 +15,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -24,7 +24,9 @@ from compiler.decisions import Decision
 from compiler.replay.inputs import InputAddresses, addresses_of, has_place, place_for
 from compiler.replay.outputs import Giver, Made, copies_of, made_by
 from compiler.replay.price import NO_COPIES, Copies, Times, weigh
-from compiler.replay.recording import Call, CannotRecord, Recorder, Recording
+
+if TYPE_CHECKING:
+    from compiler.replay.recorder import CudaRecorder, CudaRecording
 
 #: Calls that are watched before it is decided.
 WATCHED_CALLS = 3
@@ -43,6 +45,12 @@ MOST_RECORDINGS = 5
 PATIENT_RECORDINGS = 3
 
 Choice = Literal["auto", "on", "off"]
+#: A graph as it is called: with one list of inputs, for one of outputs.
+Call = Callable[[list[Any]], list[Any]]
+
+
+class CannotRecord(RuntimeError):
+    """The launches were not recorded; says why. Nothing of the call was executed."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class Plan:
 class ReplayedCall:
     """Called like the graph itself, with one list of inputs. `decision` says how its launches reach the device."""
 
-    def __init__(self, call: Call, facts: Facts, recorder: Recorder, choice: Choice) -> None:
+    def __init__(self, call: Call, facts: Facts, recorder: CudaRecorder, choice: Choice) -> None:
         self.decision = Decision("replay.watching")
         self.recordings = 0
         #: Calls since the first recording: as replays, and launch by launch.
@@ -220,7 +228,7 @@ class ReplayedCall:
         return self._step(inputs)
 
     def _replay_of(
-        self, recording: Recording, copied: dict[int, torch.Tensor], given: Giver, fixed: Sequence[int]
+        self, recording: CudaRecording, copied: dict[int, torch.Tensor], given: Giver, fixed: Sequence[int]
     ) -> Call:
         is_unmoved, stream_now = self._recorder.unmoved(fixed), self._recorder.stream
         stream, lock, places = stream_now(), self._recorder.lock, tuple(copied.items())

@@ -9,7 +9,7 @@ import pytest
 
 from compiler.replay.price import Times
 from compiler.replay.recorder import CudaRecorder
-from compiler.replay.recording import Call
+from compiler.replay.replayed import Call
 
 
 def tell(told: Times, monkeypatch: pytest.MonkeyPatch) -> list[Times]:

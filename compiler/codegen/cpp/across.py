@@ -21,7 +21,7 @@ from compiler.schedule.program.program import EFFECTS, Statement
 
 
 class AcrossPrinter(PassPrinter):
-    """Prints the frame of a kernel whose plan has `parts`; the rows of a part are printed by `_rows_of_part`."""
+    """Prints the frame of a kernel whose plan has `parts`; the rows of a part are printed by `each_row`."""
 
     def statement(self, statement: Statement) -> None:
         if statement.op != "across":
@@ -63,19 +63,13 @@ class AcrossPrinter(PassPrinter):
                 field, values = self._gathered(s).fields[0], self._values(s)
                 writer.line(f"{field.ctype}* {s.target}_of_part = {s.target}_parts.first + {values} * part;", s.nodes)
                 writer.line(f"fs::fill<{field.ctype}>({s.target}_of_part, {values}, {field.start});", s.nodes)
-            if plan.shape == "columns":
-                self._columns_of_part()
-            else:
-                self._rows_of_part()
+            self.each_row(is_of_part=True)
         writer.comment("All parts as one, always in the same order.")
         for s in across:
             self._join(s)
         self._tail()
 
-    def _rows_of_part(self) -> None:
-        raise NotImplementedError
-
-    def _columns_of_part(self) -> None:
+    def each_row(self, is_of_part: bool) -> None:
         raise NotImplementedError
 
     def _of_columns(self, statement: Statement) -> Accumulator:

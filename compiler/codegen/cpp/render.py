@@ -164,7 +164,7 @@ class _KernelPrinter(AcrossPrinter):
             printers = {
                 "pointwise": self._pointwise,
                 "rows": self._rows,
-                "columns": self._columns,
+                "columns": self._rows,
                 "scatter": self._scatter,
             }
             printers[self.plan.shape]()
@@ -295,19 +295,35 @@ class _KernelPrinter(AcrossPrinter):
     def _rows(self) -> None:
         if self.plan.parts:
             self.parts()
-            return
-        with ExitStack() as loops:
-            self._nest(loops, [over(dim) for dim in self.plan.outer], [hint(dim.size) for dim in self.plan.outer])
-            self._sections_of_a_row()
+        else:
+            self.each_row(is_of_part=False)
 
-    def _rows_of_part(self) -> None:
-        first, *others = self.plan.outer
-        self._bounds_of_part(first, "start", "end")
+    def each_row(self, is_of_part: bool) -> None:
+        """Rows one after the other, or blocks of columns: all of them, or those of the present part."""
+        plan, inner, block = self.plan, self.plan.inner, max(self.plan.block, 1)
+        heads, sizes = [over(dim) for dim in plan.outer], [hint(dim.size) for dim in plan.outer]
+        end = None
+        if inner is not None:
+            heads.append(over_blocks(inner, block))
+            sizes.append(-(-hint(inner.size) // block))
+        if is_of_part and plan.outer:
+            self._bounds_of_part(plan.outer[0], "start", "end")
+            heads[0] = within(plan.outer[0])
+        elif is_of_part and inner is not None:
+            self._bounds_of_part(inner, "first", "last")
+            start, end = f"{inner.name}_start", f"{inner.name}_last"
+            heads[0] = f"for (int64_t {start} = {inner.name}_first; {start} < {end}; {start} += {block})"
         with ExitStack() as loops:
-            loops.enter_context(self.writer.block(within(first)))
-            for dim in others:
-                loops.enter_context(self.writer.block(over(dim)))
-            self._sections_of_a_row()
+            self._nest(loops, heads, sizes)
+            if inner is None:
+                self._sections_of_a_row()
+                return
+            if end is not None:
+                last = f"fs::minimum<int64_t>({inner.name}_start + {block}, {end})"
+                self.writer.line(f"const int64_t {inner.name}_end = {last};")
+            else:
+                self._block_end(inner)
+            self._sections_of_columns(inner)
 
     def _bounds_of_part(self, dim: Dim, first: str, last: str) -> None:
         """Where a part of the loop `dim` begins and ends, by names of these endings."""
@@ -323,42 +339,6 @@ class _KernelPrinter(AcrossPrinter):
                     self.statement(statement)
             else:
                 self.run_pass(section)
-
-    def _columns(self) -> None:
-        plan = self.plan
-        assert plan.inner is not None
-        if plan.parts:
-            self.parts()
-            return
-        blocks = -(-hint(plan.inner.size) // plan.block) if plan.block else 1
-        with ExitStack() as loops:
-            self._nest(
-                loops,
-                [*map(over, plan.outer), over_blocks(plan.inner, max(plan.block, 1))],
-                [*(hint(dim.size) for dim in plan.outer), blocks],
-            )
-            self._block_end(plan.inner)
-            self._sections_of_columns(plan.inner)
-
-    def _columns_of_part(self) -> None:
-        inner, outer, block = self.plan.inner, self.plan.outer, max(self.plan.block, 1)
-        assert inner is not None
-        with ExitStack() as loops:
-            if outer:
-                self._bounds_of_part(outer[0], "start", "end")
-                loops.enter_context(self.writer.block(within(outer[0])))
-                for dim in outer[1:]:
-                    loops.enter_context(self.writer.block(over(dim)))
-                loops.enter_context(self.writer.block(over_blocks(inner, block)))
-                self._block_end(inner)
-            else:
-                self._bounds_of_part(inner, "first", "last")
-                start, last = f"{inner.name}_start", f"{inner.name}_last"
-                blocks = f"for (int64_t {start} = {inner.name}_first; {start} < {last}; {start} += {block})"
-                loops.enter_context(self.writer.block(blocks))
-                end = f"fs::minimum<int64_t>({start} + {block}, {last})"
-                self.writer.line(f"const int64_t {inner.name}_end = {end};")
-            self._sections_of_columns(inner)
 
     def _sections_of_columns(self, inner: Dim) -> None:
         """What happens at each block of columns."""

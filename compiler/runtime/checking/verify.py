@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
+
+from compiler.capture.reference import raise_precision
 
 #: Elements converted to double precision at once, so that checking a large tensor needs little memory beside it.
 CHUNK_ELEMENTS = 1 << 24
@@ -73,16 +76,7 @@ def _root_mean_square(values: torch.Tensor) -> float:
 def to_double(value: Any) -> Any:
     """The same arguments with floating-point tensors in float64 and complex ones in complex128, all of them copies, so
     that a function that writes to its inputs leaves the originals alone."""
-    if isinstance(value, torch.Tensor):
-        if value.is_floating_point():
-            return value.detach().to(torch.float64, copy=True)
-        return value.detach().to(torch.complex128, copy=True) if value.is_complex() else value.detach().clone()
-    if isinstance(value, Mapping):
-        return {key: to_double(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        items = [to_double(item) for item in value]
-        return items if isinstance(value, list) else tuple(items)
-    return value
+    return tree_map_only(torch.Tensor, lambda one: raise_precision(one.detach().clone(), torch.float64), value)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

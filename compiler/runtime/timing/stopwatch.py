@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import repeat
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -34,38 +34,11 @@ EMPTY_SAMPLES = 15
 LONGEST_HOLD_MS = 5.0
 
 
-class Stopwatch(Protocol):
-    """Times calls on one device. `prepare` is told each call once, warm, before it is sampled."""
-
-    def prepare(self, call: Call) -> None: ...
-
-    def sample(self, call: Call) -> float:
-        """Milliseconds of one call."""
-        ...
-
-    def wall(self, call: Call) -> float:
-        """Milliseconds on the host's clock until the call has returned; on a GPU its work is then still queued."""
-        ...
-
-    @property
-    def beside_ms(self) -> float:
-        """What it shows beside the time from the start of a call's first kernel to the end of its last."""
-        ...
-
-    def has_host_time(self, call: Call) -> bool:
-        """Whether a GPU waits for the host within the call, so that its time has the host's in it."""
-        ...
-
-    @property
-    def method(self) -> str:
-        """How it measures, in sentences for a report."""
-        ...
-
-
 class HostStopwatch:
     """The CPU's: `time.perf_counter` around a batch of calls long enough to be timed: beside them, what
     reading it takes does not show."""
 
+    #: What it shows beside the time from the start of a call's first kernel to the end of its last.
     beside_ms = 0.0
 
     def __init__(self, changes: SnippetChanges = NO_CHANGES) -> None:
@@ -74,22 +47,27 @@ class HostStopwatch:
         self._repeats: dict[Call, int] = {}
 
     def has_host_time(self, call: Call) -> bool:
+        """Whether a GPU waits for the host within the call, so that its time has the host's in it."""
         return False
 
     def prepare(self, call: Call) -> None:
+        """Told each call once, warm, before it is sampled."""
         once = self._time(call, 1)
         if once < CERTAINLY_LONG * SHORTEST_SAMPLE_MS:
             once = min(once, self._time(call, 1))
         self._repeats[call] = max(1, min(MOST_REPEATS, round(SHORTEST_SAMPLE_MS / max(once, 1e-6) + 0.5)))
 
     def sample(self, call: Call) -> float:
+        """Milliseconds of one call."""
         return self._time(call, self._repeats.get(call, 1))
 
     def wall(self, call: Call) -> float:
+        """Milliseconds on the host's clock until the call has returned; on a GPU its work is then still queued."""
         return self.sample(call)
 
     @property
     def method(self) -> str:
+        """How it measures, in sentences for a report."""
         pages = (
             "Freed memory stays in the process (mallopt: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD), so that page "
             "faults of fresh outputs are not timed."
@@ -237,6 +215,9 @@ class CudaStopwatch:
             self._end.record()
             self._end.synchronize()
         return cycles / max(float(self._start.elapsed_time(self._end)), 1e-3)
+
+
+Stopwatch = HostStopwatch | CudaStopwatch
 
 
 def stopwatch(device: torch.device, cold_l2: bool = True, changes: SnippetChanges = NO_CHANGES) -> Stopwatch:
