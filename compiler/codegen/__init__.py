@@ -2,7 +2,7 @@
 
 naming                     names for the values of a kernel program (`schedule/program/`)
 triton/, cpp/              the tile or the loops that a device wants, and the text of the kernel (`rendered`)
-functions, operators       what both printers share
+functions                  what both printers share
 same_code                  which kernels are one code but for names
 wrapper, library_products  the Python function that allocates, launches and calls libraries
 """

@@ -9,10 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.codegen.operators import COMPARISONS
 from compiler.ir.body import Instruction
 from compiler.ir.functions import Record
 from compiler.ir.ops import NAMED
+
+#: Operators that both languages write alike.
+ARITHMETIC = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+}
+
+COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 #: An expression that is longer gets a variable of its own; the left part of a sum may be as long as a line.
 _LONGEST_INSIDE = 44

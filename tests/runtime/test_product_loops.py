@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from compiler.runtime.triton import offline as triton_offline
-from compiler.runtime.triton.product_loops import AS_IT_IS, with_loops_kept
+from compiler.runtime.triton.stages import AS_IT_IS, with_loops_kept
 from tests.compile_program import compile_program, compiled_for_gpus
 
 PRODUCT = "\twgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%r1};\n"

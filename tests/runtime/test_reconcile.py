@@ -10,8 +10,8 @@ from compiler.peer import compare
 from compiler.peer.compare import Compared
 from compiler.report import Contestant, Peer, Report, TimingResult
 from compiler.runtime.timing import kernel_times as measuring
+from compiler.runtime.timing.kernel_times import disturbance
 from compiler.runtime.timing.measure import Samples
-from compiler.runtime.timing.reconcile import disturbance
 from compiler.stages import compiling
 from compiler.stages import measuring as stage_of_times
 from server.launches import launch_sentences

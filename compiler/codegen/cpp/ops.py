@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from compiler.codegen.operators import ARITHMETIC, COMPARISONS
+from compiler.codegen.functions import ARITHMETIC, COMPARISONS
 from compiler.ir.body import Instruction
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED

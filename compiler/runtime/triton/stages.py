@@ -1,24 +1,36 @@
 """The stages of a Triton kernel from text to binary, as our kernels use them.
 
 Triton has a hook for who wants others. Ours has the assembler started before the first stage, and has it leave loops
-alone that gain nothing from being written out (see `product_loops`). Else the assembler is told what Triton tells it,
-and the result is the same to the last bit, but for kernels with a limit of registers (see `_assembled`). Where anything
-is not as it is known here, or goes wrong, Triton goes its own way, and says what is wrong with its text.
+alone that gain nothing from being written out. Else the assembler is told what Triton tells it, and the result is the
+same to the last bit, but for kernels with a limit of registers (see `_assembled`). Where anything is not as it is known
+here, or goes wrong, Triton goes its own way, and says what is wrong with its text.
+
+The assembler unrolls a loop whose trip count it knows by a dozen and more. For tiles on tensor cores that takes half a
+second and more, twenty times as long as the loop itself. A kernel's text marks loops that gain nothing from that by
+`loop_unroll_factor=1` (see `codegen/triton/product.py`). Triton does not unroll such a loop, and tells neither LLVM nor
+the assembler.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from compiler.accelerators import is_on
-from compiler.runtime.triton import product_loops
 from compiler.runtime.triton.assembler import WaitingAssembler, without_limit
 
 #: What versions of Triton tell the assembler besides what is said in `_arguments`; no other version is known here.
 _OF_VERSION: dict[str, list[str]] = {"3.6": [], "3.7": ["--regAllocOptLevel=2"]}
+
+#: What has the assembler leave the loop alone at whose first label it stands.
+AS_IT_IS = '.pragma "nounroll";'
+
+_LABEL = re.compile(r"^(\$\w+):[^\n]*\n", re.MULTILINE)
+_BRANCH = re.compile(r"\bbra(?:\.uni)?\s+(\$\w+);")
+_ON_TENSOR_CORES = re.compile(r"\b(?:wgmma\.mma_async|mma)\.sync\b")
 
 _in_this_thread = threading.local()
 
@@ -64,12 +76,12 @@ def _keep_loops(stages: dict[str, Any]) -> None:
 
     def looked_at(module: Any, metadata: dict[str, Any]) -> Any:
         nonlocal keeps_loops
-        keeps_loops = product_loops.has_loop_to_keep(module)
+        keeps_loops = has_loop_to_keep(module)
         return to_second_form(module, metadata)
 
     def with_loops(module: Any, metadata: dict[str, Any]) -> str:
         text: str = to_text(module, metadata)
-        return product_loops.with_loops_kept(text) if keeps_loops else text
+        return with_loops_kept(text) if keeps_loops else text
 
     stages["ttgir"], stages["ptx"] = looked_at, with_loops
 
@@ -101,6 +113,32 @@ def _assembled(
     other = start()
     with_limit = other.assemble(text)
     return with_limit if with_limit is not None and other.taken[1] == 0 else binary
+
+
+def has_loop_to_keep(module: Any) -> bool:
+    """Whether the kernel, in Triton's first form, multiplies tiles in a loop that is to be left alone."""
+    operators: set[str] = set()
+    module.walk(lambda operator: operators.add(operator.get_name()))
+    return "tt.dot" in operators and "tt.loop_unroll_factor = 1 :" in str(module)
+
+
+def with_loops_kept(ptx: str) -> str:
+    """The text of a kernel whose innermost loops are kept as they are, where they multiply tiles on tensor cores."""
+    if _ON_TENSOR_CORES.search(ptx) is None:
+        return ptx
+    starts = {label[1]: label.end() for label in _LABEL.finditer(ptx)}
+    ends = {
+        starts[branch[1]]: branch.end()
+        for branch in _BRANCH.finditer(ptx)
+        if starts.get(branch[1], branch.end()) < branch.end()
+    }
+    made, done = [], 0
+    for start, end in sorted(ends.items()):
+        is_innermost = not any(start < other < end for other in ends)
+        if is_innermost and _ON_TENSOR_CORES.search(ptx, start, end) is not None:
+            made += [ptx[done:start], f"\t{AS_IT_IS}\n"]
+            done = start
+    return "".join([*made, ptx[done:]])
 
 
 class UnknownAssembler(Exception):

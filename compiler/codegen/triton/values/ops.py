@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from compiler.codegen.operators import ARITHMETIC, COMPARISONS
+from compiler.codegen.functions import ARITHMETIC, COMPARISONS
 from compiler.codegen.triton.values.helpers import FAST_FUNCTIONS
 from compiler.ir.ops import NAMED, compute_dtype
 
