@@ -1,18 +1,21 @@
 """Find kernels that differ in names alone, as those of equal layers do: they are compiled and checked once.
 
-`code_of` gives the text of a kernel without comments, its variables numbered in the order in which they come:
+`code_of` gives the text of a C++ kernel without comments, its variables numbered in the order in which they come:
 
     addmm_ptr[4 * m] = relu  →  $0[4 * m] = $1
 
 Only variables, parameters and functions that the text itself defines are numbered, so two kernels of one code do the
-same with their parameters, place by place.
+same with their parameters, place by place. Of a Triton kernel it gives what Python compiles, in which variables are
+places.
 """
 
 from __future__ import annotations
 
-import ast
+import marshal
 import re
 from collections.abc import Mapping
+from functools import lru_cache
+from types import CodeType
 
 import torch
 
@@ -21,7 +24,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.ops import NAMED
 
 _COMMENT = re.compile(r"//[^\n]*")
-_DEFINED = re.compile(r"\b(?:def|void)\s+(\w+)\s*\(")
+_DEFINED = re.compile(r"\bvoid\s+(\w+)\s*\(")
 #: Texts in quotes, names, numbers with what belongs to them, and single characters of anything else.
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|' + r"'(?:\\.|[^'\\])*'|[A-Za-z_]\w*|[0-9][\w.]*|\n *|\S")
 _TYPE = re.compile(r"u?int\d*_t|size_t")
@@ -55,20 +58,21 @@ def _key(kernel: RenderedKernel, storage: Mapping[str, torch.dtype]) -> object:
     )
 
 
-def code_of(kernel: RenderedKernel) -> str:
-    """The text of a kernel with its names numbered; equal texts are equal code."""
-    text = _without_remarks(kernel)
+def code_of(kernel: RenderedKernel) -> str | bytes:
+    """A kernel without its names; what is equal is equal code, for Triton under one version of Python."""
+    if kernel.language == "triton":
+        return _without_names(kernel.source, kernel.name)
+    text = _without_remarks(kernel.source)
     defined = set(_DEFINED.findall(text))
     named = _names_in(kernel)
     numbers: dict[str, str] = {}
     tokens = _TOKEN.findall(text)
     for place, token in enumerate(tokens):
-        before, after = tokens[place - 1] if place else "", tokens[place + 1 : place + 3]
+        before, after = tokens[place - 1] if place else "", tokens[place + 1 : place + 2]
         if before in (".", ":", ">") and _is_member(tokens, place):
             continue
-        is_called = after[:1] == ["("]
-        is_keyword = kernel.language == "triton" and after[:1] == ["="] and after[1:] != ["="] and before in ("(", ",")
-        if token in defined or (_is_of(token, named) and not is_called and not is_keyword):
+        is_called = after == ["("]
+        if token in defined or (_is_of(token, named) and not is_called):
             tokens[place] = numbers.setdefault(token, f"${len(numbers)}")
     return " ".join(tokens)
 
@@ -79,16 +83,9 @@ def _names_in(kernel: RenderedKernel) -> set[str]:
     return found.union(*map(_names_in, kernel.steps))
 
 
-def _without_remarks(kernel: RenderedKernel) -> str:
-    """Long names break lines, so those of Triton are joined by printing the program anew; in C++, where only
-    directives end with their line, others do not count."""
-    if kernel.language == "triton":
-        tree = ast.parse(kernel.source)
-        for function in ast.walk(tree):
-            if isinstance(function, ast.FunctionDef) and ast.get_docstring(function) is not None:
-                del function.body[0]
-        return ast.unparse(tree)
-    lines = (line.strip() for line in _COMMENT.sub("", kernel.source).splitlines())
+def _without_remarks(source: str) -> str:
+    """Long names break lines: only directives end with their line, others do not count."""
+    lines = (line.strip() for line in _COMMENT.sub("", source).splitlines())
     return "".join(f"\n{line}\n" if line.startswith("#") else f"{line} " for line in lines)
 
 
@@ -104,3 +101,40 @@ def _is_of(token: str, named: set[str]) -> bool:
         return False
     parts = token.split("_")
     return any("_".join(parts[:end]) in named for end in range(len(parts), 0, -1))
+
+
+@lru_cache(maxsize=512)
+def _without_names(source: str, name: str) -> bytes:
+    """The module as Python's compiler has it, where variables are places, without comments and lines; and without the
+    kernel's own name, those of its variables, and its docstring."""
+    module = compile(source, name, "exec")
+    return marshal.dumps(
+        _without_locations(module).replace(
+            co_names=tuple("kernel" if known == name else known for known in module.co_names),
+            co_consts=tuple(
+                _without_variables(one, source) if isinstance(one, CodeType) and one.co_name == name
+                else _without_locations(one) if isinstance(one, CodeType)
+                else one
+                for one in module.co_consts
+            ),
+        ),
+        0,  # later versions also tell which strings Python has interned
+    )  # fmt: skip
+
+
+def _without_variables(function: CodeType, source: str) -> CodeType:
+    documented = re.search(rf"^def {function.co_name}\([^)]*\):\n\s*\"\"\"", source, re.MULTILINE) is not None
+    return _without_locations(function).replace(
+        co_name="kernel",
+        co_qualname="kernel",
+        # Block sizes are given by name.
+        co_varnames=tuple(
+            variable if variable.endswith("BLOCK") else f"_{place}"
+            for place, variable in enumerate(function.co_varnames)
+        ),
+        co_consts=(None, *function.co_consts[1:]) if documented else function.co_consts,
+    )
+
+
+def _without_locations(code: CodeType) -> CodeType:
+    return code.replace(co_filename="", co_firstlineno=1, co_linetable=b"")

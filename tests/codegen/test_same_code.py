@@ -55,7 +55,7 @@ def scaled(x: str, y: str, name: str, factor: str = "2.0f") -> RenderedKernel:
 def test_names_and_remarks_do_not_count() -> None:
     assert code_of(scaled("addmm", "relu", "one")) == code_of(scaled("addmm_1", "relu_1", "two"))
     long = triton('"""Computes y."""\ny = tl.load(x_ptr)  # here\ntl.store(y_ptr, y)', "x", "y")
-    broken = triton("b = tl.load(\n    a_ptr,\n)\ntl.store(b_ptr, b)", "a", "b")
+    broken = triton('"""Computes b."""\nb = tl.load(\n    a_ptr,\n)\ntl.store(b_ptr, b)', "a", "b")
     assert code_of(long) == code_of(broken)
 
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import marshal
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from types import CodeType
 from typing import Any
 
 import torch
 
 from compiler.codegen.rendered import RenderedKernel, TileDescriptor
+from compiler.codegen.same_code import code_of
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.formulas import FUNCTIONS
 from compiler.ir.size import spelt_out
 from compiler.options import ELEMENTS
-from compiler.runtime.triton.text import code_of, execute
+from compiler.runtime.triton.text import execute
 
 #: Triton's names of the pointers to elements of each dtype.
 POINTERS: dict[torch.dtype, str] = {
@@ -56,56 +54,14 @@ def kernel_namespace(kernel: RenderedKernel) -> dict[str, Any]:
 def shared_function(kernel: RenderedKernel) -> Any:
     """The function of the kernel, or that of an equal one that was loaded before: layers of a model differ in the names
     of their tensors, and Triton would compile each of them."""
-    content = _without_names(kernel.source, file_name(kernel), kernel.name)
-    if content not in _functions:
-        _functions[content] = kernel_namespace(kernel)[kernel.name]
-    return _functions[content]
-
-
-def content_without_names(kernel: RenderedKernel) -> bytes:
-    """What the kernel is but for the names in it, the same for equal kernels under one version of Python."""
-    return _without_names(kernel.source, file_name(kernel), kernel.name)
+    code = code_of(kernel)
+    if code not in _functions:
+        _functions[code] = kernel_namespace(kernel)[kernel.name]
+    return _functions[code]
 
 
 #: Functions by what they are without names.
-_functions: dict[bytes, Any] = {}
-
-
-@lru_cache(maxsize=512)
-def _without_names(source: str, file: str, name: str) -> bytes:
-    """The module as Python's compiler has it, where variables are places, without comments and lines; and without the
-    kernel's own name, those of its variables, and its docstring."""
-    module = code_of(source, file)
-    return marshal.dumps(
-        _without_locations(module).replace(
-            co_names=tuple("kernel" if known == name else known for known in module.co_names),
-            co_consts=tuple(
-                _without_variables(one, source) if isinstance(one, CodeType) and one.co_name == name
-                else _without_locations(one) if isinstance(one, CodeType)
-                else one
-                for one in module.co_consts
-            ),
-        ),
-        0,  # later versions also tell which strings Python has interned
-    )  # fmt: skip
-
-
-def _without_variables(function: CodeType, source: str) -> CodeType:
-    documented = re.search(rf"^def {function.co_name}\([^)]*\):\n\s*\"\"\"", source, re.MULTILINE) is not None
-    return _without_locations(function).replace(
-        co_name="kernel",
-        co_qualname="kernel",
-        # Block sizes are given by name.
-        co_varnames=tuple(
-            variable if variable.endswith("BLOCK") else f"_{place}"
-            for place, variable in enumerate(function.co_varnames)
-        ),
-        co_consts=(None, *function.co_consts[1:]) if documented else function.co_consts,
-    )
-
-
-def _without_locations(code: CodeType) -> CodeType:
-    return code.replace(co_filename="", co_firstlineno=1, co_linetable=b"")
+_functions: dict[str | bytes, Any] = {}
 
 
 def forget_kernels() -> None:

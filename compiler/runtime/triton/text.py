@@ -15,8 +15,6 @@ from __future__ import annotations
 import hashlib
 import linecache
 from dataclasses import dataclass, field
-from functools import lru_cache
-from types import CodeType
 from typing import Any
 
 
@@ -41,17 +39,11 @@ def execute(text: str, file: str, name: str) -> dict[str, Any]:
     """The namespace of the module, called `name`, that is said to be in `file`."""
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     namespace: dict[str, Any] = {"__name__": name, "__file__": file}
-    exec(code_of(text, file), namespace)
+    exec(compile(text, file, "exec"), namespace)
     function: Any = namespace.get(name)
     if "hash" in getattr(function, "__dict__", {}):  # of Triton's compiler, not of its interpreter
         function.hash = hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()
     return namespace
-
-
-@lru_cache(maxsize=512)
-def code_of(text: str, file: str) -> CodeType:
-    """What Python compiles of the module."""
-    return compile(text, file, "exec")
 
 
 def text_of(function: Any) -> tuple[str, str]:

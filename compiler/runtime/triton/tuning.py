@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.same_code import code_of
 from compiler.codegen.triton.product import render_tiles
 from compiler.devices import Device
 from compiler.environment import compiler_version, triton_version
@@ -31,7 +32,6 @@ from compiler.runtime.disk_cache import cache_directory
 from compiler.runtime.timing.stopwatch import Call, Stopwatch, stopwatch
 from compiler.runtime.triton.launch import TritonLauncher, load_triton
 from compiler.runtime.triton.preparing import prepare_all
-from compiler.runtime.triton.source import content_without_names
 from compiler.schedule.products.best_tile import tile_of, tiles_within
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import Tile
@@ -178,7 +178,7 @@ def _times(calls: list[Call], watch: Stopwatch) -> list[float | None]:
 def _identity(kernel: RenderedKernel, buffers: Buffers) -> str:
     """What decides the time of a kernel: what it is without names, its blocks, and how its tensors lie."""
     layouts = [str(buffers[name]) for name in kernel.parameters]
-    return repr((content_without_names(kernel), sorted(kernel.config.items(), key=str), layouts))
+    return repr((code_of(kernel), sorted(kernel.config.items(), key=str), layouts))
 
 
 def _arguments_text(call: ExternNode) -> str:
