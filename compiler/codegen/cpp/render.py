@@ -165,7 +165,7 @@ class _KernelPrinter(AcrossPrinter):
                 "pointwise": self._pointwise,
                 "rows": self._rows,
                 "columns": self._rows,
-                "scatter": self._scatter,
+                "scatter": self._pointwise,
             }
             printers[self.plan.shape]()
         writer.line("}")
@@ -187,28 +187,25 @@ class _KernelPrinter(AcrossPrinter):
         return [f"{self.program.name} over {space}: {text}, {parallel[plan.parallel]}."]
 
     def _pointwise(self) -> None:
+        """Points one by one, those of a scatter in the order of its loops where stores may meet."""
         plan = self.plan
-        if plan.inner is None:
-            self._sections_at_x()
-            return
         with ExitStack() as loops:
-            outer = [over(dim) for dim in plan.outer]
-            if plan.across is not None:
-                outer.append(over_blocks(plan.across, plan.block))
-            if plan.block:
-                outer.append(over_blocks(plan.inner, plan.block))
-            sizes = [hint(dim.size) for dim in plan.outer]
-            sizes += [-(-hint(dim.size) // plan.block) for dim in (plan.across, plan.inner) if dim and plan.block]
-            if not outer and plan.parallel == "x":
+            cut = [dim for dim in (plan.across, plan.inner) if dim is not None and plan.block]
+            heads = [*map(over, plan.outer), *(over_blocks(dim, plan.block) for dim in cut)]
+            sizes = [hint(dim.size) for dim in plan.outer] + [-(-hint(dim.size) // plan.block) for dim in cut]
+            if not heads and plan.parallel == "x" and plan.inner is not None:
                 self.writer.line(f"#pragma omp parallel for simd schedule(static){plan.worth_threads}")
                 loops.enter_context(self.writer.block(over(plan.inner)))
                 self._points(loops)
                 return
-            self._nest(loops, outer, sizes)
-            for dim in (plan.across, plan.inner) if plan.block else ():
-                if dim is not None:
-                    self._block_end(dim)
-            if plan.across is not None:
+            self._nest(loops, heads, sizes)
+            for dim in cut:
+                self._block_end(dim)
+            for dim in plan.in_order:
+                loops.enter_context(self.writer.block(over(dim)))
+            if plan.inner is None:
+                self._sections_at_x()
+            elif plan.across is not None:
                 self._square(plan.inner, plan.across)
             elif len(plan.pieces) > 1:
                 self._pieces(plan.inner)
@@ -227,13 +224,13 @@ class _KernelPrinter(AcrossPrinter):
     def _vectors(self, dim: Dim, start: int, end: int, statements: Sequence[Statement]) -> Iterator[None]:
         """The vector loop over some points, or those of the present block. What is left beside whole vectors takes as
         long as many of these where it goes one by one; so the last points of a short loop are a whole vector, too,
-        which computes some of them twice. That must not read what it has written, nor leave gaps between its elements,
-        of which GCC takes the last ones one by one."""
+        which computes some of them twice. That must not read what it has written or add to it, nor leave gaps between
+        its elements, of which GCC takes the last ones one by one."""
         is_even = all(s.index is None or s.index.stride(dim) in (0, 1) for s in statements)
         is_short = LANES < end - start < LONG and (end - start) % LANES != 0
         with ExitStack() as loops:
             head = between(dim, start, end, bool(self.plan.block))
-            if is_short and is_even and not self.plan.block and not self.written_over:
+            if is_short and is_even and not (self.plan.block or self.written_over or self.program.scatters):
                 block, first = f"{dim.name}_block", f"{dim.name}_first"
                 blocks = f"for (int64_t {block} = {start}; {block} < {end}; {block} += {LANES})"
                 loops.enter_context(self.writer.block(blocks))
@@ -269,23 +266,6 @@ class _KernelPrinter(AcrossPrinter):
             self.writer.line("#pragma omp simd")
             with self.writer.block(within(inner)):
                 self._sections_at_x()
-
-    def _scatter(self) -> None:
-        plan = self.plan
-        with ExitStack() as loops:
-            outer, sizes = [over(dim) for dim in plan.outer], [hint(dim.size) for dim in plan.outer]
-            if plan.inner is not None and plan.block:
-                outer.append(over_blocks(plan.inner, plan.block))
-                sizes.append(-(-hint(plan.inner.size) // plan.block))
-            self._nest(loops, outer, sizes)
-            if plan.inner is not None and plan.block:
-                self._block_end(plan.inner)
-            for dim in plan.in_order:
-                loops.enter_context(self.writer.block(over(dim)))
-            if plan.inner is not None:
-                self.writer.line("#pragma omp simd")
-                loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
-            self._sections_at_x()
 
     def _sections_at_x(self) -> None:
         for section in self.program.sections:
