@@ -11,8 +11,9 @@ from compiler.capture.captured import Phase
 from compiler.decisions import Decision
 from compiler.devices import Device
 from compiler.replay.held import users_of_memory
+from compiler.replay.inputs import Call
 from compiler.replay.legality import obstacle, written_inputs
-from compiler.replay.replayed import Call, Choice, Facts, ReplayedCall
+from compiler.replay.replayed import Choice, Facts, ReplayedCall
 from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 

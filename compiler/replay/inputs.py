@@ -9,7 +9,7 @@ then on. What the graph writes to is never copied: the caller must see it writte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,12 @@ import torch
 PATIENCE = 2
 
 Addresses = tuple[int, ...]
+#: A graph as it is called: with one list of inputs, for one of outputs.
+Call = Callable[[list[Any]], list[Any]]
+
+
+class CannotRecord(RuntimeError):
+    """The launches were not recorded; says why. Nothing of the call was executed."""
 
 
 def addresses_of(inputs: Sequence[Any]) -> Addresses:

@@ -25,9 +25,8 @@ import torch
 from compiler.devices import free_bytes
 from compiler.garbage import garbage_kept
 from compiler.replay.held import HeldAddresses
-from compiler.replay.inputs import addresses_of
+from compiler.replay.inputs import Call, CannotRecord, addresses_of
 from compiler.replay.price import Times
-from compiler.replay.replayed import Call, CannotRecord
 from compiler.runtime.host import library_products
 from compiler.runtime.host.launcher import address_test, new_stream
 from compiler.runtime.triton.launch import TritonLauncher

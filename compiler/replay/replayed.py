@@ -21,7 +21,7 @@ import torch
 
 from compiler.capture.captured import Phase
 from compiler.decisions import Decision
-from compiler.replay.inputs import InputAddresses, addresses_of, has_place, place_for
+from compiler.replay.inputs import Call, CannotRecord, InputAddresses, addresses_of, has_place, place_for
 from compiler.replay.outputs import Giver, Made, copies_of, made_by
 from compiler.replay.price import NO_COPIES, Copies, Times, weigh
 
@@ -45,12 +45,6 @@ MOST_RECORDINGS = 5
 PATIENT_RECORDINGS = 3
 
 Choice = Literal["auto", "on", "off"]
-#: A graph as it is called: with one list of inputs, for one of outputs.
-Call = Callable[[list[Any]], list[Any]]
-
-
-class CannotRecord(RuntimeError):
-    """The launches were not recorded; says why. Nothing of the call was executed."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from compiler.replay.held import HeldAddresses
-from compiler.replay.inputs import addresses_of
+from compiler.replay.inputs import Call, CannotRecord, addresses_of
 from compiler.replay.price import Times
-from compiler.replay.replayed import Call, CannotRecord, Facts, ReplayedCall
+from compiler.replay.replayed import Facts, ReplayedCall
 from compiler.runtime.host.launcher import address_test
 
 HOST_BOUND = Times(host_us=500.0, elapsed_us=520.0)

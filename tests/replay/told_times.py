@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from compiler.replay.inputs import Call
 from compiler.replay.price import Times
 from compiler.replay.recorder import CudaRecorder
-from compiler.replay.replayed import Call
 
 
 def tell(told: Times, monkeypatch: pytest.MonkeyPatch) -> list[Times]:
