@@ -116,12 +116,12 @@ def widened(statement: Statement, name: str, row: Row, pointer: str) -> Staged:
     return Staged(statement, name, torch.float32, row.place, declaration, call)
 
 
-def drawn(statement: Statement, name: str, row: Row, seed: str) -> Staged:
-    """The numbers of one statement along a row: the array is `NAME_numbers`, and `NAME_drawn` points to the first."""
+def drawn(statement: Statement, name: str, numbers: str, row: Row, seed: str) -> Staged:
+    """The random numbers of one statement along a row, in an array `numbers`; `name` points to the first."""
     draw, room = _DRAWS[statement.op]
-    declaration = f"float {name}_numbers[{row.most} + {room}];"
-    call = f"const float* {name}_drawn = fs::{draw}({seed}, {row.first(statement)}, {row.count}, {name}_numbers);"
-    return Staged(statement, f"{name}_drawn", torch.float32, row.place, declaration, call)
+    declaration = f"float {numbers}[{row.most} + {room}];"
+    call = f"const float* {name} = fs::{draw}({seed}, {row.first(statement)}, {row.count}, {numbers});"
+    return Staged(statement, name, torch.float32, row.place, declaration, call)
 
 
 def turned(statement: Statement, name: str, tile: Tile, pointer: str, dtype: torch.dtype) -> Staged:

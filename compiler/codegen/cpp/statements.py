@@ -242,7 +242,8 @@ class StatementPrinter:
         for s in statements if isinstance(row.most, int) and row.most <= MOST_DRAWN else ():
             if s.number not in others and can_be_drawn(s, row.dim, self.statements):
                 seed = self._expression(self.statements[s.operands[0]])
-                found.append(drawn(s, self._free_name(s.target, "_numbers"), row, seed))
+                name, numbers = self._free_name(f"{s.target}_drawn"), self._free_name(f"{s.target}_numbers")
+                found.append(drawn(s, name, numbers, row, seed))
         is_short = isinstance(row.most, int) and row.most <= MOST_WIDE
         for s in wide_accesses(self.program, statements, row.dim) if is_short else ():
             if s.number not in others and not self._is_copy(s):
@@ -277,13 +278,12 @@ class StatementPrinter:
     def _array_of(self, statement: Statement, ending: str) -> str:
         """The name of an array for a load or store."""
         base = statement.target if statement.op == "load" else str(statement.buffer)
-        return f"{self._free_name(base, ending)}{ending}"
+        return self._free_name(f"{base}{ending}")
 
-    def _free_name(self, name: str, ending: str) -> str:
-        """Nothing else is called by it with that ending."""
-        while f"{name}{ending}" in self.names_of_arrays:
+    def _free_name(self, name: str) -> str:
+        while name in self.names_of_arrays:
             name += "_"
-        self.names_of_arrays.add(f"{name}{ending}")
+        self.names_of_arrays.add(name)
         return name
 
     def _pointer(self, statement: Statement) -> str:
