@@ -28,7 +28,7 @@ from compiler.lowering.values import CannotLower, Position, TensorValue, broadca
 aten = torch.ops.aten
 
 
-@lowers(aten.index_put.default)
+@lowers(aten.index_put.default, aten._unsafe_index_put.default)
 def index_put(
     build: Builder, x: TensorValue, indices: Sequence[TensorValue | None], values: TensorValue,
     accumulate: bool = False,

@@ -48,7 +48,7 @@ def index_select(build: Builder, x: TensorValue, dim: int, index: TensorValue) -
     return build.pointwise((*x.shape[:at], index.numel, *x.shape[at + 1 :]), x.dtype, element)
 
 
-@lowers(aten.index.Tensor)
+@lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index_(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None]) -> TensorValue:
     if any(index is not None and index.dtype in TRUTHS for index in indices):
         raise CannotLower("its result has as many elements as its mask is true")

@@ -107,6 +107,17 @@ def where(build: Builder, condition: TensorValue, x: TensorValue, y: TensorValue
     return build.pointwise(shape, result, element)
 
 
+@lowers(aten.masked_fill)
+def masked_fill(build: Builder, x: TensorValue, mask: TensorValue, value: Operand) -> TensorValue:
+    shape = broadcast_shapes(x, mask)
+
+    def element(position: Position) -> Any:
+        filling = element_of(value, shape, position, x.dtype)
+        return ops.where(element_of(mask, shape, position, torch.bool), filling, broadcast(x, shape).load(position))
+
+    return build.pointwise(shape, x.dtype, element)
+
+
 # --- copies and conversions
 
 
@@ -115,7 +126,12 @@ def clone(build: Builder, x: TensorValue, memory_format: Any = None) -> TensorVa
     return build.pointwise(x.shape, x.dtype, x.load)
 
 
-@lowers(aten._to_copy)
+@lowers(aten.contiguous)
+def contiguous(build: Builder, x: TensorValue, memory_format: Any = None) -> TensorValue:
+    return clone(build, x)
+
+
+@lowers(aten._to_copy, aten.to.dtype)
 def to_copy(
     build: Builder, x: TensorValue, dtype: torch.dtype | None = None, layout: Any = None,
     device: torch.device | None = None, pin_memory: Any = None, non_blocking: bool = False,

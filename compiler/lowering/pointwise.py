@@ -150,8 +150,13 @@ def sub(build: Builder, x: Operand, y: Operand, alpha: Any = 1) -> TensorValue:
     return _sum(build, x, y, alpha, "sub")
 
 
+@lowers(aten.rsub.Tensor, aten.rsub.Scalar)
+def rsub(build: Builder, x: Operand, y: Operand, alpha: Any = 1) -> TensorValue:
+    return _sum(build, y, x, alpha, "sub")
+
+
 mul = lowers_elements(SAME, ops.mul, aten.mul.Tensor, aten.mul.Scalar, on_bool=ops.logical_and)
-div = lowers_elements(FLOAT, ops.truediv, aten.div.Tensor, aten.div.Scalar)
+div = lowers_elements(FLOAT, ops.truediv, aten.div.Tensor, aten.div.Scalar, aten.true_divide)
 lowers_elements(SAME, ops.remainder, aten.remainder)
 lowers_elements(SAME, ops.fmod, aten.fmod)
 
@@ -196,8 +201,8 @@ def _number_rather(extreme: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
     return lambda a, b: ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, extreme(a, b)))
 
 
-minimum = lowers_elements(SAME, ops.minimum, aten.minimum, on_bool=ops.logical_and)
-maximum = lowers_elements(SAME, ops.maximum, aten.maximum, on_bool=ops.logical_or)
+minimum = lowers_elements(SAME, ops.minimum, aten.minimum, aten.min.other, on_bool=ops.logical_and)
+maximum = lowers_elements(SAME, ops.maximum, aten.maximum, aten.max.other, on_bool=ops.logical_or)
 lowers_elements(
     SAME, _number_rather(ops.minimum), aten.fmin, on_bool=ops.logical_and, on_integers=ops.minimum
 )  # fmt: skip
@@ -221,3 +226,13 @@ def clamp(build: Builder, x: TensorValue, min: Operand = None, max: Operand = No
         return value
 
     return elementwise(build, SAME, function, x, *bounds)
+
+
+@lowers(aten.clamp_min)
+def clamp_min(build: Builder, x: TensorValue, min: Operand) -> TensorValue:
+    return clamp(build, x, min)
+
+
+@lowers(aten.clamp_max)
+def clamp_max(build: Builder, x: TensorValue, max: Operand) -> TensorValue:
+    return clamp(build, x, None, max)

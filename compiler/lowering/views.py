@@ -43,7 +43,7 @@ def wrap_all(dims: Any, rank: int) -> list[int]:
     return [wrap(dim, rank) for dim in ([dims] if isinstance(dims, int) else dims)]
 
 
-@lowers(aten.view.default, aten.reshape, aten.view_copy.default)
+@lowers(aten.view.default, aten._unsafe_view, aten.reshape, aten.view_copy.default, aten._reshape_alias)
 def view(build: Builder, x: TensorValue, size: Sequence[Integer], *_: Any) -> TensorValue:
     known = product(s for s in size if s != -1)
     shape = tuple(x.numel // known if s == -1 else s for s in size)
@@ -118,14 +118,29 @@ def permute(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
     return x.view(tuple(x.shape[dim] for dim in order), lambda position: tuple(position[place] for place in places))
 
 
-@lowers(aten.expand)
+@lowers(aten.transpose.int, aten.transpose_copy.int)
+def transpose(build: Builder, x: TensorValue, dim0: int, dim1: int) -> TensorValue:
+    if not x.rank:
+        return x
+    order = list(range(x.rank))
+    first, second = wrap(dim0, x.rank), wrap(dim1, x.rank)
+    order[first], order[second] = order[second], order[first]
+    return permute(build, x, order)
+
+
+@lowers(aten.t, aten.t_copy)
+def t(build: Builder, x: TensorValue) -> TensorValue:
+    return x if x.rank < 2 else transpose(build, x, 0, 1)
+
+
+@lowers(aten.expand, aten.expand_copy)
 def expand(build: Builder, x: TensorValue, size: Sequence[Integer], *, implicit: bool = False) -> TensorValue:
     added = len(size) - x.rank
     shape = tuple(x.shape[place - added] if s == -1 else s for place, s in enumerate(size))
     return broadcast(x, shape)
 
 
-@lowers(aten.squeeze.dim, aten.squeeze.dims)
+@lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze_copy)
 def squeeze(build: Builder, x: TensorValue, dim: Any = None) -> TensorValue:
     dims = list(range(x.rank)) if dim is None else [wrap(d, x.rank) for d in ([dim] if isinstance(dim, int) else dim)]
     kept = [place for place in range(x.rank) if not (place in dims and x.shape[place] == 1)]
@@ -136,7 +151,7 @@ def squeeze(build: Builder, x: TensorValue, dim: Any = None) -> TensorValue:
     )
 
 
-@lowers(aten.unsqueeze)
+@lowers(aten.unsqueeze, aten.unsqueeze_copy)
 def unsqueeze(build: Builder, x: TensorValue, dim: int) -> TensorValue:
     at = wrap(dim, x.rank + 1)
     return x.view((*x.shape[:at], 1, *x.shape[at:]), lambda position: (*position[:at], *position[at + 1 :]))
@@ -177,7 +192,17 @@ def _cut(x: TensorValue, at: int, first: Integer, count: Integer, step: int = 1)
     )
 
 
-@lowers(aten.split_with_sizes, aten.split.sizes)
+@lowers(aten.split.Tensor, aten.split_copy.Tensor, aten.unsafe_split.Tensor)
+def split(build: Builder, x: TensorValue, split_size: Integer, dim: int = 0) -> tuple[TensorValue, ...]:
+    """Pieces of one size, the last one perhaps smaller; how many there are is what eager mode says."""
+    at = wrap(dim, x.rank)
+    return split_with_sizes(build, x, [piece.shape[at] for piece in build.eager], dim)
+
+
+@lowers(
+    aten.split_with_sizes, aten.split_with_sizes_copy, aten.unsafe_split_with_sizes,
+    aten.split.sizes,
+)  # fmt: skip
 def split_with_sizes(
     build: Builder, x: TensorValue, split_sizes: Sequence[Integer], dim: int = 0
 ) -> tuple[TensorValue, ...]:
@@ -189,7 +214,12 @@ def split_with_sizes(
     return tuple(parts)
 
 
-@lowers(aten.alias, aten.detach_copy, aten.lift_fresh, aten.lift_fresh_copy, aten.lift)
+@lowers(aten.unbind.int, aten.unbind_copy.int)
+def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, ...]:
+    return tuple(select(build, x, dim, index) for index in range(fixed(x.shape[wrap(dim, x.rank)])))
+
+
+@lowers(aten.alias, aten.alias_copy, aten.detach, aten.detach_copy, aten.lift_fresh, aten.lift_fresh_copy, aten.lift)
 def alias(build: Builder, x: TensorValue) -> TensorValue:
     return x
 
@@ -218,7 +248,7 @@ def repeat(build: Builder, x: TensorValue, repeats: Sequence[int]) -> TensorValu
     )
 
 
-@lowers(aten.diagonal)
+@lowers(aten.diagonal, aten.diagonal_copy)
 def diagonal(build: Builder, x: TensorValue, offset: int = 0, dim1: int = 0, dim2: int = 1) -> TensorValue:
     row, column = wrap(dim1, x.rank), wrap(dim2, x.rank)
     rows, columns = x.shape[row], x.shape[column]
@@ -234,7 +264,7 @@ def diagonal(build: Builder, x: TensorValue, offset: int = 0, dim1: int = 0, dim
     return x.view((*(x.shape[place] for place in others), count), position_of)
 
 
-@lowers(aten.unfold)
+@lowers(aten.unfold, aten.unfold_copy)
 def unfold(build: Builder, x: TensorValue, dimension: int, size: int, step: int) -> TensorValue:
     if not x.rank:
         return x.view((size,), lambda position: ())

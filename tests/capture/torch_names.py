@@ -225,7 +225,7 @@ TABLE = (
         _names("torch._prims_common", "ELEMENTWISE_TYPE_PROMOTION_KIND elementwise_dtypes"),
     ),
     Taken(
-        ("compiler/lowering/user_kernels.py",),
+        ("compiler/lowering/tree_calls.py", "compiler/lowering/user_kernels.py"),
         "find the Triton kernels that a snippet launches, and launch them alone",
         (
             *_names("torch._higher_order_ops.triton_kernel_wrap", "kernel_side_table triton_kernel_wrapper_mutation"),
