@@ -18,6 +18,7 @@ ROOMS = (
     # what everybody knows: words, options, devices, the report
     "accelerators wording report options devices",
     "annotations budget compile_phases decisions defects environment garbage lease observers pages snippet_changes",
+    "whole_numbers",
     "fx",
     # from graphs to kernels
     "ir",
