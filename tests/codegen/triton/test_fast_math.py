@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compiler.codegen.triton.values.fast_functions import HELPERS
+from compiler.codegen.triton.values.helpers import FAST_FUNCTIONS
 from compiler.runtime.interpreter.interpreter import interpret as run_interpreted
 from compiler.schedule.program.fast_math import LARGEST_ERROR
 from tests.compile_program import call_interpreted, compile_program
@@ -37,7 +37,7 @@ def test_a_form_is_right_to_far_more_digits_than_a_half_type_has(
     function: Callable[[Tensor], Tensor], low: float, high: float
 ) -> None:
     (kernel,) = compile_program(function, torch.zeros(1 << 14, dtype=HALF)).triton.values()
-    assert any(f"= {name}(" in kernel.source for name in HELPERS)
+    assert any(f"= {name}(" in kernel.source for name in FAST_FUNCTIONS)
     # The kernel is given float32, so that what the store would round off is seen.
     x, out = torch.linspace(low, high, 1 << 14), torch.zeros(1 << 14)
     run_interpreted(kernel, [x, out])
@@ -117,4 +117,4 @@ def test_a_form_stands_where_only_half_types_see_it(
     function: Callable[[Tensor], Tensor], dtype: torch.dtype, form: str | None
 ) -> None:
     text = texts_of(function, torch.randn(64, 256, dtype=dtype))
-    assert {name for name in HELPERS if f"{name}(" in text} == ({form} if form else set())
+    assert {name for name in FAST_FUNCTIONS if f"{name}(" in text} == ({form} if form else set())
