@@ -21,7 +21,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from server.sandbox import GIB, JobLimits, Sandbox, SandboxConfig, allowance, begin, code_folders, syscalls
+from server.sandbox import (
+    GIB,
+    JobLimits,
+    Sandbox,
+    SandboxConfig,
+    allowance,
+    begin,
+    code_folders,
+    private_memory,
+    syscalls,
+)
 
 TIERS = ("A", "B", "trusted")
 PATIENCE_SECONDS = 180.0
@@ -151,7 +161,7 @@ def _run_job(sandbox: Sandbox, torch: Any, triton: bool) -> dict[str, Any]:
     asked = time.perf_counter()
 
     def run(folder: Path) -> NoReturn:
-        begin(LIMITS)
+        begin(LIMITS, private_memory())
         started = time.perf_counter()
         _point_caches_to(folder)
         torch.ones(1, device="cuda")
