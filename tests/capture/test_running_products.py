@@ -7,6 +7,25 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from compiler.capture.autograd.running_products import gradient_of_running_product
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_the_gradient_is_eagers_wherever_zeros_are(dtype: torch.dtype, dim: int) -> None:
+    torch.manual_seed(0)
+    for _ in range(20):
+        x = torch.randint(-2, 3, (4, 6)).to(dtype)
+        if dtype.is_complex:
+            x = torch.complex(x.real, torch.randint(-1, 2, (4, 6)).double())
+        x.requires_grad_()
+        y = x.cumprod(dim)
+        gradient = torch.randn_like(y)
+        (expected,) = torch.autograd.grad(y, x, gradient)
+        ours = gradient_of_running_product(gradient, x.detach(), y.detach(), dim)
+        torch.testing.assert_close(ours, expected)
+
+
 PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "after another": lambda x: x.cumprod(0).cumprod(-1),
     "in place": lambda x: (x * 2).cumprod_(1),

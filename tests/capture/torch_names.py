@@ -153,6 +153,15 @@ TABLE = (
         ),
     ),
     Taken(
+        ("compiler/capture/autograd/running_products.py",),
+        "have AOTAutograd of torch 2.11 trace another gradient",
+        (
+            "torch._C.DispatchKey.Autograd",
+            *_names("torch._C", "_AutoDispatchBelowAutograd _functorch.peek_interpreter_stack"),
+            *_names("torch.ops.aten.cumprod.default", "py_kernels _dispatch_cache"),
+        ),
+    ),
+    Taken(
         INTERNALS,
         "tell the sizes of interpolations whose sizes are open",
         _names("torch", "_decomp.decomposition_table _decomp.decompositions.upsample_compute_output_size")

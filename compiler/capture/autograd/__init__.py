@@ -3,6 +3,7 @@
 aot, training, naming                 through AOTAutograd: a joint graph, split; its inputs by their names
 repeated_writes                       what is left to eager mode before
 fixed_sizes                           what is compiled for the sizes of one call alone
+running_products                      gradients that torch makes too long
 draws                                 what the split would lose: numbers drawn again
 shared_memory                         calls left to eager mode: of inputs that overlap
 written_back, without_effect          inputs written to after a call; calls that no result needs

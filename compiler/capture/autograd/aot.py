@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 from compiler.accelerators import is_on
 from compiler.capture.autograd.draws import restore_values
 from compiler.capture.autograd.naming import input_names, name_inputs
+from compiler.capture.autograd.running_products import short_gradients_of_running_products
 from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
 from compiler.capture.autograd.training import CHEAP, VIEWS
 from compiler.capture.autograd.written_back import note_written_back
@@ -110,7 +111,11 @@ def compile_through_aot(
     )
     rewriting = rewrite(graph)
     on_rewriting(rewriting)
-    with generators_as_tensors(), _gradients_of_interpolation(example_inputs):
+    with (
+        generators_as_tensors(),
+        _gradients_of_interpolation(example_inputs),
+        short_gradients_of_running_products(),
+    ):
         compiled = _traced_once(backend, with_regions_written_out(rewriting.graph), example_inputs)
     if is_thin:
         without_marks()
