@@ -334,7 +334,10 @@ class Outside:
 
     def is_decoy_untouched(self) -> bool:
         """It lives, is neither stopped nor traced, and has the priority, processors and limits that it began with."""
-        return is_alive(self.decoy.pid) and self._state() == self._process
+        try:
+            return is_alive(self.decoy.pid) and self._state() == self._process
+        except (FileNotFoundError, ProcessLookupError):  # it was about to die, and is gone by now
+            return False
 
     def was_reached(self) -> bool:
         try:
