@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -105,6 +106,29 @@ def program(**changes: Any) -> dict[str, Any]:
         "decisions": {"add + mul": "fused: fused.vertical"},
     }
     return same | changes
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "graphs"),
+    [
+        ("fusion", "softmax backward", 2),
+        ("products", "convolution_in_a_block", 1),
+        ("wide", "softmax_with_a_sink_trained", 2),
+        ("models", "gpt2_training", 2),
+    ],
+)
+def test_tables_suites_and_models_are_compiled_and_say_how_each_kernel_is_launched(
+    kind: str, name: str, graphs: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "replayed.json"
+    command = [sys.executable, "-P", str(ROOT / "tools" / "replay" / "regenerate.py"), kind, str(file), name]
+    subprocess.run(command, cwd=ROOT, env=dict(os.environ, PYTHONPATH=str(ROOT)), check=True)
+    (found,) = json.loads(file.read_text()).values()
+    assert "error" not in found
+    assert found["figures"]["kernels"] and found["figures"]["bytes"]
+    assert sum(text.endswith("wrapper") for text in found["texts"]) == graphs
+    kernels = [text for text_name, text in found["texts"].items() if text_name.endswith("triton")]
+    assert kernels and all(text.startswith("# grid ") and "warps" in text.splitlines()[0] for text in kernels)
 
 
 @NEEDS_GIT

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.replay.compare import compare
+from tools.replay.regenerate import KINDS
 from tools.replay.show import show
 from tools.replay.trees import ReplayProblem, Tree, git, tree_of, where_it_left_main
 
@@ -80,9 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("before", nargs="?", help="A revision; by default where the working tree's branch left main.")
     parser.add_argument("after", nargs="?", help="A revision; by default the working tree as it is.")
-    parser.add_argument(
-        "--programs", choices=("goldens", "fusion", "products"), default="goldens", help="By default the goldens'."
-    )
+    parser.add_argument("--programs", choices=tuple(KINDS), default="goldens", help="By default the goldens'.")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="One program; may be repeated.")
     parser.add_argument("--brief", action="store_true", help="Leave out the texts of kernels.")
     return parser

@@ -24,7 +24,7 @@ def main(kind: str, file: str, names: Sequence[str]) -> None:
     loaded = Path(compiler.__file__).resolve().parent.parent
     if loaded != tree:
         raise SystemExit(f"the compiler was loaded from {loaded}, not from {tree}")
-    programs = {"goldens": goldens, "fusion": fusion, "products": products}[kind]()
+    programs = KINDS[kind]()
     found = {name: attempt(*program) for name, program in programs if not names or name in names}
     Path(file).write_text(json.dumps(found, indent=1), encoding="utf-8")
 
@@ -59,6 +59,73 @@ def products() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
     from bench.programs.products import PROGRAMS
 
     return _of_table(PROGRAMS)
+
+
+def wide() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
+    """The programs of `bench/wide`, at the sizes that a GPU is measured with; forward and backward where there are
+    gradients."""
+    from bench.wide import WIDE
+
+    return _of_cases(WIDE)
+
+
+def patterns() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
+    """The same of the patterns that are measured against TorchInductor."""
+    from bench.patterns import PATTERNS
+
+    return _of_cases(PATTERNS)
+
+
+def models() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
+    """The models of `bench/models`, as small as they are tested; forward and backward of those that are trained."""
+    from bench.models import MODELS
+
+    for name, model in MODELS.items():
+        yield name, (inspect.getsource(model.build), lambda m=model: _compiled_model(m))
+
+
+def _compiled_model(model: Any) -> list[Any]:
+    import torch
+
+    from bench.fusion.count import scheduled
+    from bench.models.model import loss_of
+    from compiler.compile import generate
+
+    example = model.example("small", torch.device("cpu"), 0)
+    inputs = example.inputs(2, torch.Generator().manual_seed(0))
+
+    def call(compiled: Callable[..., Any], _: Sequence[Any]) -> None:
+        with torch.set_grad_enabled(model.is_trained):
+            outputs = compiled(**inputs)
+            if model.is_trained:
+                loss_of(outputs).backward()
+
+    planned = scheduled(example.module, list, call)
+    return [generate(one, wants_triton=True) for one in planned]
+
+
+def _of_cases(cases: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
+    import torch
+
+    from bench.fusion.count import scheduled
+    from compiler.compile import generate
+
+    def empty(one: Any) -> torch.Tensor:
+        dtype = {"mask": torch.bool, "index": torch.int64}.get(one.kind, one.dtype)
+        dtype = one.dtype if one.kind == "index" and not one.dtype.is_floating_point else dtype
+        return torch.empty(one.shape, dtype=dtype)
+
+    def call(case: Any) -> Callable[[Callable[..., Any], list[torch.Tensor]], Any]:
+        return lambda compiled, inputs: case.call(compiled)(*inputs)
+
+    def compile_it(case: Any) -> list[Any]:
+        with torch.set_grad_enabled(case.has_gradients):
+            planned = scheduled(case.function, lambda: [empty(one) for one in case.full], call(case))
+        return [generate(one, wants_triton=True) for one in planned]
+
+    for name, case in cases.items():
+        shapes = [f"{one.dtype}{list(one.shape)}" for one in case.full]
+        yield name, (_source(case.function, shapes), lambda c=case: compile_it(c))
 
 
 def _of_table(programs: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
@@ -96,12 +163,27 @@ def replayed(compilations: Sequence[Any]) -> dict[str, Any]:
         texts[f"{prefix}wrapper"] = render_wrapper(compilation.schedule, compilation.memory, compilation.primary)
         for group in compilation.groups:
             for kernel in (compilation.triton[group.name], compilation.cpp[group.name]):
-                texts[f"{prefix}{group.name}, {kernel.language}"] = kernel.source
+                texts[f"{prefix}{group.name}, {kernel.language}"] = f"{_launch(kernel)}\n{kernel.source}"
         for decision in describe_all(compilation.schedule):
             # A pair may be asked about in several rounds: what was answered last is what holds.
             decisions[f"{prefix}{decision.a} + {decision.b}"] = f"{decision.verdict}: {decision.reason}"
     return {"figures": figures, "texts": texts, "decisions": decisions}
 
+
+def _launch(kernel: Any) -> str:
+    """How many programs a launch of the kernel has, and with what: blocks, warps, stages."""
+    settings = ", ".join(f"{name} {value}" for name, value in sorted(kernel.config.items()))
+    return f"# grid {kernel.grid}" + (f", {settings}" if settings else "")
+
+
+KINDS = {
+    "goldens": goldens,
+    "fusion": fusion,
+    "products": products,
+    "patterns": patterns,
+    "wide": wide,
+    "models": models,
+}
 
 if __name__ == "__main__":
     main(sys.argv[1], sys.argv[2], sys.argv[3:])
