@@ -5,6 +5,7 @@ from __future__ import annotations
 from compiler.devices import WARP, Device
 from compiler.ir.index import Index
 from compiler.ir.size import hint, known, next_power_of_two
+from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.program.program import Program, closure
 from compiler.schedule.tiles.text import is_hidden_by_memory, length_along_rows
 from compiler.schedule.tiles.vectors import VECTOR_BYTES, moves_of
@@ -109,6 +110,20 @@ def block_of_scan(x_block: int, r_block: int, is_outer: bool) -> tuple[int, int]
 def reads_rows_at_loaded_indices(program: Program) -> bool:
     """Whether rows are read that other loads tell of: threads then wait twice, and should ask for more at a time."""
     return any(not _is_element(index, program) for index in _looked_up(program))
+
+
+def reads_near_tables(program: Program) -> bool:
+    """Whether rows are made of tables that the near caches hold, as those of all pairs of some bodies are: how a tile
+    lies in memory then does not matter."""
+    tables: dict[str, int] = {}
+    for s in program.statements:
+        if s.level != "r" or s.index is None or s.buffer is None:
+            continue
+        if s.op == "store" or s.index.indirections:
+            return False
+        size = (hint(s.index.bounds[1]) + 1) * program.storage[s.buffer].itemsize
+        tables[s.buffer] = max(size, tables.get(s.buffer, 0))
+    return sum(tables.values()) <= NEAR_CACHE
 
 
 def _looked_up(program: Program) -> list[Index]:

@@ -329,6 +329,15 @@ def test_a_sum_that_stores_each_element_too_takes_few_of_them_a_thread() -> None
     assert isinstance(plan, SplitPlan) and elements_of_a_thread(plan) == 8
 
 
+def test_rows_that_are_made_of_small_tables_are_taken_several_at_once() -> None:
+    def forces(p: Tensor, m: Tensor) -> Tensor:
+        apart = p[None] - p[:, None]
+        return (apart * (m[None] * (apart.square().sum(-1) + 1e-2).pow(-1.5))[..., None]).sum(1)
+
+    (plan,) = plans_of(forces, tensor("4096 3"), tensor("4096"))
+    assert isinstance(plan, LoopedPlan) and plan.axes[0].block == 8
+
+
 def test_short_rows_with_more_to_compute_than_memory_hides_are_held_by_one_warp() -> None:
     def entropy(x: Tensor) -> Tensor:
         chances = torch.softmax(x.float(), -1)
