@@ -1,7 +1,7 @@
 """What a kernel computes as PyTorch's own operators: the ATen nodes between what it reads and what it writes.
 
-Not every kernel has such nodes. A matrix product may be taken apart from its bias, a tensor be written in parts, or a
-copy be made that no operator of the snippet asked for.
+Not every kernel has such nodes. A matrix product or a convolution may be taken apart from its bias, a tensor be written
+in parts, or a copy be made that no operator of the snippet asked for. Random numbers would be others.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from compiler.report import FxNode, Graph, Kernel
 
 #: More operators than this are no help to a reader.
 MOST_NODES = 400
+#: Operators that draw random numbers.
+_DRAWS = re.compile(r"rand|normal|bernoulli|dropout|uniform|exponential|multinomial")
 _OPERATOR = re.compile(r"(aten|prims)\.\w+\.\w+")
 _CALL = re.compile(r"\w+\((.*)\)", re.DOTALL)
 #: How a report writes arguments that are no numbers, names or lists.
@@ -33,9 +35,11 @@ def eager(graph: Graph, kernel: Kernel, given: list[str]) -> str | None:
         return None
     if kernel.updates:  # begins with what another kernel has written, which is no node
         return None
+    if _begins_within_a_node(graph, kernel):
+        return None
     order = _needed(nodes, kernel)
     lines = [_line(node) for node in order or ()]
-    if order is None or any(line is None for line in lines):
+    if order is None or any(line is None for line in lines) or any(_DRAWS.search(node.target) for node in order):
         return None
     body = "\n".join(f"    {line}" for line in lines)
     return (
@@ -43,6 +47,13 @@ def eager(graph: Graph, kernel: Kernel, given: list[str]) -> str | None:
         '    """The operators that the kernel stands for, one after another."""\n'
         f"{body}\n    return [{', '.join(kernel.writes)}]"
     )
+
+
+def _begins_within_a_node(graph: Graph, kernel: Kernel) -> bool:
+    """Whether the kernel does the rest of an operator that a buffer of the same name begins, as of a convolution whose
+    product is one buffer and whose bias is added by the kernel: the buffer is not what the operator gives."""
+    own = set(kernel.nodes)
+    return any(node.name in own and not set(kernel.reads).isdisjoint(node.origins) for node in graph.loops)
 
 
 def _shape(nodes: dict[str, FxNode], name: str) -> object:

@@ -186,10 +186,7 @@ class _Node:
         name = found[2] if found else ""
         if found and (name in _OF_TORCH or name in _OTHER_NAMES):
             return f"{found[1]} = {_OTHER_NAMES.get(name, f'torch.{name}')}({found[3]})"
-        what = (
-            "It draws random numbers." if "(seed " in line else f"Torch has no function for {line.split(' = ')[-1]!r}."
-        )
-        raise NotExpressibleError(what)
+        raise NotExpressibleError(f"Torch has no function for {line.split(' = ')[-1]!r}.")
 
 
 def call_on_tensors(node: LoopNode, layouts: Mapping[str, Layout], name_of: Callable[[str], str]) -> str:
@@ -237,6 +234,10 @@ def _scatter(kind: str, buffer: str, index: str, value: str, mask: str | None) -
     return f"scatter({kind!r}, {variable(buffer)}, sizes, {index}, {value}{f', {mask}' if mask else ''})"
 
 
+def _drawn(value: str, kind: str, seed: str, index: str) -> str:
+    return f"{value} = {kind}({seed}, position({index})).to(real)"
+
+
 def _patterns() -> Iterator[tuple[re.Pattern[str], Callable[..., str]]]:
     index, values = r"([\w +*/%()-]+)", r"(v\d+(?:, v\d+)*)"
     yield re.compile(rf"(v\d+) = load (\w+)\[{index}\](?: where (v\d+))?"), _load
@@ -245,6 +246,7 @@ def _patterns() -> Iterator[tuple[re.Pattern[str], Callable[..., str]]]:
     yield re.compile(r"(v\d+) = (-?[\w.+-]+): (\w+)"), _constant
     yield re.compile(r"(v\d+) = index variable (v\d+) < .+"), lambda value, operand: f"{value} = {operand}"
     yield re.compile(rf"(v\d+) = index {index}: (\w+)"), _indexed
+    yield re.compile(rf"(v\d+) = (rand|randn|rand_compared)\(seed (v\d+), {index}\)"), _drawn
     yield re.compile(r"(v\d+) = bits of (v\d+) as (\w+)"), "{} = bits({}, torch.{})".format
     yield re.compile(rf"(v\d+) = reduce (\w+) {values}"), "{} = reduce({!r}, sizes, reduced, {})".format
     yield re.compile(rf"(v\d+) = scan (\w+) {values}"), "{} = scan({!r}, sizes, reduced, {})".format

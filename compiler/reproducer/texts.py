@@ -72,6 +72,38 @@ HELPERS = {
     if value.is_floating_point():
         value = value.to({2: torch.float16, 4: torch.float32, 8: torch.float64}[dtype.itemsize])
     return value.contiguous().view(dtype)''',
+    "philox": '''def philox(seed, counter, rounds):
+    """The four 32-bit words of a draw (Philox 4x32; Salmon et al., 2011), as int64."""
+    low = 0xFFFFFFFF
+    seed, counter = torch.broadcast_tensors(seed, counter)
+    a, b = counter & low, (counter >> 32) & low
+    c, d = torch.zeros_like(a), torch.zeros_like(a)
+    key, other_key = seed & low, (seed >> 32) & low
+    for _ in range(rounds):
+        first, second = a * 0xD2511F53, c * 0xCD9E8D57  # they wrap around; their bits are those of unsigned products
+        a, b = ((second >> 32) & low) ^ b ^ key, second & low
+        c, d = ((first >> 32) & low) ^ d ^ other_key, first & low
+        key, other_key = (key + 0x9E3779B9) & low, (other_key + 0xBB67AE85) & low
+    return a, b, c, d''',
+    "word_at": '''def word_at(seed, place, rounds):
+    """The four words of a draw are those of four places in a row."""
+    words = torch.stack(philox(seed, place >> 2, rounds), -1)
+    return words.gather(-1, (place & 3).expand(words.shape[:-1])[..., None])[..., 0]''',
+    "uniform_of": '''def uniform_of(word):
+    """A 32-bit word as a float32 in [0, 1): its magnitude as a signed number, scaled."""
+    signed = torch.where(word >= 2**31, 2**32 - 1 - word, word)
+    return signed.to(torch.float32) * 4.6566127342e-10''',
+    "rand": """def rand(seed, place):
+    return uniform_of(word_at(seed, place, 10))""",
+    "rand_compared": '''def rand_compared(seed, place):
+    """Two places in a row share a word: the second has it with its halves in the other order."""
+    word = word_at(seed, place >> 1, 7)
+    turned = ((word << 16) | (word >> 16)) & 0xFFFFFFFF
+    return uniform_of(torch.where(place & 1 == 1, turned, word) >> 1)''',
+    "randn": '''def randn(seed, place):
+    """Box and Muller's transform of two uniform numbers."""
+    first, second = (uniform_of(word).double() for word in philox(seed, place, 10)[:2])
+    return (-2 * first.clamp_min(1e-7).log()).sqrt() * (2 * torch.pi * second).cos()''',
     "truncdiv": """def truncdiv(a, b):
     return torch.div(a, b, rounding_mode="trunc")""",
 }
@@ -82,6 +114,9 @@ NEEDS = {
     "scatter": ("position",),
     "reduce": ("rows",),
     "scan": ("rows",),
+    "rand": ("position", "uniform_of", "word_at", "philox"),
+    "rand_compared": ("position", "uniform_of", "word_at", "philox"),
+    "randn": ("position", "uniform_of", "philox"),
 }
 
 TENSORS = '''

@@ -99,6 +99,37 @@ def test_files_of_cpp_kernels_and_library_calls_run_alone_and_are_right(tmp_path
     assert endings(files, tmp_path) == dict.fromkeys(files, "RIGHT")
 
 
+def test_random_numbers_are_drawn_again_by_the_file(tmp_path: Path) -> None:
+    source = """import torch
+@torch.compile
+def f(x, weight):
+    dropped = torch.dropout(torch.dropout(x, 0.2, True) @ weight, 0.5, True)
+    return dropped, torch.rand_like(x) * x, torch.randn_like(dropped) + dropped
+f(torch.randn(30, 48), torch.randn(48, 20))
+"""
+    report = explored(source, "capture", "lower", "schedule", "codegen")
+    kernels = [kernel for kernel in report.graphs[0].kernels if kernel.kind == "cpp"]
+    files = {f"{kernel.name}.py": reproducer(report, kernel.name) for kernel in kernels}
+    assert sum("rand_compared(v" in text for text in files.values()) == 2
+    assert not any("def eager" in text for text in files.values())
+    assert endings(files, tmp_path) == dict.fromkeys(files, "RIGHT")
+
+
+def test_the_rest_of_a_convolution_is_not_called_one(tmp_path: Path) -> None:
+    """The kernel adds the bias to the product, which has the name of the whole convolution."""
+    source = """import torch
+@torch.compile
+def f(x, weight, bias):
+    return torch.relu(torch.conv2d(x, weight, bias)).mean((2, 3))
+f(torch.randn(2, 24, 12, 12), torch.randn(8, 24, 3, 3), torch.randn(8))
+"""
+    report = explored(source, "capture", "lower", "schedule", "codegen")
+    (kernel,) = [kernel for kernel in report.graphs[0].kernels if "bias" in kernel.reads]
+    text = reproducer(report, kernel.name)
+    assert "def formula" in text and "def eager" not in text
+    assert endings({"bias.py": text}, tmp_path) == {"bias.py": "RIGHT"}
+
+
 def test_a_graph_of_the_cpu_stays_there_beside_a_gpu() -> None:
     report = explored()
     beside = report.environment.model_copy(update={"device": "cuda"})
