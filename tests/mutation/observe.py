@@ -19,7 +19,8 @@ from torch.utils._pytree import tree_flatten
 class Case:
     """`function` is called with what `arguments` gives, after a fixed seed. With `backward`, the sum of the outputs
     that want a gradient is differentiated; the gradients of the arguments are then compared too. `like` names the run
-    whose strides and shared memory are the promise: torch.compile itself gives up eager's in a few cases."""
+    whose strides and shared memory are the promise: torch.compile itself gives up eager's in a few cases. One that is
+    `left_to_eager` is not compiled: arguments overlap, one of which is written to, or Dynamo breaks the graph."""
 
     name: str
     function: Callable[..., Any]
@@ -27,6 +28,7 @@ class Case:
     backward: bool = False
     like: str = "eager"
     calls: int = 1
+    left_to_eager: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from compiler.compile import Built, observed_compilations
 from tests.mutation.cases_inputs import GRADIENTS, INPUTS
 from tests.mutation.cases_results import RESULTS
 from tests.mutation.observe import Case, differences, observe
@@ -23,7 +24,10 @@ def gradient_mode() -> Iterator[None]:
 def test_a_caller_can_tell_no_difference(case: Case) -> None:
     eager = observe(case, lambda function: function)
     peer = observe(case, lambda function: torch.compile(function, backend="aot_eager", dynamic=False))
-    ours = observe(case, lambda function: torch.compile(function, backend="fusionscope", dynamic=False))
+    compiled: list[Built] = []
+    with observed_compilations(compiled.append):
+        ours = observe(case, lambda function: torch.compile(function, backend="fusionscope", dynamic=False))
+    assert bool(compiled) != case.left_to_eager
     found = differences(ours, eager, peer, case.like)
     known = differences(peer, eager, peer, case.like)
     assert not found, "\n".join([*found, "", "aot_eager:", *known])

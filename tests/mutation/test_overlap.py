@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from compiler.backend import fusionscope
 from compiler.capture.autograd.shared_memory import where_written_apart
+from compiler.compile import observed_compilations
 
 SIZE = 16
 
@@ -92,6 +93,76 @@ def test_inputs_that_overlap_later_are_seen(function: Callable[..., Any], later:
 @pytest.mark.parametrize("function", [added, viewed])
 def test_inputs_that_overlap_at_first_may_overlap_otherwise_later(function: Callable[..., Any], first: str) -> None:
     _check(function, [first, "one further", "apart", "the same memory", first])
+
+
+def one_column(x: Tensor) -> None:
+    x[:, 0] += 1
+
+
+def some_columns(x: Tensor) -> None:
+    x[..., 1:5] *= x[..., :1]
+
+
+def row_to_row(x: Tensor) -> None:
+    x[1] = x[0]
+
+
+def halves(x: Tensor) -> None:
+    x[:, ::2], x[:, 1::2] = -x[:, 1::2], x[:, ::2]
+
+
+def looked_up(x: Tensor) -> None:
+    x[x.argmax(0)] += 1
+
+
+def masked(x: Tensor) -> None:
+    x[x > 3] = 0
+
+
+def row_of_expanded(x: Tensor) -> None:
+    wide = x[0].expand(4, -1)
+    wide[1] = 7
+
+
+@pytest.mark.parametrize(
+    "write",
+    [one_column, some_columns, row_to_row, halves, looked_up, masked, row_of_expanded],
+    ids=lambda f: f.__name__,
+)
+def test_elements_that_are_written_apart_from_what_is_read_are_compiled(write: Callable[[Tensor], None]) -> None:
+    def function(x: Tensor) -> Tensor:
+        x = x * 2
+        write(x)
+        return x
+
+    torch._dynamo.reset()
+    x, seen = _storage().view(4, -1), list[Any]()
+    with observed_compilations(seen.append):
+        given = torch.compile(function, backend=fusionscope, fullgraph=True)(x)
+    assert len(seen) == 1
+    torch.testing.assert_close(given, function(x))
+
+
+def rows_one_further(x: Tensor) -> None:
+    x[1:] = x[:-1]
+
+
+def whole_of_expanded(x: Tensor) -> None:
+    x[0].expand(4, -1)[:] = 7
+
+
+@pytest.mark.parametrize("write", [rows_one_further, whole_of_expanded], ids=lambda f: f.__name__)
+def test_what_eager_mode_refuses_to_write_is_refused(write: Callable[[Tensor], None]) -> None:
+    def function(x: Tensor) -> Tensor:
+        x = x * 2
+        write(x)
+        return x
+
+    torch._dynamo.reset()
+    with pytest.raises(RuntimeError, match="single memory location"):
+        function(_storage().view(4, -1))
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.compile(function, backend=fusionscope)(_storage().view(4, -1))
 
 
 def test_sizes_may_be_open() -> None:

@@ -9,7 +9,9 @@ one is therefore left to eager mode, which gives its error.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -47,32 +49,49 @@ def write_to_repeated_memory(graph: torch.fx.GraphModule) -> torch.fx.Node | Non
     return next((node for node in graph.graph.nodes if any(_is_refused(to, node) for to in _written_by(node))), None)
 
 
-def _is_refused(written: torch.fx.Node, call: torch.fx.Node) -> bool:
-    return _repeats(written) or any(_overlap_partly(written, other) for other in call.all_input_nodes)
+def _is_refused(written: torch.Tensor, call: torch.fx.Node) -> bool:
+    read = [node for node in call.all_input_nodes if call.target is not operator.setitem or node is not call.args[0]]
+    others = (_value(node) for node in read)
+    return _repeats(written) or any(_overlap_partly(written, other) for other in others if other is not None)
 
 
-def _written_by(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+def _written_by(node: torch.fx.Node) -> Iterator[torch.Tensor]:
+    """What a call writes to: of `x[:, 0] = y`, the first column."""
+    if node.target is operator.setitem:
+        whole, index = _value(node.args[0]), torch.fx.map_arg(node.args[1], _value)
+        if whole is not None:
+            yield _part_of(whole, index)
+        return
     written = [node.kwargs.get("out")]
     if is_in_place(node) and name_of_target(node) not in _NO_WRITES:
         written += node.args[:1]
-    yield from (leaf for leaf in tree_leaves(written) if isinstance(leaf, torch.fx.Node))
+    values = (_value(leaf) for leaf in tree_leaves(written))
+    yield from (value for value in values if value is not None)
 
 
-def _repeats(node: torch.fx.Node) -> bool:
-    value = node.meta.get("example_value")
-    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
-        return False
-    pairs = zip(value.shape, value.stride(), strict=True)
+def _part_of(whole: torch.Tensor, index: Any) -> torch.Tensor:
+    """The elements at an index. Places that a tensor tells, or that are not known, may be any."""
+    parts = index if isinstance(index, tuple) else (index,)
+    numbers = tree_leaves([(part.start, part.stop, part.step) if isinstance(part, slice) else part for part in parts])
+    if all(number is None or number is Ellipsis or type(number) is int for number in numbers):
+        return whole[index]
+    return whole
+
+
+def _value(node: Any) -> torch.Tensor | None:
+    """The example of a node's value, if that is a tensor with strides."""
+    value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
+    return value if isinstance(value, torch.Tensor) and value.layout == torch.strided else None
+
+
+def _repeats(written: torch.Tensor) -> bool:
+    pairs = zip(written.shape, written.stride(), strict=True)
     return any(isinstance(stride, int) and stride == 0 and size != 1 for size, stride in pairs if isinstance(size, int))
 
 
-def _overlap_partly(written: torch.fx.Node, other: torch.fx.Node) -> bool:
+def _overlap_partly(one: torch.Tensor, two: torch.Tensor) -> bool:
     """Whether two tensors of fixed sizes have elements of memory in common, and not each the one at its place. Those
     that `torch.func` wraps, as `vmap` does, do not tell their memory."""
-    values = [node.meta.get("example_value") for node in (written, other)]
-    if not all(isinstance(x, torch.Tensor) and x.layout == torch.strided for x in values):
-        return False
-    one, two = (x for x in values if isinstance(x, torch.Tensor))
     if any(map(torch._C._functorch.is_functorch_wrapped_tensor, (one, two))):
         return False
     if one.untyped_storage()._cdata != two.untyped_storage()._cdata:
