@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from compiler import report as rep
 from compiler.decisions import Refuse
 from compiler.devices import H200
+from compiler.present import present_schedule
 from compiler.schedule.group import Group
 from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.tiles import TILES
@@ -117,6 +119,9 @@ def test_what_stays_apart(
     compilation = scheduled(function, *shapes, **options)
     verdict = verdict_on(compilation, "mm", "mm_1")
     assert isinstance(verdict, Refuse) and verdict.reason == reason
+    graph = rep.Graph(name="graph")
+    present_schedule(compilation, graph)
+    assert reason in {decision.reason for decision in graph.decisions}
     assert all(product.matrices.count == 1 for product in products(compilation))
 
 

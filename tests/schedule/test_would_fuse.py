@@ -160,3 +160,18 @@ def test_a_launch_that_is_full_says_what_it_would_have_to_hold() -> None:
     decisions = presented(compile_program(lambda *tensors: tuple(x.sin() for x in tensors), *inputs)).decisions
     told = {d.would_fuse_if for d in decisions if d.reason == "policy.batch_size"}
     assert "one launch might hold 17 kernels with 34 buffers" in told
+
+
+def test_a_reader_at_loaded_places_beside_others_has_its_decisions() -> None:
+    """The place is known from its load on: the other read, which comes first, cannot be at it."""
+    source = """import torch
+@torch.compile
+def f(x, y):
+    row = (y > 0).long().sum(1)
+    chances = torch.softmax(x, 1)
+    return chances + chances[row]
+f(torch.randn(64, 64), torch.randn(64, 64))
+"""
+    report = explore(source, Options(device="cpu", target="sm_90", produce=("capture", "lower", "schedule")))
+    assert report.error is None
+    assert any(decision.verdict == "refused" for decision in report.graphs[0].decisions)

@@ -230,7 +230,8 @@ def _other_reads(decision: Decision, pair: Pair) -> Iterator[Change]:
                 sentence = f"`{reader}` read `{buffer}` with its loops in another order, at {other} instead of {read}"
                 yield sentence, _reading(pair, buffer, {read: other})
     if len(reads) > 1:
-        for read in reads:
+        # A place that is loaded is known from its load on, which may come after the other reads.
+        for read in (read for read in reads if not read.indirections):
             yield f"`{reader}` read `{buffer}` at {read} only", _reading(pair, buffer, dict.fromkeys(reads, read))
     in_order = _row_major(two.space)
     sentence = f"`{reader}` read `{buffer}` in the order in which it is written"
@@ -273,7 +274,7 @@ def _same_axis(decision: Decision, pair: Pair) -> Iterator[Change]:
         return
     buffer = decision.shared[0]
     first = next((a.index for m in one.members for a in m.body.reads if a.buffer == buffer), None)
-    if first is None:
+    if first is None or first.indirections:
         return
     ours, theirs = (*one.space.x, *one.space.r), (*two.space.x, *two.space.r)
     renamed = {old: Index.of(new) for old, new in zip(theirs, ours, strict=True)}

@@ -74,14 +74,14 @@ def share_operand(a: int, b: int, context: Context) -> Fuse | Refuse:
     for nodes, limit in ((len(joined.members), context.limits.most_nodes), (joined.matrices.count, MOST_PRODUCTS)):
         if nodes > limit:
             return Refuse("policy.group_size", {"nodes": nodes, "limit": limit})
-    return _made_early(b, joined, context) or _weigh(a, b, joined, context)
+    return _made_early(a, b, joined, context) or _weigh(a, b, joined, context)
 
 
-def _made_early(later: int, joined: Product, context: Context) -> Refuse | None:
+def _made_early(first: int, later: int, joined: Product, context: Context) -> Refuse | None:
     """Whether a large result would be made long before the place where it stands, and be kept until then: the keys of
     every layer of a decoder, say, which all come from one tensor."""
     graph = context.graph
-    apart = graph.first_position(later) - graph.first_position(graph.producer[joined.call.name])
+    apart = graph.first_position(later) - graph.first_position(first)
     size = sum(call.outputs[0][1].bytes for call in joined.beside if call.outputs[0] is not None)
     if apart <= NEAREST or size <= MOST_EARLY:
         return None
