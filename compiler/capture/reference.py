@@ -25,7 +25,7 @@ def reference_run(
     Casts to integers and booleans stay. With None the graph runs as it is. `noise` stands for what each operator rounds
     in the dtype that it has in the graph.
     """
-    interpreter = torch.fx.Interpreter(graph.aten) if dtype is None else _Raised(graph.aten, dtype, noise)
+    interpreter = _AsTraced(graph.aten) if dtype is None else _Raised(graph.aten, dtype, noise)
     values = [raise_precision(value, dtype) if dtype is not None else value for value in inputs]
     with torch.no_grad(), noise or nullcontext():
         outputs = interpreter.run(*values)
@@ -72,7 +72,38 @@ def raise_precision(value: Any, dtype: torch.dtype) -> Any:
 _OF_THEIR_DTYPE = (torch.ops.aten.nextafter.default,)
 
 
-class _Raised(torch.fx.Interpreter):
+class _AsTraced(torch.fx.Interpreter):
+    """Runs a graph whose values lie in memory as they did when it was traced. A library may lay a result out otherwise
+    than torch foretells, as cuDNN does some convolutions; a view of it, or attention, would then refuse."""
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        result = super().run_node(n)
+        if n.op != "call_function" or not isinstance(n.target, torch._ops.OpOverload) or n.target._schema.is_mutable:
+            return result
+        return with_strides_of(n.meta.get("val"), result)
+
+
+def with_strides_of(traced: Any, value: Any) -> Any:
+    """`value`, or a copy with the strides of the traced tensor if these are known and others; so of each of several."""
+    if isinstance(traced, list | tuple) and isinstance(value, list | tuple):
+        return type(value)(map(with_strides_of, traced, value))
+    if not isinstance(traced, torch.Tensor) or not isinstance(value, torch.Tensor):
+        return value
+    if value.layout != torch.strided or traced.layout != torch.strided or value.shape != traced.shape:
+        return value
+    strides = traced.stride()
+    if not all(isinstance(number, int) for number in (*value.shape, *strides)) or 0 in value.shape:
+        return value
+    if all(one == other or size == 1 for one, other, size in zip(strides, value.stride(), value.shape, strict=True)):
+        return value
+    # Elements along a stride of zero are one.
+    once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
+    base = value[once]
+    copy = torch.empty_strided(base.shape, strides, dtype=value.dtype, device=value.device).copy_(base)
+    return copy.expand(value.shape)
+
+
+class _Raised(_AsTraced):
     """Runs a graph with one floating dtype in place of all that it names."""
 
     def __init__(self, module: torch.fx.GraphModule, dtype: torch.dtype, noise: RoundingNoise | None = None) -> None:
@@ -110,7 +141,7 @@ class _Raised(torch.fx.Interpreter):
         def own(read: torch.fx.Node) -> Any:
             value, fake = self.env[read], read.meta.get("val")
             if isinstance(value, torch.Tensor) and isinstance(fake, torch.Tensor) and value.dtype != fake.dtype:
-                return value.to(fake.dtype)
+                return with_strides_of(fake, value.to(fake.dtype))
             return value
 
         node = self._current_node

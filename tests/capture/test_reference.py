@@ -1,34 +1,52 @@
-"""A graph in float64, but for operators that know no float64 or go by their dtype: they compute in their own."""
+"""The reference runs a graph whose values lie in memory as they did when it was traced."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 import torch
+from torch import Tensor
 
-from compiler.capture.reference import reference_run
-from tests.capture.programs import captured_source
+from compiler.capture.captured import CapturedGraph
+from compiler.capture.reference import reference_run, with_strides_of
+from tests.compile_program import capture_graph
 
-PROGRAM = """import torch
 
-@torch.compile
-def f(x):
-    return {body} / 3
+@torch.library.custom_op("fusionscope_tests::laid_out_otherwise", mutates_args=())
+def laid_out_otherwise(x: Tensor) -> Tensor:
+    """Gives channels last, and says that it keeps the order, as some convolutions of libraries do."""
+    return (x * 2).contiguous(memory_format=torch.channels_last)
 
-f(torch.randn(4, 8))
-"""
+
+@laid_out_otherwise.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float64])
+def test_a_view_of_what_a_library_laid_out_otherwise_is_one(dtype: torch.dtype | None) -> None:
+    def function(x: Tensor) -> Tensor:
+        return torch.ops.fusionscope_tests.laid_out_otherwise(x).view(2, -1) + 1
+
+    x = torch.randn(2, 3, 4, 5)
+    graph = cast(CapturedGraph, SimpleNamespace(aten=capture_graph(function, x)))
+    (result,) = reference_run(graph, [x], dtype)
+    torch.testing.assert_close(result, (x.to(dtype or x.dtype) * 2).view(2, -1) + 1)
 
 
 @pytest.mark.parametrize(
-    "body",
+    "traced",
     [
-        "torch.fake_quantize_per_channel_affine(x.sin(), torch.linspace(0.1, 1, 4), torch.zeros(4), 0, -128, 127)",
-        "torch.nan_to_num(x.sin() / 0)",
-        "torch.quantize_per_tensor(x.sin(), 0.1, 10, torch.quint8).dequantize()",
+        torch.empty(2, 3, 4, 5),
+        torch.empty(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        torch.empty(2, 3, 4, 8)[..., :5],
+        torch.empty(2, 1, 4, 5).expand(2, 3, 4, 5),
     ],
+    ids=["in order", "channels last", "with gaps", "expanded"],
 )
-def test_operators_that_go_by_their_dtype_keep_it(body: str) -> None:
-    (graph,) = captured_source(PROGRAM.format(body=body)).graphs
-    assert graph.inputs is not None
-    (exact,), (plain,) = reference_run(graph, graph.inputs), reference_run(graph, graph.inputs, None)
-    assert exact.dtype == torch.float64
-    torch.testing.assert_close(exact.float(), plain)
+def test_values_keep_their_elements_under_other_strides(traced: Tensor) -> None:
+    value = torch.randn(2, 1, 4, 5).expand(2, 3, 4, 5)
+    (laid_out,) = with_strides_of([traced], [value])
+    assert laid_out.stride() == traced.stride() and torch.equal(laid_out, value)
