@@ -50,6 +50,7 @@ class Program:
 
     name: str
     source: str
+    is_file: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _snippets(files: Sequence[str]) -> list[Program]:
-    return [Program(Path(file).name, Path(file).read_text()) for file in files]
+    return [Program(Path(file).name, Path(file).read_text(), is_file=True) for file in files]
 
 
 def patterns(names: str | None, size: str, device: str = "cpu") -> list[Program]:
@@ -144,8 +145,10 @@ def all_of(
     which is added to, are left out."""
     report = explore(program.source, Options(device=device, timing=Timing(enabled=False)))
     report = Report.model_validate_json(report.model_dump_json())  # as whoever asks the service for the file has it
-    if report.error is not None and not report.graphs:
-        yield {"snippet": program.name, "status": "no kernels", "said": [report.error.message.splitlines()[0]]}, None
+    if report.error is not None or not report.graphs:
+        said = report.error.message.splitlines()[0] if report.error else report.notes[-1].message
+        is_ours = report.status == "crashed" or (report.error is None and not program.is_file)
+        yield {"snippet": program.name, "status": "failed" if is_ours else "no kernels", "said": [said]}, None
     for graph in report.graphs:
         for kernel in graph.kernels:
             if language == "triton" and kernel.kind == "extern":  # a library call has one way to be run
