@@ -74,6 +74,16 @@ def test_a_wrong_gradient_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told["the gradient of x"].message.startswith("The gradient of x of gated has an error of 1.0e-03 against")
 
 
+def test_convolutions_with_a_bias_are_checked() -> None:
+    report = explored("""import torch
+layers = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Tanh(), torch.nn.ConvTranspose2d(8, 4, 3))
+torch.compile(layers)(torch.randn(2, 3, 8, 8)).square().sum().backward()
+""")
+    assert report.error is None and not report.notes
+    assert sum(check.name.startswith("the gradient of ") for check in report.gradients) == 4
+    assert all(check.is_correct for check in report.gradients)
+
+
 def test_what_draws_random_numbers_or_is_not_trained_is_not_compared() -> None:
     assert explored(_GATED.replace("h.tanh()", "torch.dropout(h, 0.5, True)")).gradients == []
     assert explored(_GATED.replace(".backward()", "")).gradients == []
@@ -125,6 +135,7 @@ FUNCTIONS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
     "bfloat16": lambda layer, x: layer(x).to(torch.bfloat16).exp().float(),
     "autocast": autocast,
     "written": written,
+    "convolution": lambda layer, x: F.conv1d(layer(x)[:, None], layer.weight[:, None, :3], layer.bias),  # type: ignore[arg-type, index, operator]
 }
 
 

@@ -12,10 +12,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from compiler.capture.reference import raise_precision
+
+
+class _WideConvolutions(TorchFunctionMode):
+    """Widens what a convolution is given before torch compares the dtypes of its input and its bias, which it does
+    ahead of any dispatch: the input is float64 as a rule, and a parameter float32."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(function, "__name__", "").startswith(("conv1d", "conv2d", "conv3d", "conv_transpose")):
+            args, kwargs = tree_map(_raised, (args, kwargs or {}))
+        return function(*args, **(kwargs or {}))
 
 
 class InDoublePrecision(TorchDispatchMode):
@@ -31,6 +42,16 @@ class InDoublePrecision(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._is_differentiating = False
+        self._convolutions = _WideConvolutions()
+
+    def __enter__(self) -> InDoublePrecision:
+        self._convolutions.__enter__()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        self._convolutions.__exit__(*raised)
 
     @contextlib.contextmanager
     def differentiating(self) -> Iterator[None]:
