@@ -97,18 +97,20 @@ class GraphRunner:
 
 @dataclass
 class RewriteCheck:
-    """A graph as Dynamo made it and as it was rewritten, and the inputs of its first call."""
+    """A graph as Dynamo made it and as it was rewritten, the inputs of its first call, and whether autograd recorded
+    that."""
 
     captured: torch.fx.GraphModule
     rewritten: torch.fx.GraphModule
     inputs: tuple[Any, ...] | None = None
+    is_recorded: bool = False
 
     def watching(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
         """The compiled function, which keeps a copy of the inputs of its first call."""
 
         def call(*inputs: Any) -> Any:
             if self.inputs is None:
-                self.inputs = copy_values(inputs)
+                self.inputs, self.is_recorded = copy_values(inputs), torch.is_grad_enabled()
             return compiled(*inputs)
 
         return call

@@ -130,3 +130,11 @@ def test_a_small_output_is_not_taken_for_nothing() -> None:
     outputs = [torch.ones(4), torch.full((4,), 2e-9)]
     assert relative_error(outputs, reference) == pytest.approx(1.0)
     assert not is_correct(outputs, reference, [torch.ones(4), torch.full((4,), 1e-9)])
+
+
+def test_what_cancels_is_measured_beside_the_rest_if_asked() -> None:
+    reference = [torch.ones(4, dtype=torch.float64), torch.full((4,), 1e-11, dtype=torch.float64)]
+    found = [reference[0], reference[1] + 1e-16]
+    assert relative_error(found, reference) == pytest.approx(1e-5, rel=1e-3)
+    assert relative_error(found, reference, smallest=1e-4) == pytest.approx(1e-12, rel=1e-3)
+    assert relative_error([reference[0] + 1e-6, reference[1]], reference, smallest=1e-4) == pytest.approx(1e-6)

@@ -28,7 +28,7 @@ NOTHING = 1e-12
 NUMBERS = (bool, int, float, complex, torch.Tensor)
 
 
-def relative_error(outputs: object, reference: object, scale: float | None = None) -> float:
+def relative_error(outputs: object, reference: object, scale: float | None = None, smallest: float = 0.0) -> float:
     """The largest error of any output against its reference; 0.0 is exact, inf says that they cannot be compared.
 
     Both are whatever the function returned: a tensor, a number, None, or lists, tuples, mappings and dataclasses of
@@ -43,6 +43,9 @@ def relative_error(outputs: object, reference: object, scale: float | None = Non
     - integer or bool: the share of the elements that differ. It is 0.0 only if every one is equal.
     - anything else (strings, None): 0.0 if equal, else inf.
 
+    With `smallest`, the error of an output smaller than that share of `scale` is relative to the share instead: where
+    much cancels, such as in the gradient of what a softmax takes out again, rounding leaves no digits of the rest.
+
     A different structure, shape, or kind (floating point against integer) is inf. Precisions may differ: a float32
     output is compared with a float64 reference.
     """
@@ -52,7 +55,7 @@ def relative_error(outputs: object, reference: object, scale: float | None = Non
         return math.inf
     scale = scale_of(reference) if scale is None else scale
     return max(
-        (_leaf_error(a, b, scale) for (_, a), (_, b) in zip(found, expected, strict=True)),
+        (_leaf_error(a, b, scale, smallest) for (_, a), (_, b) in zip(found, expected, strict=True)),
         default=0.0,
     )
 
@@ -96,14 +99,14 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from leaves(child, path + step)
 
 
-def _leaf_error(out: Any, ref: Any, scale: float) -> float:
+def _leaf_error(out: Any, ref: Any, scale: float, smallest: float) -> float:
     if not isinstance(out, NUMBERS) or not isinstance(ref, NUMBERS):
         return 0.0 if type(out) is type(ref) and out == ref else math.inf
     a, b = as_tensor(out), as_tensor(ref)
     if a.shape != b.shape or is_rounded(a) != is_rounded(b):
         return math.inf
     a, b = flat(a), flat(b)
-    return _norm_error(a, b, scale) if is_rounded(a) else share_that_differs(a, b)
+    return _norm_error(a, b, scale, smallest) if is_rounded(a) else share_that_differs(a, b)
 
 
 def as_tensor(value: Any) -> torch.Tensor:
@@ -178,17 +181,17 @@ class Norms:
         """Whether the reference is zero, or what rounding in float64 left of zero beside `scale`."""
         return self._root_mean_square(self.reference) <= NOTHING * scale
 
-    def error(self, scale: float) -> float:
+    def error(self, scale: float, smallest: float = 0.0) -> float:
         """‖out - ref‖ / ‖ref‖, or the root mean square of the output where the reference is nothing."""
         if self.is_nothing(scale):
             return self._root_mean_square(self.output)
-        return self.difference / self.reference
+        return self.difference / max(self.reference, smallest * scale * math.sqrt(self.elements))
 
     def _root_mean_square(self, norm: float) -> float:
         return norm / math.sqrt(max(self.elements, 1))
 
 
-def _norm_error(a: torch.Tensor, b: torch.Tensor, scale: float) -> float:
+def _norm_error(a: torch.Tensor, b: torch.Tensor, scale: float, smallest: float) -> float:
     norms = Norms()
     for x, y in chunks(a, b):
         special = ~(torch.isfinite(x) & torch.isfinite(y))
@@ -197,4 +200,4 @@ def _norm_error(a: torch.Tensor, b: torch.Tensor, scale: float) -> float:
                 return math.inf
             x, y = x.masked_fill(special, 0.0), y.masked_fill(special, 0.0)
         norms.add(x, y)
-    return norms.error(scale)
+    return norms.error(scale, smallest)

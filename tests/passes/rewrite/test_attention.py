@@ -19,6 +19,7 @@ from compiler.passes.rewrite.replacement import is_slow
 from compiler.passes.rewrite.rewriting import Rewriting, rewrite
 from compiler.pipeline import explore
 from compiler.report import Rewrite
+from compiler.runtime.checking import rewrite_check
 from compiler.runtime.checking.judge import is_correct
 from compiler.runtime.checking.verify import relative_error, to_double
 from tests.passes.rewrite.programs import KEPT, REPLACED, plain
@@ -183,6 +184,34 @@ def test_a_wrong_rewrite_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.graphs[0].rewrites[0].verdict == "replaced"
     assert report.summary.compiled_error is not None and report.summary.compiled_error > 1e-2
     assert [(note.line, "differs from the original" in note.message) for note in report.notes] == [(6, True)]
+
+
+def test_gradients_of_a_rewrite_are_compared_where_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the keys' bias are zero but for rounding, of which no two computations agree in a digit."""
+    asked: list[bool] = []
+    in_double = rewrite_check.run_in_double
+
+    def noted(graph: Any, inputs: Any, with_gradients: bool) -> Any:
+        asked.append(with_gradients)
+        return in_double(graph, inputs, with_gradients)
+
+    monkeypatch.setattr(rewrite_check, "run_in_double", noted)
+    source = """import torch
+to_queries, to_keys, to_values = (torch.nn.Linear(8, 8) for _ in range(3))
+@torch.compile
+def attention(x):
+    scores = to_queries(x) @ to_keys(x).transpose(-2, -1) / 8**0.5
+    return torch.softmax(scores, dim=-1) @ to_values(x)
+with torch.set_grad_enabled({trained}):
+    result = attention(torch.randn(2, 2, 16, 8))
+if {trained}:
+    result.sum().backward()
+"""
+    for trained in (False, True):
+        report = explore(source.format(trained=trained), Options(device="cpu", timing=Timing(enabled=False)))
+        assert report.graphs[0].rewrites[0].verdict == "replaced"
+        assert report.status == "ok" and not report.notes
+    assert asked == [False, False, True, True]
 
 
 def test_heads_that_only_a_slow_kernel_takes_stay_as_they_are_written() -> None:
