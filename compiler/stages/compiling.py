@@ -82,7 +82,8 @@ def lower(exploration: Exploration, graphs: Graphs[Target]) -> Graphs[Lowered]:
 def _note_unordered_sums(exploration: Exploration, lowered: Lowered) -> None:
     names = sums_in_any_order(lowered.loops)
     if names and lowered.runs_on.type == "cuda":
-        exploration.note(f"{', '.join(names)} adds by atomic operations: the last digits may differ from run to run.")
+        verb = "adds" if len(names) == 1 else "add"
+        exploration.note(f"{', '.join(names)} {verb} by atomic operations: the last digits may differ from run to run.")
 
 
 def schedule(exploration: Exploration, graphs: Graphs[Lowered]) -> Graphs[Planned]:

@@ -42,13 +42,15 @@ _NO_SECOND_GRADIENT = (
 )
 _ONLY_COMPILED = "The same call without compilation succeeds: it is compiling it that fails."
 _LONGEST_MESSAGE = 4000
+#: Errors of torch's tracing whose text is the name of an operator alone, and what this operator gives.
+_ONLY_VALUES_TELL = {"DataDependentOutputException": "a number", "DynamicOutputShapeException": "a shape"}
 
 
 def report_error(error: BaseException, hint: str | None = None) -> Error:
     """`line` is the innermost line of the snippet that the exception passed through, or that was being compiled."""
     return Error(
         type=type(error).__name__,
-        message=_message(error),
+        message=message_of_error(error),
         line=line_of_error(error),
         stage="capture",
         hint=hint or hint_for(error),
@@ -120,9 +122,12 @@ def chain_of(error: BaseException) -> list[BaseException]:
     return chain
 
 
-def _message(error: BaseException) -> str:
+def message_of_error(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return error.msg or "invalid syntax"
+    untold = _ONLY_VALUES_TELL.get(type(error).__name__)
+    if untold is not None:
+        return f"`{error}` gives {untold} that only the values of its inputs tell, so the graph could not be traced."
     text = str(error).split("\n\nfrom user code:")[0].split("\n\nSet TORCHDYNAMO_VERBOSE")[0].strip()
     return (text or type(error).__name__)[:_LONGEST_MESSAGE]
 

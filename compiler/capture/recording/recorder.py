@@ -23,7 +23,7 @@ from compiler.capture.captured import (
     Phase,
     RewriteCheck,
 )
-from compiler.capture.diagnosis.errors import line_of_error, name_lines
+from compiler.capture.diagnosis.errors import line_of_error, message_of_error, name_lines
 from compiler.capture.recording.ledger import Ledger
 from compiler.capture.recording.torch_trace import TraceListener, bytecode_seen, current_compile_id
 from compiler.capture.torch_internals import is_dynamo_control_flow, recompile_limit
@@ -107,10 +107,8 @@ class Recorder:
             suspects = (node for node in graph.graph.nodes if isinstance(node.target, torch._ops.HigherOrderOperator))
             name_lines(error, next((lines_of_text(node.meta.get("stack_trace")) for node in suspects), ()))
         name = self._function(graph) or "a function"
-        self.note(
-            f"A graph of {name} could not be captured and ran without compilation: {type(error).__name__}: {error}",
-            line_of_error(error),
-        )
+        said = f"{type(error).__name__}: {message_of_error(error)}"
+        self.note(f"A graph of {name} could not be captured and ran without compilation: {said}", line_of_error(error))
 
     def _left_to_eager(self, graph: torch.fx.GraphModule, written: torch.fx.Node) -> Any:
         lines = lines_of_text(written.meta.get("stack_trace"))
