@@ -57,7 +57,7 @@ TOLERANCE: dict[torch.dtype, float] = {
 INTEGER_TOLERANCE = 1e-3
 
 #: How many times eager's error a right result may have. The order of a sum alone changes it by a factor of two, and of
-#: some hundred outputs one is further off. Over 187 steps of 124 architectures on an H100, with factors of two and
+#: some hundred outputs one is further off. Over 187 steps of 96 architectures on an H100, with factors of two and
 #: four, eight outputs were called wrong that were not; the furthest was off by 4.1 times eager's error. A step in a
 #: narrower dtype is off by some hundred times as much.
 TIMES_EAGER = 4.0
