@@ -37,8 +37,15 @@ def recompile_limit() -> int:
 
 
 def is_dynamo_control_flow(error: Exception) -> bool:
-    """Whether an exception in a backend is Dynamo's own signal, such as to trace once more, and must reach it."""
-    return type(error).__module__ == "torch._dynamo.exc"
+    """Whether an exception in a backend is one that Dynamo acts on, and must reach it: a signal of its own, such as to
+    trace once more, or that an operator's result depends on values, for which it breaks the graph."""
+    return type(error).__module__ == "torch._dynamo.exc" or type(error).__name__ in _BREAKS_THE_GRAPH
+
+
+#: What fake tensors raise for an operator that they cannot run, below what Dynamo looks at.
+_BREAKS_THE_GRAPH = frozenset(
+    ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedOperatorException")
+)
 
 
 def is_error_of_compiler(error: Exception) -> bool:

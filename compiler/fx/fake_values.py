@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,23 @@ import torch
 UNDEFINED = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 
 
+#: How the results of attention's operators are called by which the backward pass draws its dropout again: of no use to
+#: it, and anything, where there is none. A graph that has some is not compared at all.
+_OF_DROPOUT = ("philox", "rng_state", "unused", "debug")
+
+
 def is_undefined(value: Any) -> bool:
     """Whether it is a node of such an operator: no two runs need agree on it."""
     target = getattr(value, "target", None)
+    if target is operator.getitem:
+        source = getattr(value.args[0], "target", None)
+        if isinstance(source, torch._ops.OpOverload) and isinstance(value.args[1], int):
+            return "attention" in source._schema.name and _name_of_result(source, value.args[1]).startswith(_OF_DROPOUT)
     return isinstance(target, torch._ops.OpOverload) and target._schema.name.split("::")[1] in UNDEFINED
+
+
+def _name_of_result(target: torch._ops.OpOverload, place: int) -> str:
+    return target._schema.returns[place].name or ""
 
 
 def device_of(graph: torch.fx.GraphModule) -> torch.device:

@@ -93,3 +93,33 @@ def test_a_break_before_any_operator_is_told_too() -> None:
     capture = captured_source(source)
     (found,) = capture.breaks
     assert found.before == [] and found.after == ["graph_0"] and found.line == 5
+
+
+def test_an_operator_that_reads_a_number_while_it_is_traced_breaks_the_graph() -> None:
+    """Dynamo does not look into it; AOTAutograd, which does, has no number, and Dynamo takes the break from there."""
+    report = captured_source("""import torch
+
+@torch.library.custom_op("snippet::by_largest", mutates_args=())
+def by_largest(x: torch.Tensor) -> torch.Tensor:
+    return x * float(x.max())
+
+@by_largest.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+def setup(ctx, inputs, output):
+    ctx.save_for_backward(*inputs)
+
+def backward(ctx, gradient):
+    return gradient * ctx.saved_tensors[0].max().item()
+
+by_largest.register_autograd(backward, setup_context=setup)
+
+@torch.compile
+def f(x):
+    return by_largest(torch.tanh(x) * 2).sum()
+
+f(torch.randn(8, 8, requires_grad=True)).backward()
+""")
+    assert report.error is None
+    assert {found.category for found in report.breaks} == {"scalar_read"}

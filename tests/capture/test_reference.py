@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from types import SimpleNamespace
 from typing import cast
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from compiler.capture.captured import CapturedGraph
 from compiler.capture.reference import reference_run, with_strides_of
+from compiler.fx.fake_values import is_undefined
 from tests.compile_program import capture_graph
 
 
@@ -50,3 +52,20 @@ def test_values_keep_their_elements_under_other_strides(traced: Tensor) -> None:
     value = torch.randn(2, 1, 4, 5).expand(2, 3, 4, 5)
     (laid_out,) = with_strides_of([traced], [value])
     assert laid_out.stride() == traced.stride() and torch.equal(laid_out, value)
+
+
+def test_what_attention_keeps_of_its_dropout_is_not_compared() -> None:
+    graph = torch.fx.Graph()
+    query = graph.placeholder("query")
+    for name, kept in (
+        ("_scaled_dot_product_efficient_attention", ["output", "log_sumexp"]),
+        ("_scaled_dot_product_flash_attention", ["output", "logsumexp", "cum_seq_q", "cum_seq_k", "max_q", "max_k"]),
+        ("_scaled_dot_product_flash_attention_for_cpu", ["output", "logsumexp"]),
+    ):
+        target = getattr(torch.ops.aten, name).default
+        call = graph.call_function(target, (query, query, query))
+        results = {
+            one.name: graph.call_function(operator.getitem, (call, place))
+            for place, one in enumerate(target._schema.returns)
+        }
+        assert [result for result, node in results.items() if not is_undefined(node)] == kept

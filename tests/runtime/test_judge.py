@@ -28,6 +28,13 @@ def test_an_error_of_less_than_four_times_eagers_is_correct() -> None:
     assert not is_correct(torch.full((4,), 1.042), reference, torch.full((4,), 1.01))
 
 
+def test_ten_times_eagers_error_is_correct_to_three_digits() -> None:
+    reference = torch.ones(4, dtype=F64)
+    assert is_correct(torch.full((4,), 1 + 9e-5), reference, torch.full((4,), 1 + 1e-5))
+    assert not is_correct(torch.full((4,), 1 + 1.1e-4), reference, torch.full((4,), 1 + 1e-5))
+    assert not is_correct(torch.full((4,), 1 + 1.3e-3), reference, torch.full((4,), 1 + 2e-4))
+
+
 def test_each_output_is_judged_by_its_own_dtype() -> None:
     reference = [torch.ones(4), torch.tensor([1, 2, 3, 4])]
     eager = [torch.ones(4, dtype=torch.bfloat16), torch.tensor([1, 2, 3, 4])]
