@@ -159,7 +159,7 @@ def _through_dynamo(function: Any, compile_part: Any, is_open: bool) -> Any:
 def compilations_unlimited() -> AbstractContextManager[Any]:
     """Dynamo's limits lifted: past them it runs what it was given in eager, without a word."""
     limits = {"recompile_limit": MOST_COMPILATIONS, "accumulated_recompile_limit": MOST_COMPILATIONS}
-    return torch._dynamo.config.patch(limits)  # type: ignore[no-any-return]
+    return torch._dynamo.config.patch(limits)
 
 
 def by_pytorch(program: Program) -> list[Tensor]:

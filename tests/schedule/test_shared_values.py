@@ -88,7 +88,7 @@ def test_kernels_and_what_is_between_them(program: Program) -> None:
     largest = max(max(x.nbytes for x in program.inputs) // 4, 1 << 16)
     kept = {name for name, b in compilation.memory.buffers.items() if b.fate not in ("register", "input", "output")}
     kept -= compilation.memory.slices.keys()
-    layouts = compilation.schedule.graph.buffers  # type: ignore[union-attr]
+    layouts = compilation.schedule.graph.buffers
     assert all(layouts[name].bytes < largest or "index_put" in name for name in kept)
 
 

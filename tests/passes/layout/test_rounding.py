@@ -35,7 +35,7 @@ TF32_UNIT = 2.0**-11
 
 def question(image: tuple[int, ...], weight: tuple[int, ...], **geometry: Any) -> Question:
     usual = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "is_transposed": False, "output_padding": (0, 0)}
-    return Question(image, weight, **{**usual, "groups": 1, **geometry}, device=CPU, settings=())  # type: ignore[arg-type]
+    return Question(image, weight, **{**usual, "groups": 1, **geometry}, device=CPU, settings=())
 
 
 QUESTIONS = {
