@@ -28,9 +28,8 @@ class PageBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         build_data["force_include"] |= {str(docs / name): place for name, place in shown.items()}
         if os.environ.get("FUSIONSCOPE_SKIP_PAGE"):
             return
-        sys.path.insert(0, str(Path(self.root) / "tools"))
-        import documentation
-        import page
+        sys.path.insert(0, self.root)
+        from tools import documentation, page
 
         # A build that cannot have its page ends here, with one sentence: a service without one helps nobody.
         if code := page.main(["build"]) or documentation.main():

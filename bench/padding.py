@@ -15,6 +15,8 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -113,8 +115,8 @@ def _given(case: Case, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
 
 def _alike(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The same function with code of its own: Dynamo keeps what it compiled by code."""
-    copy = type(function)(function.__code__.replace(), function.__globals__)  # type: ignore[attr-defined, call-arg]
-    return copy  # type: ignore[no-any-return]
+    assert isinstance(function, FunctionType)
+    return FunctionType(function.__code__.replace(), function.__globals__)
 
 
 def _compiled_padded(
@@ -123,8 +125,8 @@ def _compiled_padded(
     """The function with all its products padded, and what was expected of that."""
     graphs: list[Built] = []
     compiled = compile_ours(_alike(function))
-    forced = {"LEAST_PRODUCTS": 0, "FEWEST": 0, "WORTH": math.inf}
-    with torch.no_grad(), observed_compilations(graphs.append), patch.multiple(decide, **forced):  # type: ignore[arg-type]
+    forced: dict[str, Any] = {"LEAST_PRODUCTS": 0, "FEWEST": 0, "WORTH": math.inf}
+    with torch.no_grad(), observed_compilations(graphs.append), patch.multiple(decide, **forced):
         compiled(*given)
     return compiled, graphs[0].paddings
 

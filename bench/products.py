@@ -26,6 +26,7 @@ from compiler.backend import fusionscope
 from compiler.codegen.triton.product import render_tiles
 from compiler.compile import Built, observed_compilations
 from compiler.devices import device_for
+from compiler.ir.size import known
 from compiler.options import Timing
 from compiler.runtime.timing.measure import take_samples
 from compiler.runtime.timing.stopwatch import Call, stopwatch
@@ -251,7 +252,7 @@ def _measure_tiles(compilation: Built, device: torch.device, timing: Timing, res
     for tile in tiles_within(product, MOST_SLOWER, model):
         kernel = render_tiles(product, storage, tile, model.multiprocessors)
         tensors = [
-            torch.randn(int(layouts[name].storage_numel), device=device, dtype=storage[name])
+            torch.randn(known(layouts[name].storage_numel), device=device, dtype=storage[name])
             for name in kernel.parameters
         ]
         try:

@@ -176,7 +176,9 @@ def _ended(found: tuple[dict[str, Any], Path | None], ends: float = math.inf) ->
     if file is None:
         return told
     is_ok = told.pop("is_ok", False)
-    ended = run(file) if perf_counter() < ends else {"status": "not run", "said": ["There was no time left."]}
+    ended: dict[str, Any] = {"status": "not run", "said": ["There was no time left."]}
+    if perf_counter() < ends:
+        ended = run(file)
     if is_ok and ended["status"] in ("right", "wrong"):
         ended["agrees"] = ended["status"] == "right"
     return {**told, **ended}

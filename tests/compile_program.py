@@ -14,12 +14,24 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import Generated, Planned, Target, generate, lower, plan
 from compiler.devices import device_for
+from compiler.ir.nodes import Layout
+from compiler.ir.size import Integer, known
 from compiler.options import Options
 from compiler.runtime.executable import build_executable
 from compiler.runtime.interpreter.interpreter import interpret
 from compiler.runtime.triton.offline import OfflineResult, compile_offline
 from compiler.schedule.cost.moved import moved_by
 from tests.codegen.triton.spec import violations
+
+
+def known_sizes(sizes: Sequence[Integer]) -> tuple[int, ...]:
+    """Sizes that are numbers all, as torch takes them. Raises `Undecided` where one is known only in a call."""
+    return tuple(known(size) for size in sizes)
+
+
+def empty_of(layout: Layout) -> torch.Tensor:
+    """A contiguous tensor of the shape and dtype of a buffer whose sizes are numbers. Raises `Undecided`."""
+    return torch.empty(known_sizes(layout.shape), dtype=layout.dtype)
 
 
 class _Captured(Exception):

@@ -14,8 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import page
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools import page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PINS = page.ROOT / "tools" / "browser"

@@ -35,7 +35,7 @@ def passes(python: str, folder: Path) -> bool:
     quiet = ["--quiet", "--disable-pip-version-check"]
     subprocess.run([own, "-m", "pip", "install", *quiet, ROOT / "client", "pytest", "pandas"], check=True)
     tests = [TESTS / name for name in ALONE]
-    alone = ["-q", "-c", "/dev/null", "--confcutdir", TESTS, "-p", "no:cacheprovider"]
+    alone = ["-q", "-c", "/dev/null", "--confcutdir", str(TESTS), "-p", "no:cacheprovider"]
     return subprocess.run([own, "-m", "pytest", *alone, *tests], cwd=folder).returncode == 0
 
 

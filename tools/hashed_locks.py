@@ -21,7 +21,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools import page
+
+ROOT = page.ROOT
 UV = "uv==0.13.9"
 HEAD = "# Written by tools/hashed_locks.py. Versions are changed in requirements.lock and requirements-dev.lock.\n"
 BUILT_FOR_A_MACHINE = frozenset({"torch", "triton"})
@@ -61,8 +64,6 @@ def image_pins() -> list[str]:
 
 def build_pins() -> list[str]:
     """What builds the wheel."""
-    import page
-
     known = pins("requirements.lock") | pins("requirements-dev.lock") | {NODE: page.NODE_WHEEL}
     return [known[name] for name in BUILD_TOOLS]
 

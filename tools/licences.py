@@ -33,12 +33,16 @@ def page() -> str:
 def licence_of(package: metadata.Distribution) -> str:
     """As a package states it: an SPDX expression, else its classifiers, else its short text, else "see its files"."""
     stated = package.metadata
-    if expression := stated.get("License-Expression"):
+    if expression := _first(stated, "License-Expression"):
         return expression
     classified = [text for text in stated.get_all("Classifier") or [] if text.startswith(_CLASSIFIER)]
     named = [text.rpartition(" :: ")[2] for text in classified if text.count("::") > 1]
-    text = " ".join((stated.get("License") or "").split())
+    text = " ".join(_first(stated, "License").split())
     return ", ".join(named) or (text if 0 < len(text) < 60 else "see its files")
+
+
+def _first(stated: metadata.PackageMetadata, field: str) -> str:
+    return (stated.get_all(field) or [""])[0]
 
 
 def of_the_page() -> list[tuple[str, str, str]]:

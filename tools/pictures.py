@@ -88,8 +88,9 @@ def wait_until_ready(url: str, path: str = "/readyz") -> None:
 
 
 def take(url: str, jupyter: str | None) -> None:
-    import chromium
     from playwright.sync_api import sync_playwright
+
+    from tools import chromium
 
     PICTURES.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
@@ -137,8 +138,8 @@ def take_terminal(page: Page) -> None:
 @contextmanager
 def lab(jupyter: str, url: str) -> Iterator[str]:
     """The address of a notebook in a JupyterLab of its own, whose client asks the service at `url`."""
-    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": one}
-             for one in CELLS]  # fmt: skip
+    empty: dict[str, object] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [empty | {"source": one} for one in CELLS]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     with socket.socket() as found, tempfile.TemporaryDirectory() as folder:
         found.bind(("127.0.0.1", 0))
@@ -170,7 +171,7 @@ def take_notebook(page: Page, address: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "client")]
+    sys.path[:0] = [str(ROOT), str(ROOT / "client")]
     parser = argparse.ArgumentParser(prog="python -m tools.pictures")
     parser.add_argument("--jupyter", metavar="PROGRAM", help="of an environment with jupyterlab and the client")
     asked = parser.parse_args()

@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import page
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools import page
 
 TOOL = "cyclonedx-bom==7.5.0"
 FOLDER = page.ROOT / "dist"

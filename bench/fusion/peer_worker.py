@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
     with os.fdopen(orders["channel"], "w", buffering=1) as channel:
         for name in orders["programs"]:
             try:
-                answer = count_peer(PROGRAMS[name]).as_dict()
+                answer: dict[str, Any] = count_peer(PROGRAMS[name]).as_dict()
             except Exception as error:  # what the peer cannot do is a finding
                 answer = {"error": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
             channel.write(json.dumps({"program": name, **answer}) + "\n")

@@ -89,7 +89,7 @@ def standardise(x: Tensor) -> Tensor:
 
 
 def gradient_norm(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    return torch.sqrt(sum(g.square().sum() for g in (a, b, c)))
+    return torch.sqrt(sum(g.square().sum() for g in (a, b, c)))  # type: ignore[arg-type]
 
 
 def clip_gradient(g: Tensor) -> Tensor:

@@ -48,7 +48,7 @@ class Compiled:
     def told(self, first_step_s: float | None, second_step_s: float | None) -> dict[str, Any]:
         """As plain JSON. `capture` is what the first step took beyond our stages and beyond a second step: Dynamo and
         AOTAutograd. `build` is the C++ compiler, or on a GPU Triton."""
-        seconds = {name: round(value, 3) for name, value in self.seconds.items()}
+        seconds: dict[str, float] = {name: round(value, 3) for name, value in self.seconds.items()}
         if first_step_s is not None and second_step_s is not None:
             seconds["capture"] = round(first_step_s - second_step_s - sum(self.seconds.values()), 3)
         return {

@@ -107,7 +107,7 @@ def _draw_anew() -> None:
     if each call draws anew."""
     for name, module in list(sys.modules.items()):
         if name.startswith("torch.testing._internal") and hasattr(module, "wrapper_set_seed"):
-            module.wrapper_set_seed = lambda function, *args, **kwargs: function(*args, **kwargs)
+            vars(module)["wrapper_set_seed"] = lambda function, *args, **kwargs: function(*args, **kwargs)
 
 
 def _look_for_no_test() -> None:
@@ -115,7 +115,7 @@ def _look_for_no_test() -> None:
     loaded. That takes 16 times as long as the samples, and none of our callers is such a test."""
     for name, module in list(sys.modules.items()):
         if name.startswith("torch.testing._internal") and hasattr(module, "extract_test_fn"):
-            module.extract_test_fn = lambda: None
+            vars(module)["extract_test_fn"] = lambda: None
 
 
 def jobs(name: str, device: str, dtypes: Sequence[torch.dtype], with_backward: bool) -> list[Job]:

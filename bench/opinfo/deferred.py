@@ -56,7 +56,7 @@ class DeferredGraph:
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         if self.call is None:
-            return self.part(*inputs)  # type: ignore[no-any-return]
+            return self.part(*inputs)
         return self.call(list(inputs))
 
     def named_kernels(self) -> dict[str, RenderedKernel]:

@@ -93,18 +93,19 @@ def difference(own: Any, wanted: Any, tolerance: tuple[float, float]) -> str | N
     if form is not None:
         return form
     try:
-        torch.testing.assert_close(own, wanted, equal_nan=True, **_allowed(wanted.dtype, tolerance))
+        rtol, atol = _allowed(wanted.dtype, tolerance)
+        torch.testing.assert_close(own, wanted, equal_nan=True, rtol=rtol, atol=atol)
     except AssertionError as error:
         return " ".join(line.strip() for line in str(error).splitlines() if line.strip())[:400]
     return None
 
 
-def _allowed(dtype: torch.dtype, declared: tuple[float, float]) -> dict[str, float]:
-    """torch.testing's tolerance for the dtype of the result (none for integers), or what is declared if it is wider."""
+def _allowed(dtype: torch.dtype, declared: tuple[float, float]) -> tuple[float, float]:
+    """torch.testing's rtol and atol for the dtype of the result (none for integers), or those declared where wider."""
     rtol, atol = torch.testing._comparison.default_tolerances(dtype)  # type: ignore[attr-defined]
     is_exact = not (dtype.is_floating_point or dtype.is_complex)
     wider = (0.0, 0.0) if is_exact else declared
-    return {"rtol": max(rtol, wider[0]), "atol": max(atol, wider[1])}
+    return max(rtol, wider[0]), max(atol, wider[1])
 
 
 def wrong_form(own: Any, wanted: Tensor) -> str | None:
@@ -137,8 +138,9 @@ def judge_random(ours: Callable[[], Sequence[Any]], eager: Callable[[], Sequence
         problem = wrong_form(own_runs[0][place], wanted)
         if problem is not None:
             return Verdict(problem)
-        drawn = [torch.stack([_numbers(run[place]) for run in runs]) for runs in (own_runs, eager_runs)]
-        problem = _unlike(*drawn, rounding=2 * torch.finfo(wanted.dtype).eps if wanted.is_floating_point() else 0.0)
+        drawn, expected = (torch.stack([_numbers(run[place]) for run in runs]) for runs in (own_runs, eager_runs))
+        rounding = 2 * torch.finfo(wanted.dtype).eps if wanted.is_floating_point() else 0.0
+        problem = _unlike(drawn, expected, rounding)
         if problem is not None:
             return Verdict(problem)
     return Verdict()

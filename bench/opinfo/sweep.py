@@ -109,13 +109,13 @@ def _note(message: Message, progress: Progress, at: list[Message]) -> None:
     elif event in ("at", "end"):
         at[:] = [message]
         if message.get("number", -1) >= 0:
-            progress.seen[key].add(message["number"])  # type: ignore[index]
+            progress.seen[key].add(message["number"])
     elif event == "unsampled":
         progress.unsampled[" ".join(key[:3])] = message["sentence"]
     elif event == "job":
-        progress.sampled.add(key)  # type: ignore[arg-type]
+        progress.sampled.add(key)
     elif event == "outcome":
-        _count(message, key, progress)  # type: ignore[arg-type]
+        _count(message, key, progress)
 
 
 def _count(message: Message, key: Key, progress: Progress) -> None:
@@ -131,7 +131,7 @@ def _count(message: Message, key: Key, progress: Progress) -> None:
 
 
 def _blame(at: Message, ending: str, progress: Progress) -> None:
-    key: Key = tuple(at["job"])  # type: ignore[assignment]
+    key: Key = tuple(at["job"])
     sentence = f"while {at['what']}: {ending}"
     if at["number"] < 0:
         progress.sampled.add(key)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from playwright.sync_api import Browser, Page, sync_playwright
-
-from bench.service.figures import ROOT
 
 WAITS_MS = 120_000
 
@@ -31,8 +27,8 @@ new MutationObserver(look).observe(document, {subtree: true, childList: true, at
 @contextmanager
 def running_browser() -> Iterator[Browser]:
     """The Chromium that `tools/chromium.py` finds."""
-    sys.path.insert(0, str(ROOT / "tools"))
-    chromium = importlib.import_module("chromium")
+    from tools import chromium
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium.find_chromium(), args=["--no-sandbox"])
         try:

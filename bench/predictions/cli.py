@@ -98,10 +98,10 @@ def _plan(
             if number % 20 == 0:
                 print(f"{number} of {len(wanted)} programs planned", file=sys.stderr, flush=True)
         refused = pool.failures() if pool is not None else {}
-    for graph in planned:
-        for name, kernel in graph.kernels.items():
+    for built in planned:
+        for name, kernel in built.kernels.items():
             if kernel.rendered.source in refused:
-                graph.failures[name] = refused[kernel.rendered.source]
+                built.failures[name] = refused[kernel.rendered.source]
     return planned, failures
 
 

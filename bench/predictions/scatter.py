@@ -59,8 +59,8 @@ def _grid(decades: range, place: Any) -> list[str]:
     # The band within which a prediction is off by less than 15 %.
     for factor in (0.85, 1.15):
         shift = place(10.0 ** decades[0] * factor)
-        ends = (0, shift, SIDE - shift, SIDE) if shift > 0 else (-shift, 0, SIDE, SIDE + shift)
-        lines.append(_line(*ends, "#888888", ' stroke-dasharray="4 3"'))
+        x1, y1, x2, y2 = (0, shift, SIDE - shift, SIDE) if shift > 0 else (-shift, 0, SIDE, SIDE + shift)
+        lines.append(_line(x1, y1, x2, y2, "#888888", ' stroke-dasharray="4 3"'))
     return lines
 
 

@@ -12,7 +12,7 @@ import torch
 
 from bench.fusion.count import scheduled, schedules_of
 from bench.fusion.table import PROGRAMS
-from bench.patterns import Input
+from bench.patterns import Case, Input
 from bench.wide import WIDE
 from compiler.codegen.triton.render import plan_tile, render_triton
 from compiler.compile import Planned
@@ -44,13 +44,17 @@ def main() -> None:
         for compilation in schedules_of(program):
             found.update(kinds_of(compilation))
     for case in WIDE.values():
-        for compilation in scheduled(
-            case.function, lambda c=case: [_empty(one) for one in c.full], lambda f, x, c=case: c.call(f)(*x)
-        ):
+        for compilation in _schedules_of_case(case):
             found.update(kinds_of(compilation))
     for kind in sorted({kind for kind, _ in found}):
         print(f"{kind:20} {found[kind, False]:5} of {found[kind, False] + found[kind, True]:5} differ")
     print(f"{'all':20} {sum(n for (_, same), n in found.items() if not same):5} of {found.total():5} differ")
+
+
+def _schedules_of_case(case: Case) -> list[Planned]:
+    return scheduled(
+        case.function, lambda: [_empty(one) for one in case.full], lambda compiled, x: case.call(compiled)(*x)
+    )
 
 
 def _empty(one: Input) -> torch.Tensor:

@@ -112,9 +112,9 @@ def capture(program: Program, through_dynamo: bool, wants_triton: bool = False) 
         call = _through_dynamo(function, compile_part, program.is_open)
     else:
 
-        def compile_directly(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> GraphRunner:
+        def compile_directly(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> GraphRunner:
             with outside_fake_mode():
-                return compile_part(graph)
+                return compile_part(gm)
 
         call = aot_function(
             function, compile_directly, decompositions=decompositions(), inference_compiler=compile_directly
@@ -159,15 +159,18 @@ def _through_dynamo(function: Any, compile_part: Any, is_open: bool) -> Any:
 def compilations_unlimited() -> AbstractContextManager[Any]:
     """Dynamo's limits lifted: past them it runs what it was given in eager, without a word."""
     limits = {"recompile_limit": MOST_COMPILATIONS, "accumulated_recompile_limit": MOST_COMPILATIONS}
-    return torch._dynamo.config.patch(limits)  # type: ignore[no-any-return]
+    return torch._dynamo.config.patch(limits)
 
 
 def by_pytorch(program: Program) -> list[Tensor]:
     """The results, then the inputs after the call, of the graph that AOTAutograd captures, run by PyTorch."""
     scope = namespace()
     exec(program.make_inputs + program.function, scope)
-    run_graph = lambda graph, inputs: graph  # noqa: E731
-    call = aot_function(scope["program"], run_graph, inference_compiler=run_graph)  # type: ignore[arg-type]
+
+    def run_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> torch.fx.GraphModule:
+        return gm
+
+    call: Callable[..., Any] = aot_function(scope["program"], run_graph, inference_compiler=run_graph)  # type: ignore[arg-type]
     inputs = scope["inputs"]()  # type: ignore[operator]
     return [*call(*inputs), *inputs]
 

@@ -81,8 +81,11 @@ def bound(name: str, worlds: Worlds) -> float:
     """The largest error against float64 that rounding explains in a tensor."""
     eager, reference = worlds.tensor(name), worlds.exact_world[name]
     assert isinstance(reference, Tensor)
-    others = [eager.double(), *(world[name] for world in worlds.noisy)]
-    seen = max((float((other - reference).abs().max()) for other in others if other.numel()), default=0.0)  # type: ignore[operator]
+    seen = 0.0
+    for other in [eager.double(), *(world[name] for world in worlds.noisy)]:
+        assert isinstance(other, Tensor)
+        if other.numel():
+            seen = max(seen, float((other - reference).abs().max()))
     largest = float(reference.abs().max()) if reference.numel() else 0.0
     return FACTOR * seen + ROUNDINGS * torch.finfo(eager.dtype).eps * largest
 

@@ -54,7 +54,7 @@ class Worlds:
     # --- what is known of a value
 
     def tensor(self, name: str) -> Tensor:
-        return self.eager[name]  # type: ignore[no-any-return,return-value]
+        return self.eager[name]  # type: ignore[return-value]
 
     def is_exact(self, name: str) -> bool:
         value = self.tensor(name)

@@ -22,7 +22,7 @@ def print_version(is_asked: bool) -> None:
 
 def bench(context: typer.Context) -> None:
     """Measure the compiler against eager PyTorch and TorchInductor."""
-    from bench.cli import main  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from bench.cli import main
 
     raise typer.Exit(main(context.args))
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import chromium
-import page as page_tools
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.browser.serving import ROOT, wait_until_ready
+from tools import chromium
+from tools import page as page_tools
 
 #: How long the page may take for what it does at once on a machine that does nothing else.
 WAITS_MS = 120_000

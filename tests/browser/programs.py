@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from compiler.options import KernelToCompile, Options
 from compiler.options import Sweep as SweepOptions
@@ -188,7 +189,7 @@ def wrong(report: Report) -> Report:
     for kernel in graph.kernels:
         kernel.measured_us = kernel.gb_per_s = kernel.percent_of_peak = None
     contestants = [one for one in report.timing.contestants if one.name != "compiled"]
-    summary = {"compiled_ms": None, "speedup": None, "compiled_error": 4.9e27}
+    summary: dict[str, float | str | None] = {"compiled_ms": None, "speedup": None, "compiled_error": 4.9e27}
     summary["verdict"] = f"Wrong result, so no time is given: {WRONG.message} 9 eager kernels became 3 kernels."
     return report.model_copy(
         update={
@@ -224,16 +225,19 @@ def swept(asked: SweepOptions) -> SweepResult:
     )
 
 
+ASKED: tuple[tuple[Literal["force", "forbid"], Literal["done", "refused"], str, str], ...] = (
+    ("force", "refused", "index.reversed", "buf1 is read backwards"),
+    ("forbid", "done", "policy.forbidden", "they stay apart"),
+)
+
+
 def asked(report: Report, options: Options) -> Report:
     """The report as the options of a "what if" make it: what is forbidden takes one kernel out of another, and what is
     forced is refused."""
     told = [
-        WhatIf(option=name, asked=list(pair), outcome=outcome, graph="graph", reason=reason, message=message)
-        for name, outcome, reason, message in (
-            ("force", "refused", "index.reversed", "buf1 is read backwards"),
-            ("forbid", "done", "policy.forbidden", "they stay apart"),
-        )
-        for pair in getattr(options, name)
+        WhatIf(option=option, asked=list(pair), outcome=outcome, graph="graph", reason=reason, message=message)
+        for option, outcome, reason, message in ASKED
+        for pair in getattr(options, option)
     ]
     told += [WhatIf(option="rules_off", asked=[rule], outcome="done", message="not used") for rule in options.rules_off]
     report = report.model_copy(update={"what_if": told})

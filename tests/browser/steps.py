@@ -67,7 +67,7 @@ def faults_in_both_themes(page: Page, *colours_within: str) -> list[str]:
     looked at in all of the page, or within these elements, where the rest of it is looked at elsewhere."""
     found = [*_faults(page, {"rules": {CONTRAST: {"enabled": False}}})]
     for theme in ("dark", "light"):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=theme)
         page.wait_for_function(IS_COLOURED, arg=theme)
         found += _faults(page, {"runOnly": [CONTRAST]}, *colours_within)
     return found

@@ -60,6 +60,7 @@ def test_rules_and_limits_are_turned_off_in_a_form(page: Page, server_url: str) 
     with page.expect_request(lambda request: request.method == "POST" and "/explorations" in request.url) as posted:
         page.get_by_role("button", name="Explore and compare").click()
     asked = posted.value.post_data_json
+    assert asked is not None
     assert (asked["rules_off"], asked["largest_group"], asked["device_model"]) == (["horizontal"], 4, "T4")
     expect(page.get_by_label("Outcome of each option")).to_contain_text("rules off horizontal done")
     expect(page.get_by_label("horizontal")).not_to_be_checked()

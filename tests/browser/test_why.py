@@ -79,7 +79,8 @@ def test_a_reason_is_a_page_whose_example_runs(page: Page, server_url: str) -> N
     assert "torch.compile" in example and faults_known_to_axe(page) == []
     with page.expect_request(lambda request: request.method == "POST" and "/explorations" in request.url) as posted:
         reason.get_by_role("button", name="Run this example").click()
-    assert posted.value.post_data_json["source"].strip() == example.strip()
+    asked = posted.value.post_data_json
+    assert asked is not None and asked["source"].strip() == example.strip()
     expect(page.locator(CARD)).to_have_count(0)
 
 

@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import SymInt, Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental import symbolic_shapes
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from compiler.capture.shortcuts.formulas_once import formulas_once
 
@@ -28,7 +27,7 @@ def mode() -> Iterator[FakeTensorMode]:
 
 
 def open_tensor(mode: FakeTensorMode, *shape: int) -> Tensor:
-    context = symbolic_shapes.StatelessSymbolicContext([symbolic_shapes.DimDynamic.DYNAMIC] * len(shape))
+    context: StatelessSymbolicContext[Any, Any] = StatelessSymbolicContext([DimDynamic.DYNAMIC] * len(shape))
     return mode.from_tensor(torch.empty(shape), symbolic_context=context)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -26,7 +27,7 @@ def shifted(x, n):
 def recorded_calls(*calls: tuple[torch.Tensor, int], dynamic: bool | None) -> Ledger:
     """The ledger after calling a function that is compiled with sizes left open, or not."""
     reset_dynamo()
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(compile(DYNAMIC, "snippet.py", "exec"), names)
     recorder = Recorder(Capture(torch.device("cpu")))
     keep = recorder.ledger

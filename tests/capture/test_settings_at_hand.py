@@ -34,10 +34,10 @@ def test_settings_are_at_hand_within_and_nowhere_else() -> None:
 
 
 def test_all_settings_are_what_they_were() -> None:
-    before = {name: getattr(config, name) for name in config._config if name.isidentifier()}
+    before = {name: getattr(config, name) for name in vars(config)["_config"] if name.isidentifier()}
     with settings_at_hand():
         assert {name: getattr(config, name) for name in before} == before
-        assert config.get_config_copy().keys() <= set(config._config)
+        assert config.get_config_copy().keys() <= set(vars(config)["_config"])
 
 
 def test_who_sets_a_setting_is_seen(at_hand: bool) -> None:
@@ -50,8 +50,9 @@ def test_who_sets_a_setting_is_seen(at_hand: bool) -> None:
             with mock.patch.object(config, "recompile_limit", 4):
                 assert config.recompile_limit == 4
             assert config.recompile_limit == 3
+        untyped: Any = config  # whose values torch does not check
         with config.patch("verbose", "anything"):
-            assert config.verbose == "anything"
+            assert untyped.verbose == "anything"
         assert config.recompile_limit == before + 1
         change = config._make_closure_patcher(recompile_limit=5)
         revert = change()
@@ -85,9 +86,9 @@ def test_one_that_is_deleted_or_never_was_is_none(at_hand: bool) -> None:
         config.recompile_limit = before
     assert config.recompile_limit == before
     with pytest.raises(AttributeError, match="no_such_setting"):
-        _ = config.no_such_setting
+        _ = config.no_such_setting  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="no_such_setting"):
-        config.no_such_setting = 1
+        config.no_such_setting = 1  # type: ignore[attr-defined]
 
 
 def in_thread(function: Callable[[], Any]) -> Any:
@@ -117,7 +118,7 @@ def test_a_thread_sees_what_it_would_see() -> None:
 def test_what_is_no_plain_value_stays_with_torch() -> None:
     with settings_at_hand():
         assert config.reorderable_logging_functions is config.reorderable_logging_functions
-        for name, entry in config._config.items():
+        for name, entry in vars(config)["_config"].items():
             if entry.alias is not None or isinstance(entry.default, set | list | dict):
                 assert name not in vars(type(config))
 

@@ -41,12 +41,12 @@ def names_in(source: str) -> set[str]:
         prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
         named.update({alias.asname or alias.name: prefix + alias.name for alias in node.names})
     found = set(named.values())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and _DOTTED.fullmatch(text := ast.unparse(node)):
+    for part in ast.walk(tree):
+        if isinstance(part, ast.Attribute) and _DOTTED.fullmatch(text := ast.unparse(part)):
             first, _, rest = text.partition(".")
             found.add(f"{named.get(first, first)}.{rest}")
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _DOTTED.fullmatch(node.value):
-            found.add(node.value)
+        elif isinstance(part, ast.Constant) and isinstance(part.value, str) and _DOTTED.fullmatch(part.value):
+            found.add(part.value)
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from fusionscope_client import AsyncFusionscope, Fusionscope, Report, ServiceProblem, Unreachable
-from fusionscope_client.events import EventReader
+from fusionscope_client.events import Event, EventReader
 
 #: What a service answered once, without the texts of kernels.
 STORED = json.loads((Path(__file__).parent / "report.json").read_text(encoding="utf-8"))
@@ -56,7 +56,8 @@ def client(service: Callable[[httpx.Request], httpx.Response], **options: Any) -
 
 
 def test_a_report_is_waited_for_and_its_stages_are_told() -> None:
-    service, told = Service(), []
+    service = Service()
+    told: list[Event] = []
     report = client(service, token="secret").explore("import torch", peer=True, progress=told.append)
     base = "/api/v1/explorations"
     assert service.paths() == [f"POST {base}", f"GET {base}/{ID}/events", f"GET {base}/{ID}"]
@@ -67,7 +68,8 @@ def test_a_report_is_waited_for_and_its_stages_are_told() -> None:
 
 
 def test_a_stream_that_breaks_off_goes_on_after_the_last_event() -> None:
-    service, told = Service(EVENTS, DONE), []
+    service = Service(EVENTS, DONE)
+    told: list[Event] = []
     client(service).explore("import torch", progress=told.append)
     streams = [request for request in service.asked if request.url.path.endswith("/events")]
     assert [request.headers.get("last-event-id") for request in streams] == [None, "1-2"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import client_types
 import pytest
 from fusionscope_client import contract
 from fusionscope_client.decoding import decoded
 from pydantic import BaseModel
 
 from compiler import report
+from tools import client_types
 
 MODELS = [
     model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 
 import pytest
@@ -91,7 +92,12 @@ def test_dtypes_and_launches_count_where_the_text_does_not_say_them() -> None:
 def test_kernels_of_one_code_share_a_function_that_works_for_both(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     load = cpp_library.load_library
-    monkeypatch.setattr(cpp_library, "load_library", lambda source: compiled.append(source) or load(source))
+
+    def load_and_note(source: str) -> ctypes.CDLL:
+        compiled.append(source)
+        return load(source)
+
+    monkeypatch.setattr(cpp_library, "load_library", load_and_note)
     kernels = compile_kernels([scaled("x", "y", "one"), scaled("b", "a", "two"), scaled("x", "y", "three", "3.0f")])
     assert "void two" not in "".join(compiled)
     for name, factor in (("one", 2), ("two", 2), ("three", 3)):

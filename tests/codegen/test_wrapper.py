@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -17,14 +19,14 @@ from tests.compile_program import capture_graph
 CPU = torch.device("cpu")
 
 
-def planned(function: object, *inputs: Tensor) -> tuple[Schedule, MemoryPlan]:
+def planned(function: Callable[..., object], *inputs: Tensor) -> tuple[Schedule, MemoryPlan]:
     """Of library calls alone, which need no kernel to be compiled."""
     compilation = plan(lower(capture_graph(function, *inputs), Target(CPU, device_for(CPU), Options())))
     assert not compilation.groups
     return compilation.schedule, compilation.memory
 
 
-def outputs_of(function: object, *inputs: Tensor) -> list[Tensor]:
+def outputs_of(function: Callable[..., object], *inputs: Tensor) -> list[Tensor]:
     schedule, memory = planned(function, *inputs)
     return build_executable(schedule, render_wrapper(schedule, memory, {}), {}, CPU).call(list(inputs))
 

@@ -16,7 +16,7 @@ from compiler.runtime.checking.verify import relative_error
 from compiler.runtime.interpreter.interpreter import interpret
 from compiler.schedule.rules import Fuse
 from compiler.schedule.tiles.plan import SplitPlan
-from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus
+from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus, known_sizes
 
 Tensor = torch.Tensor
 
@@ -79,8 +79,10 @@ def looped(compilation: Generated, inputs: list[Tensor]) -> list[Tensor]:
     layouts = compilation.loops.buffers
     plan = plan_tile(group, {name: layout.dtype for name, layout in layouts.items()}, device_for("sm_90"))
     kernel = render_plan(plan.alone if isinstance(plan, SplitPlan) else plan)
-    made = {name: torch.empty_strided(layouts[name].shape, layouts[name].stride, dtype=layouts[name].dtype)
-            for name in group.stored}  # fmt: skip
+    made: dict[str, Tensor] = {}
+    for name in group.stored:
+        shape, stride = known_sizes(layouts[name].shape), known_sizes(layouts[name].stride)
+        made[name] = torch.empty_strided(shape, stride, dtype=layouts[name].dtype)
     interpret(kernel, [made[name] if name in made else inputs[0] for name in kernel.parameters])
     return [made[output.buffer].reshape(-1) for output in compilation.loops.outputs if output.buffer in made]
 

@@ -6,6 +6,9 @@ difference is read in the commit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from syrupy.assertion import SnapshotAssertion
@@ -29,7 +32,7 @@ from tests.schedule.test_kernels_and_bytes import (
     wavy_gate,
 )
 
-CASES = {
+CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "pointwise_chain": (wavy_gate, (rnd(1024, 1024), rnd(1024, 1024))),
     "softmax_by_hand": (softmax, (rnd(1024, 1024),)),
     "layer_norm_bfloat16": (layer_norm, tuple(rnd(*s).bfloat16() for s in ((512, 768), (768,), (768,)))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import mpmath
 import pytest
@@ -19,7 +20,8 @@ from compiler.ir.ops import NAMED, ops
 from compiler.ir.value import Value
 from tools.approximations import error_function
 
-Exact = Callable[..., object]
+#: mpmath has no types.
+Exact = Callable[..., Any]
 
 
 def spread(low: float, high: float, count: int = 60) -> list[float]:
@@ -30,7 +32,7 @@ def spread(low: float, high: float, count: int = 60) -> list[float]:
     return [float(x) for x in low + places * (high - low)]
 
 
-def normal_quantile(p: object) -> object:
+def normal_quantile(p: Any) -> Any:
     """By the inverse of erf, with digits enough for a small p."""
     with mpmath.workdps(80):
         return mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(p) - 1)
@@ -54,9 +56,9 @@ def errors(name: str, exact: Exact, places: list[float], scale: Exact | None, dt
     with mpmath.workdps(40):
         for value, place in zip(ours, x.tolist(), strict=True):
             wanted = exact(mpmath.mpf(place))
-            size = abs(wanted) if scale is None else scale(mpmath.mpf(place))  # type: ignore[arg-type]
+            size = abs(wanted) if scale is None else scale(mpmath.mpf(place))
             if size > torch.finfo(dtype).tiny:
-                worst = max(worst, float(abs(value - wanted) / size))  # type: ignore[operator]
+                worst = max(worst, float(abs(value - wanted) / size))
     return worst / torch.finfo(dtype).eps
 
 

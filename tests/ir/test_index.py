@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from compiler.ir.index import Dim, Index
 from compiler.ir.positions import flatten, invert, unflatten
+from compiler.ir.size import known
 
 DIMS = (Dim("a", 4), Dim("b", 6), Dim("c", 5))
 X, R, FLAT = Dim("x0", 1024), Dim("r0", 512), Dim("d0", 1024 * 512)
@@ -43,7 +44,7 @@ def split(whole: tuple[Index, Meaning], size: int, count: int) -> tuple[Index, M
 
 
 expressions = st.recursive(leaves(), grow, max_leaves=8)
-points = st.fixed_dictionaries({dim: st.integers(0, dim.size - 1) for dim in DIMS})
+points = st.fixed_dictionaries({dim: st.integers(0, known(dim.size) - 1) for dim in DIMS})
 
 
 @settings(max_examples=400, deadline=None)

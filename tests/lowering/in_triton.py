@@ -12,6 +12,7 @@ from compiler.codegen.triton.render import render_triton
 from compiler.devices import H200
 from compiler.ir.interpret import flat_storage, run_extern, view
 from compiler.ir.nodes import LoopGraph, LoopNode
+from compiler.ir.size import known
 from compiler.runtime.interpreter.interpreter import interpret, interpreting, programs
 from compiler.schedule.group import Group, Member, Space
 
@@ -49,5 +50,5 @@ def _run_as_kernel(node: LoopNode, storages: dict[str, Tensor], dtypes: dict[str
     if node.updates is not None:
         storages[node.name] = storages[node.updates].clone()
     else:
-        storages[node.name] = torch.zeros(node.layout.storage_numel, dtype=node.layout.dtype)
+        storages[node.name] = torch.zeros(known(node.layout.storage_numel), dtype=node.layout.dtype)
     interpret(kernel, [storages[name] for name in kernel.parameters])

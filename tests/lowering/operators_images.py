@@ -26,7 +26,8 @@ def _results(dtype: torch.dtype, rank: int) -> list[tuple[Tensor, ...]]:
     """Gradients of results, one of each size; the last is that of a channels-last one."""
     sizes = [[result for _, result in SIZES[place:] + SIZES[:place]][:rank] for place in range(len(SIZES))]
     given = [values(dtype, 1, 2, *size) for size in sizes]
-    return [(x,) for x in given] + [(values(dtype, 2, *sizes[0], 3).movedim(-1, 1),)]
+    given.append(values(dtype, 2, *sizes[0], 3).movedim(-1, 1))
+    return [(x,) for x in given]
 
 
 def _image_of(result: Tensor) -> list[int]:

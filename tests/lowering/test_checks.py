@@ -19,7 +19,7 @@ from compiler.ir.interpret import run
 from compiler.ir.nodes import ExternNode
 from compiler.runtime.interpreter.interpreter import interpret
 from compiler.schedule.group import Group
-from tests.compile_program import compile_program, compiled_for_gpus
+from tests.compile_program import compile_program, compiled_for_gpus, empty_of
 
 aten = torch.ops.aten
 
@@ -60,10 +60,7 @@ def in_triton(kernel: RenderedKernel, compilation: Generated, inputs: tuple[Tens
     known = dict(zip(given, inputs, strict=True))
     interpret(
         kernel,
-        [
-            known[name].clone() if name in known else torch.empty(layouts[name].shape, dtype=layouts[name].dtype)
-            for name in kernel.parameters
-        ],
+        [known[name].clone() if name in known else empty_of(layouts[name]) for name in kernel.parameters],
     )
 
 
@@ -78,11 +75,16 @@ def test_a_check_fails_as_in_eager_mode(
     torch.testing.assert_close(call(list(good))[0], function(*good))
     for kernel in checking:
         in_triton(kernel, compilation, good)
+
+    def kernels_on_bad_values() -> None:
+        for kernel in checking:
+            in_triton(kernel, compilation, bad)
+
     for fails in (
         lambda: function(*bad),
         lambda: call(list(bad)),
         lambda: run(compilation.loops, list(bad)),
-        lambda: [in_triton(kernel, compilation, bad) for kernel in checking],
+        kernels_on_bad_values,
     ):
         with pytest.raises(RuntimeError) as raised:
             fails()

@@ -45,6 +45,8 @@ class Decoder(nn.Module):
 class RotaryBlock(nn.Module):
     """As in Llama: root mean square norms, rotated queries and keys, fewer heads of keys, a gated wide layer."""
 
+    frequencies: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.norm_1, self.norm_2 = (nn.RMSNorm(WIDTH, eps=1e-6) for _ in range(2))

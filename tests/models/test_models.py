@@ -62,6 +62,7 @@ def test_a_wrong_statistic_is_found_although_all_outputs_are_right(monkeypatch: 
     def forgetful(_name: str, module: ResidualNet) -> Callable[..., Any]:
         def call(**inputs: Tensor) -> Any:
             outputs = module(**inputs)
+            assert module.norm_1.running_var is not None
             module.norm_1.running_var.data *= 1.001
             return outputs
 

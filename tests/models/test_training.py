@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -72,7 +73,7 @@ def test_an_optimiser_that_moves_too_far_is_found() -> None:
 
 
 def test_losses_come_first_and_are_drawn_against_the_best_mode() -> None:
-    results = {
+    results: dict[str, dict[str, Any]] = {
         "won": {"ours": 1.0, "inductor_default": 2.0, "ours_to_inductor": 0.5, "ours_to_best": 0.8},
         "lost": {"ours": 1.1, "inductor_default": 1.2, "ours_to_inductor": 0.92, "ours_to_best": 1.1},
         "lost_more": {"ours": 3.0, "inductor_default": 2.0, "ours_to_inductor": 1.5, "ours_to_best": 1.5},

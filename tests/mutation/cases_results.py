@@ -29,10 +29,11 @@ def copies_of_an_argument(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def copies_by_name(x: Tensor) -> tuple[Tensor, ...]:
+    parts: tuple[Tensor, ...] = torch.unbind_copy(x)  # type: ignore[func-returns-value, assignment]  # wrong in torch
     return (
         torch.view_copy(x, (-1,)), torch.t_copy(x), torch.slice_copy(x, 0, 1), torch.select_copy(x, 0, 1),
         torch.expand_copy(x, x.shape), torch.permute_copy(x, (1, 0)), torch.unsqueeze_copy(x, 0), torch.detach_copy(x),
-        torch.squeeze_copy(x), torch.alias_copy(x), torch.alias_copy(x), *torch.unbind_copy(x), torch.diagonal_copy(x),
+        torch.squeeze_copy(x), torch.alias_copy(x), torch.alias_copy(x), *parts, torch.diagonal_copy(x),
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 
 import pytest
 import torch
@@ -28,6 +29,9 @@ def fusionscope(function: Callable[..., object]) -> Callable[..., object]:
 
 class MovingAverage(nn.Module):
     """Keeps an average of what it has seen, and how often it was called."""
+
+    average: Tensor
+    calls: Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +87,7 @@ def test_a_module_in_training_changes_as_in_eager(name: str) -> None:
             result = call(argument)
             (result * result).sum().backward()  # type: ignore[operator]
             results.append((result, argument.grad))
-        torch.testing.assert_close(results[0], results[1], msg=lambda text, step=step: f"step {step}: {text}")
+        torch.testing.assert_close(results[0], results[1], msg=partial("step {}: {}".format, step))
     torch.testing.assert_close(ours.state_dict(), eager.state_dict())
     ours_gradients, eager_gradients = ([p.grad for p in module.parameters()] for module in (ours, eager))
     torch.testing.assert_close(ours_gradients, eager_gradients, rtol=1e-4, atol=1e-5)
@@ -143,7 +147,7 @@ def grown(x: Tensor) -> Tensor:
 
 
 def exchanged(x: Tensor, y: Tensor) -> Tensor:
-    x.set_(y)
+    x.set_(y)  # type: ignore[call-overload]  # torch declares storages alone
     x.add_(1)
     return x + y
 

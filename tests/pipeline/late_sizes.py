@@ -46,7 +46,7 @@ def count(x: Tensor) -> tuple[int, Tensor]:
 
 
 def as_many_as(x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
-    size = n.item()
+    size: int = n.item()  # type: ignore[assignment]  # of an integer
     torch._check(size >= 0)
     torch._check(size <= x.shape[0])
     return torch.zeros(size, device=x.device) + x.sum(), x[:size].sum(0)

@@ -11,6 +11,7 @@ import torch
 from compiler import pipeline
 from compiler.budget import UNLIMITED, Budget, OutOfTime, in_seconds, unstopped
 from compiler.capture.captured import CapturedGraph
+from compiler.compile import Planned
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.report import Report
@@ -162,7 +163,7 @@ def test_the_comparison_with_float64_is_left_out_before_the_run(monkeypatch: pyt
 
 
 def test_when_the_time_is_up_the_stages_that_are_left_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(exploration: Exploration, graphs: Graphs) -> Graphs:
+    def slow(exploration: Exploration, graphs: Graphs[Planned]) -> Graphs[Planned]:
         codegen(exploration, graphs)
         exploration.budget = exploration.budget.within(0)
         return graphs

@@ -8,7 +8,7 @@ import pytest
 
 from compiler import report as rep
 from compiler.comparison import Comparison, Figure, compare
-from compiler.options import Options
+from compiler.options import Options, StageName
 from compiler.pipeline import explore
 
 SOURCE = """import torch
@@ -21,7 +21,7 @@ f(torch.randn(64, 128), torch.randn(32, 32))
 
 
 def explored(source: str = SOURCE, **options: Any) -> rep.Report:
-    stages = ("capture", "lower", "schedule", "codegen")
+    stages: tuple[StageName, ...] = ("capture", "lower", "schedule", "codegen")
     report = explore(source, Options(device="cpu", target="sm_90", produce=stages, **options))
     assert report.error is None, report.error
     return report

@@ -46,7 +46,8 @@ def loop(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def slices(x: Tensor) -> Tensor:
-    return map_slices(lambda row, y: (row.sin() + y).cos(), x * 2, x[0] + 1) * 3
+    slices = map_slices(lambda row, y: (row.sin() + y).cos(), x * 2, x[0] + 1)  # type: ignore[arg-type]
+    return slices * 3
 
 
 def recurrence(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -38,7 +38,7 @@ class Program:
 
 
 #: Before release 2.13 torch itself asks, of strides of 2, whether a size is even, and compiles for either answer.
-EVEN_AND_ODD = 1 if TorchVersion(torch.__version__) >= (2, 13) else 2
+EVEN_AND_ODD = 1 if TorchVersion(torch.__version__) >= "2.13" else 2
 
 
 def causal(q: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -37,7 +38,7 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(HERE.splitlines(), start=1) if text in line)
 
 
-UNTIMED = {"timing": {"enabled": False}, "target": "sm_90"}
+UNTIMED: dict[str, Any] = {"timing": {"enabled": False}, "target": "sm_90"}
 
 
 @pytest.fixture(scope="module")

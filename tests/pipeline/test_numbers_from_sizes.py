@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +18,11 @@ Number = Callable[[int], Any]
 
 #: The first is what the kernels are made for.
 SIZES = (7, 10, 13, 5)
+
+
+def of_a_third(function: Callable[[float], float]) -> Number:
+    return lambda n: function(n / 3)
+
 
 #: Floats by a formula that holds for every size.
 FLOATS: Mapping[str, Number] = {
@@ -44,7 +50,7 @@ FLOATS: Mapping[str, Number] = {
     "0.1 * n * 30.0": lambda n: 0.1 * n * 30.0,
     "torch.sym_float(n) / 3": lambda n: torch.sym_float(n) / 3,
     **{
-        f"math.{name}(n / 3)": lambda n, name=name: getattr(math, name)(n / 3)
+        f"math.{name}(n / 3)": of_a_third(getattr(math, name))
         for name in "sqrt cos cosh sin sinh tan tanh atan log2".split()
     },
     "math.asin(1 / (n + 1))": lambda n: math.asin(1 / (n + 1)),
@@ -117,7 +123,7 @@ def check(program: Callable[[Tensor], dict[str, Any]], compilations: int | None 
             assert ours.keys() == eager.keys()
             for name, expected in eager.items():
                 if isinstance(expected, Tensor):
-                    torch.testing.assert_close(ours[name], expected, msg=lambda text, name=name: f"{name}: {text}")
+                    torch.testing.assert_close(ours[name], expected, msg=partial("{}: {}".format, name))
                 else:
                     assert type(ours[name]) is type(expected) and ours[name] == expected, (name, ours[name], expected)
     assert compilations is None or len(made) == compilations

@@ -31,7 +31,7 @@ def report() -> Report:
 
 
 def test_eager_and_our_kernels_are_recorded_by_their_names(report: Report) -> None:
-    names = {one.contestant: [] for one in report.trace}
+    names: dict[str, list[str]] = {one.contestant: [] for one in report.trace}
     for one in report.trace:
         names[one.contestant].append(one.name)
     assert set(names) == {"eager", "graph_0"}

@@ -22,7 +22,7 @@ from compiler import pipeline
 from compiler.capture.reference import reference_run
 from compiler.codegen.rendered import RenderedKernel
 from compiler.comparison import compare
-from compiler.options import Options
+from compiler.options import Options, Timing
 from compiler.peer import compare as compare_stage
 from compiler.peer.inductor import ExploredPeer
 from compiler.report import Report
@@ -193,7 +193,7 @@ TWO_GRAPHS = SOURCE + "@torch.compile\ndef g(x):\n    return x.exp()\ng(torch.ra
 def test_no_error_stands_for_all_outputs_where_one_of_them_is_nan() -> None:
     """The error of the other graph, which is small, would be taken for the largest."""
     with broken_but("exp", "NaN"):
-        report = explored(TWO_GRAPHS, timing={"enabled": False})
+        report = explored(TWO_GRAPHS, timing=Timing(enabled=False))
     assert report.summary.compiled_error is None and report.summary.eager_error is not None
     assert "| cannot be compared |" in markdown(report)
 
@@ -261,7 +261,7 @@ def test_the_command_line_says_it_first_and_exits_with_3() -> None:
 
 
 def test_one_eager_kernel_is_not_told_in_the_plural() -> None:
-    report = explored("import torch\ntorch.compile(lambda x: x.exp())(torch.randn(8))\n", timing={"enabled": False})
+    report = explored("import torch\ntorch.compile(lambda x: x.exp())(torch.randn(8))\n", timing=Timing(enabled=False))
     assert report.summary.verdict == "1 eager kernel became 1 kernel."
 
 
@@ -291,7 +291,7 @@ def test_rounding_is_not_called_wrong() -> None:
         parts += [f"@torch.compile\ndef f{place}(x):\n    return {formula}", f"f{place}({inputs})"]
     for seed in range(2):
         source = "\n".join([*parts[:1], f"torch.manual_seed({seed})", *parts[1:]])
-        report = explored(source, timing={"enabled": False})
+        report = explored(source, timing=Timing(enabled=False))
         assert report.error is None, report.error
         assert report.wrong_results == [] and report.status == "ok"
 
@@ -303,7 +303,7 @@ def test_what_the_memory_held_is_not_compared(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("compiler.runtime.trial.reference_run", run)
     source = "import torch\n@torch.compile\ndef f(x):\n    return x.sin(), torch.empty_like(x)\nf(torch.randn(4096))"
-    report = explored(source, timing={"enabled": False})
+    report = explored(source, timing=Timing(enabled=False))
     assert report.wrong_results == [] and report.status == "ok"
     assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-5
 
@@ -322,7 +322,7 @@ def test_noise_alone_explains_right_results_and_gradients(monkeypatch: pytest.Mo
     monkeypatch.setattr(judging, "TOLERANCE", dict.fromkeys(judging.TOLERANCE, 0.0))
     made = f"torch.manual_seed(1)\nlayer = torch.nn.Linear(16, 32)\nf = torch.compile(lambda {NOISY[name]})\n"
     called = "f(torch.randn(8, 16, requires_grad=True)).backward()\n"
-    report = explored(f"import torch\n{made}{called}", timing={"enabled": False})
+    report = explored(f"import torch\n{made}{called}", timing=Timing(enabled=False))
     assert report.error is None and len(report.gradients) >= 4
     assert report.wrong_results == []
 
@@ -340,7 +340,7 @@ def test_a_half_type_that_is_scaled_is_wrong(dtype: torch.dtype) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiling, "render_cpp", spoil)
-        report = explored(source, timing={"enabled": False})
+        report = explored(source, timing=Timing(enabled=False))
     assert report.error is None and [one.output for one in report.wrong_results] == ["exp"]
 
 
@@ -353,7 +353,7 @@ torch.compile(net)(torch.randn(4, 3, 16, 16)).square().mean().backward()
 
 
 def test_a_gradient_that_is_nothing_but_rounding_does_not_stand_for_all() -> None:
-    report = pipeline.explore(NOTHING_BUT_ROUNDING, Options(device="cpu", timing={"enabled": False}))
+    report = pipeline.explore(NOTHING_BUT_ROUNDING, Options(device="cpu", timing=Timing(enabled=False)))
     assert report.status == "ok"
     assert report.summary.eager_error is not None and report.summary.eager_error < 1e-4
     assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-4

@@ -52,12 +52,12 @@ ROW_ON_CPU, INDEX, PLACE = Given((4,), "cpu"), Given((3,), "cpu", torch.int64), 
 
 def at(x: Tensor, *index: Tensor | None) -> Tensor:
     """`x[index]`, which Python asks CUDA's driver for a device to do, also of fake tensors."""
-    return torch.ops.aten.index.Tensor(x, index)  # type: ignore[no-any-return]
+    return torch.ops.aten.index.Tensor(x, index)
 
 
 def over(x: Tensor) -> Tensor:
     """`x.cuda()`, for the same reason."""
-    return torch.ops.aten._to_copy.default(x, device=GPU)  # type: ignore[no-any-return]
+    return torch.ops.aten._to_copy.default(x, device=GPU)
 
 
 def positions(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -60,6 +60,7 @@ def test_triton_kernels_give_what_eager_gives(seed: int) -> None:
     program = generate(seed, most_statements=10)
     compiled = capture(program, through_dynamo=False, wants_triton=True)
     for part in compiled.parts:
+        assert part.runner is not None
         part.runner.implementation = partial(call_interpreted, part.compilation)
     results, inputs = compiled.run()
     found = mistakes(program, run(program), results, inputs, compiled.captured)

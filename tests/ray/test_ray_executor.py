@@ -240,8 +240,8 @@ async def test_web_tries_a_job_again_on_another_machine(machines: Machines) -> N
         "    time.sleep(0.01)\n"
         "verdict = 'at last'"
     )
-    settings = {"executor": "ray", "ray_address": address, "ray_token": token}
-    async with running_service(machines.folder / "data", **settings) as service:
+    data = machines.folder / "data"
+    async with running_service(data, executor="ray", ray_address=address, ray_token=token) as service:
         answer = await service.client.post("/api/v1/explorations", json={"source": source})
         assert answer.status_code == 202, answer.text
         await asyncio.to_thread(eventually, began.exists)

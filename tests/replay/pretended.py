@@ -12,7 +12,7 @@ import torch
 from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import Call, CannotRecord, addresses_of
 from compiler.replay.price import Times
-from compiler.replay.replayed import Facts, ReplayedCall
+from compiler.replay.replayed import Choice, Facts, ReplayedCall
 from compiler.runtime.host.launcher import address_test
 
 HOST_BOUND = Times(host_us=500.0, elapsed_us=520.0)
@@ -111,8 +111,12 @@ def pretended(
     call: Call,
     recorder: PretendedRecorder | None = None,
     written: Sequence[int] = (),
-    choice: Any = "auto",
+    choice: Choice = "auto",
 ) -> tuple[ReplayedCall, PretendedRecorder]:
     """`call` as a graph of ten launches on an H200 that is called through a pretended recorder."""
     recorder = recorder or PretendedRecorder()
-    return ReplayedCall(call, Facts(10, 4.37e12, written=frozenset(written)), recorder, choice), recorder
+    return replayed_call(call, Facts(10, 4.37e12, written=frozenset(written)), recorder, choice), recorder
+
+
+def replayed_call(call: Call, facts: Facts, recorder: PretendedRecorder, choice: Choice = "auto") -> ReplayedCall:
+    return ReplayedCall(call, facts, recorder, choice)  # type: ignore[arg-type]  # it answers as a CudaRecorder would

@@ -82,7 +82,7 @@ def test_attention_and_other_devices(dropout: float, crosses: bool, reason: str 
     target = torch.ops.aten._scaled_dot_product_flash_attention.default
     call = ExternNode("attention", target, (*operands, dropout), {}, (("attention", layout),), crosses_devices=crosses)
     schedule = compile_program(products, X).schedule
-    why = obstacle(replace(schedule, units=[*schedule.units, call]))
+    why = obstacle(replace(schedule, units=(*schedule.units, call)))
     assert (why.reason if why else None) == reason
     assert why is None or why.message
 

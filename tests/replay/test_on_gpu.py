@@ -89,15 +89,19 @@ def test_new_values_in_old_places_and_in_new_ones() -> None:
 
 def test_parameters_may_change_in_place() -> None:
     model = Layers().cuda()
+    first = model.layers[0]
+    assert isinstance(first, nn.Linear)
     call, seen = compiled(model)
     x = torch.randn(32, 128, device="cuda")
     for _ in range(CALLS):
-        model.layers[0].weight.mul_(0.9)
+        first.weight.mul_(0.9)
         same(call(x), model(x))
     assert replayed(seen).decision.verdict == "replayed" and replayed(seen).recordings == 1
 
 
 class Counting(nn.Module):
+    count: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.norm = nn.BatchNorm1d(64)

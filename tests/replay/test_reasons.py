@@ -18,7 +18,7 @@ import torch
 from compiler.compile import Generated
 from compiler.decisions import REASONS, Decision
 from compiler.ir.nodes import ExternNode, Layout, TensorArgument
-from compiler.options import Options
+from compiler.options import Options, StageName
 from compiler.pipeline import explore
 from compiler.replay.choose import Compiled, replayed_or_not
 from compiler.replay.price import Copies, Times, weigh
@@ -57,7 +57,7 @@ def watched(reason: str, monkeypatch: pytest.MonkeyPatch, recorder: PretendedRec
 
 def times_on_page(reason: str) -> Times | None:
     found = re.search(r"host of `(\d+)` us and a device of `(\d+)` us", (PAGES / f"{reason}.md").read_text())
-    return None if found is None else Times(*map(float, found.groups()))
+    return None if found is None else Times(float(found[1]), float(found[2]))
 
 
 BY_EXAMPLE = (
@@ -98,7 +98,7 @@ def with_call(compilation: Generated, **fields: Any) -> Any:
     target = torch.ops.aten._scaled_dot_product_flash_attention.default
     dropout = fields.pop("dropout", 0.0)
     call = ExternNode("attention", target, (*operands, dropout), {}, (("attention", layout),), lines=(7,), **fields)
-    return replace(compilation.schedule, units=[*compilation.schedule.units, call])
+    return replace(compilation.schedule, units=(*compilation.schedule.units, call))
 
 
 def test_what_no_example_alone_leaves() -> None:
@@ -123,7 +123,7 @@ def test_what_no_example_alone_leaves() -> None:
 
 
 def test_a_report_of_a_cpu_says_that_there_is_nothing_to_record() -> None:
-    stages = ("capture", "lower", "schedule", "codegen", "run")
+    stages: tuple[StageName, ...] = ("capture", "lower", "schedule", "codegen", "run")
     report = explore(example_of("replay.cpu"), Options(device="cpu", produce=stages))
     (graph,) = report.graphs
     assert graph.replay is not None and (graph.replay.verdict, graph.replay.reason) == ("one_by_one", "replay.cpu")

@@ -9,9 +9,9 @@ import torch
 
 from compiler.replay.describe import describe_replay
 from compiler.replay.price import BUSY_SHARE, Copies, Times, weigh
-from compiler.replay.replayed import MOST_RECORDINGS, MOST_WATCHED_CALLS, WATCHED_CALLS, Facts, ReplayedCall
+from compiler.replay.replayed import MOST_RECORDINGS, MOST_WATCHED_CALLS, WATCHED_CALLS, Choice, Facts
 from tests.compile_program import compile_program
-from tests.replay.pretended import HOST_BOUND, PretendedRecorder, pretended
+from tests.replay.pretended import HOST_BOUND, PretendedRecorder, pretended, replayed_call
 
 
 def scaled(inputs: list[Any]) -> list[Any]:
@@ -117,8 +117,9 @@ def test_memory_that_is_not_there_is_not_recorded_with() -> None:
     recorder = PretendedRecorder()
     recorder.free = 1000
     found = {}
-    for peak, choice in ((400, "auto"), (600, "auto"), (600, "on")):
-        call = ReplayedCall(scaled, Facts(10, 4e12, peak_bytes=peak), recorder, choice)
+    trials: tuple[tuple[int, Choice], ...] = ((400, "auto"), (600, "auto"), (600, "on"))
+    for peak, choice in trials:
+        call = replayed_call(scaled, Facts(10, 4e12, peak_bytes=peak), recorder, choice)
         for _ in range(WATCHED_CALLS + 2):
             call([torch.ones(3), torch.ones(3)])
         found[peak, choice] = call.decision.reason
@@ -268,7 +269,7 @@ def one_by_libraries(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 def test_a_recording_is_described() -> None:
     made = compile_program(one_by_libraries, torch.randn(6, 8))
-    call = ReplayedCall(lambda inputs: [inputs[0] + 1], Facts(6, 4e12), PretendedRecorder(), "auto")
+    call = replayed_call(lambda inputs: [inputs[0] + 1], Facts(6, 4e12), PretendedRecorder())
     alive = [torch.randn(6, 8) for _ in range(WATCHED_CALLS + 6)]
     for x in alive:
         call([x])

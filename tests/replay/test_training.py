@@ -14,8 +14,8 @@ from compiler.capture.autograd.aot import compile_through_aot
 from compiler.capture.captured import Implementation, Phase
 from compiler.passes.layout.passed import saved_outputs
 from compiler.replay.held import HeldAddresses, users_of_memory
-from compiler.replay.replayed import WATCHED_CALLS, Facts, ReplayedCall
-from tests.replay.pretended import PretendedRecorder
+from compiler.replay.replayed import WATCHED_CALLS, Choice, Facts, ReplayedCall
+from tests.replay.pretended import PretendedRecorder, replayed_call
 from tests.replay.ways_to_train import WAYS, Trained, steps_with_an_optimiser
 
 
@@ -47,7 +47,7 @@ class Pretended(Trained):
             n for n, node in enumerate(nodes) if any(user.target == torch.ops.aten.copy_.default for user in node.users)
         ]
         facts = Facts(10, 4e12, phase, frozenset(written), saved_outputs(part))
-        made = ReplayedCall(lambda inputs: list(part.forward(*inputs)), facts, recorder, "auto")
+        made = replayed_call(lambda inputs: list(part.forward(*inputs)), facts, recorder)
         self.calls.append(made)
         return BoxedGraph(made)
 
@@ -74,11 +74,11 @@ def test_what_is_saved_is_not_copied() -> None:
 def test_no_more_is_held_than_all_recordings_may() -> None:
     """Unless it is asked for; what a recording that was let go has held counts no more."""
 
-    def made_of(held: HeldAddresses, choice: Any) -> ReplayedCall:
+    def made_of(held: HeldAddresses, choice: Choice) -> ReplayedCall:
         recorder = PretendedRecorder()
         recorder.held = held
         facts = Facts(10, 4e12, "forward", held=frozenset({1}), most_held_bytes=100)
-        return ReplayedCall(lambda inputs: [inputs[0].sum(), inputs[0] * 2], facts, recorder, choice)
+        return replayed_call(lambda inputs: [inputs[0].sum(), inputs[0] * 2], facts, recorder, choice)
 
     held, x = HeldAddresses(), torch.ones(16)
     first, second, asked = made_of(held, "auto"), made_of(held, "auto"), made_of(held, "on")
@@ -100,7 +100,7 @@ def test_a_view_is_held_until_nobody_has_it() -> None:
     """Not even its base, of which torch counts as many users as of the view."""
     recorder = PretendedRecorder()
     facts = Facts(10, 4e12, "forward", held=frozenset({1}))
-    call = ReplayedCall(lambda inputs: [inputs[0].sum(), (inputs[0] * 2).t()], facts, recorder, "auto")
+    call = replayed_call(lambda inputs: [inputs[0].sum(), (inputs[0] * 2).t()], facts, recorder)
     for _ in range(WATCHED_CALLS + 4):
         call([torch.ones(2, 3)])
     assert (call.replays, call.launched) == (4, 0)

@@ -59,8 +59,8 @@ class Trained:
         for mine, theirs in zip(self.model.parameters(), self.twin.parameters(), strict=True):
             torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
             torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-9, atol=1e-9)
-        for mine, theirs in zip(self.model.buffers(), self.twin.buffers(), strict=True):
-            torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
+        for buffer, its_twin in zip(self.model.buffers(), self.twin.buffers(), strict=True):
+            torch.testing.assert_close(buffer, its_twin, rtol=1e-9, atol=1e-9)
 
 
 def loss_of(results: tuple[Tensor, Tensor]) -> Tensor:
@@ -141,7 +141,12 @@ def calls_without_gradients_and_results_that_are_dropped_or_kept(trained: Traine
 
 
 def what_hooks_make_of_saved_tensors(trained: Trained) -> None:
-    kept: list[Any] = []
+    kept: list[Tensor] = []
+
+    def keep(saved: Tensor) -> int:
+        kept.append(saved.clone())
+        return len(kept) - 1
+
     for step in range(CALLS + 4):
         x = trained.batch()
         for call, _ in trained.both():
@@ -149,9 +154,7 @@ def what_hooks_make_of_saved_tensors(trained: Trained) -> None:
                 loss_of(call(x)).backward()
                 continue
             kept.clear()
-            with torch.autograd.graph.saved_tensors_hooks(
-                lambda t: kept.append(t.clone()) or len(kept) - 1, lambda n: kept[n]
-            ):
+            with torch.autograd.graph.saved_tensors_hooks(keep, kept.__getitem__):
                 loss = loss_of(call(x))
             loss.backward()
         trained.check()

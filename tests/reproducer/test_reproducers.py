@@ -86,7 +86,7 @@ def endings(files: dict[str, str], folder: Path) -> dict[str, str]:
     command = [sys.executable, "-I", "-c", RUN_ALL, *(str(folder / name) for name in files)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
-    return dict(line.split(" ", 1) for line in done.stdout.splitlines())  # type: ignore[misc]
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 
 
 def test_files_of_cpp_kernels_and_library_calls_run_alone_and_are_right(tmp_path: Path) -> None:

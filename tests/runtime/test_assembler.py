@@ -144,7 +144,12 @@ def test_a_limit_of_registers_is_for_kernels_that_take_more_and_spill_nothing_fo
 ) -> None:
     started: list[bool] = []
     assemble = WaitingAssembler.assemble
-    monkeypatch.setattr(WaitingAssembler, "assemble", lambda self, text: started.append(True) or assemble(self, text))
+
+    def count_and_assemble(self: WaitingAssembler, text: str) -> Any:
+        started.append(True)
+        return assemble(self, text)
+
+    monkeypatch.setattr(WaitingAssembler, "assemble", count_and_assemble)
 
     def assembled(text: str, **given: int) -> bytes:
         made: bytes = stages_of(lambda *_: pytest.fail("Triton was to assemble it"), **given)["cubin"](text, {})

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,11 @@ def test_many_kernels_are_shared_by_helpers(
     monkeypatch.setattr(compile_helpers, "_helpers", two)
     monkeypatch.setattr(preparing, "MOST_THREADS", 1)
     made: list[Any] = []
-    prepare_all([lambda number=number: made.append(compiled(f"kernel{number}", number).kernel) for number in range(8)])
+
+    def prepare(number: int) -> None:
+        made.append(compiled(f"kernel{number}", number).kernel)
+
+    prepare_all([partial(prepare, number) for number in range(8)])
     assert len(set(made)) == 8
     assert len(compiles_here) <= 2  # what this thread had begun with before a helper was there
 

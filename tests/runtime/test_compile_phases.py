@@ -38,7 +38,7 @@ def test_each_phase_of_ours_and_of_the_peer_is_told(report: Report) -> None:
     total = sum(one.peer_seconds or 0.0 for one in report.compile_phases)
     assert first_calls["peer"] is not None and 0 < total <= first_calls["peer"] + 1e-3
     stages = {stage.name: stage.ms / 1000 for stage in report.stages}
-    by_phase = {one.phase: one.compiled_seconds or 0.0 for one in report.compile_phases}
+    by_phase: dict[str, float] = {one.phase: one.compiled_seconds or 0.0 for one in report.compile_phases}
     # Kernels for a CPU are compiled from the end of one stage on, while their Triton twins are assembled.
     within = stages | {"run": stages["codegen"] + stages["run"]}
     for phase, stage in zip(PHASES, ("capture", "lower", "schedule", "codegen", "run"), strict=True):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 import torch
 
 from compiler import pipeline
+from compiler.budget import Budget
+from compiler.compile import Built
 from compiler.options import Options, Timing
+from compiler.report import Graph
 from compiler.runtime.interpreter.interpreter import interpret, programs
 from compiler.runtime.interpreter.work import TooMuchWork
 from compiler.stages import offline, running
@@ -71,7 +75,11 @@ def test_a_report_says_what_was_too_much_to_check(monkeypatch: pytest.MonkeyPatc
 
 def test_without_time_for_it_a_kernel_is_not_emulated(monkeypatch: pytest.MonkeyPatch) -> None:
     check = running.check_by_emulation
-    monkeypatch.setattr(running, "check_by_emulation", lambda *given: check(*given[:-1], given[-1].within(0)))
+
+    def check_in_no_time(compilation: Built, report: Graph, inputs: list[Any], budget: Budget) -> None:
+        check(compilation, report, inputs, budget.within(0))
+
+    monkeypatch.setattr(running, "check_by_emulation", check_in_no_time)
     report = pipeline.explore(SOURCE, Options(timing=Timing(enabled=False)))
     (twin,) = [one for kernel in report.graphs[0].kernels for one in kernel.also if one.language == "triton"]
     assert twin.check == f"not run: {offline.NO_TIME}"

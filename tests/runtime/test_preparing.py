@@ -60,7 +60,12 @@ def test_kernels_are_compiled_together_once_triton_is_set_up(monkeypatch: pytest
     monkeypatch.setattr(preparing, "usable_cores", lambda: 3)
     is_set_up = threading.Event()
     monkeypatch.setattr(triton_setup, "_thread", None)
-    monkeypatch.setattr(triton_setup, "_set_up", lambda: is_set_up.wait(0.05) or is_set_up.set())
+
+    def set_up() -> None:
+        is_set_up.wait(0.05)
+        is_set_up.set()
+
+    monkeypatch.setattr(triton_setup, "_set_up", set_up)
     together = threading.Barrier(3, timeout=SECONDS)
     done: list[tuple[str, bool]] = []
 
@@ -101,9 +106,14 @@ def test_what_a_helper_compiles_is_begun_as_it_is_added(helpers: list[PretendedH
     begun(helpers, 1)
     preparation = Preparation()
     done: list[str] = []
+
+    def prepare(name: str, is_done: threading.Event) -> None:
+        done.append(name)
+        is_done.set()
+
     for name in ("first", "second"):
         is_done = threading.Event()
-        preparation.add(lambda name=name, is_done=is_done: (done.append(name), is_done.set()))
+        preparation.add(partial(prepare, name, is_done))
         assert is_done.wait(SECONDS)
     assert preparation.is_begun
     preparation.finish()
@@ -126,11 +136,17 @@ def test_a_helper_that_never_begins_leaves_all_to_this_process(helpers: list[Pre
     assert sorted(done) == [*range(8)]
 
 
+def hold(is_held: threading.Event, may_go: threading.Event) -> None:
+    """Keeps the thread that prepares."""
+    is_held.set()
+    may_go.wait(SECONDS)
+
+
 def test_of_what_waits_the_longest_is_begun_first(helpers: list[PretendedHelper]) -> None:
     begun(helpers, 1)
     preparation = Preparation()
     is_held, may_go = threading.Event(), threading.Event()
-    preparation.add(lambda: (is_held.set(), may_go.wait(SECONDS)))
+    preparation.add(partial(hold, is_held, may_go))
     assert is_held.wait(SECONDS)
     done: list[int] = []
     for work in (3, 1, 7, 5):
@@ -145,7 +161,7 @@ def test_what_is_abandoned_is_not_begun_and_keeps_no_thread(helpers: list[Preten
     before = threading.active_count()
     preparation = Preparation()
     is_held, may_go = threading.Event(), threading.Event()
-    preparation.add(lambda: (is_held.set(), may_go.wait(SECONDS)))
+    preparation.add(partial(hold, is_held, may_go))
     assert is_held.wait(SECONDS)
     done: list[int] = []
     preparation.add(partial(done.append, 1))

@@ -23,7 +23,7 @@ scores(torch.randn(256, 512))
 
 @pytest.fixture(scope="module")
 def graph() -> Graph:
-    report = explore(SOURCE, Options(device="cpu", produce=["capture", "lower", "schedule", "codegen"]))
+    report = explore(SOURCE, Options(device="cpu", produce=("capture", "lower", "schedule", "codegen")))
     assert report.error is None
     return report.graphs[0]
 

@@ -66,8 +66,11 @@ def test_a_cold_cache_makes_kernels_alone_longer_on_a_gpu() -> None:
 
 
 def raced(milliseconds: float) -> TimingResult:
-    values = {"median_ms": milliseconds, "low_ms": milliseconds, "high_ms": milliseconds}
-    contestants = [Contestant(name=name, samples_ms=[milliseconds] * 3, **values) for name in ("eager", "compiled")]
+    samples = [milliseconds] * 3
+    contestants = [
+        Contestant(name=name, samples_ms=samples, median_ms=milliseconds, low_ms=milliseconds, high_ms=milliseconds)
+        for name in ("eager", "compiled")
+    ]
     return TimingResult(method="by hand", device="cpu", cold_l2=False, contestants=contestants)
 
 

@@ -75,8 +75,8 @@ def test_the_fastest_tile_is_taken_where_our_kernel_is_faster() -> None:
     assert {key: compilation.triton[product.name].config[key] for key in ("MBLOCK", "NBLOCK", "KBLOCK")} == {
         "MBLOCK": tile.m, "NBLOCK": tile.n, "KBLOCK": tile.k
     }  # fmt: skip
-    (decision,) = [d for d in compilation.schedule.decisions if d.verdict.reason == "fused.epilogue"]  # type: ignore[union-attr]
-    assert (decision.verdict.numbers["fused_us"], decision.verdict.numbers["library_us"]) == (10.0, 50.0)  # type: ignore[union-attr]
+    (decision,) = [d for d in compilation.schedule.decisions if d.verdict.reason == "fused.epilogue"]
+    assert (decision.verdict.numbers["fused_us"], decision.verdict.numbers["library_us"]) == (10.0, 50.0)
 
 
 def test_the_library_keeps_a_product_that_it_is_faster_with() -> None:

@@ -9,7 +9,7 @@ from .harness import Box, Outside
 from .prelude import attempt, call, read, write
 
 
-def read_everything(file, folder, **rest):
+def read_everything(file: str, folder: str, **rest: object) -> None:
     import glob
 
     for path in ("/etc/shadow", "/root/.bashrc", "/etc/hostname", "/proc/1/root/etc/shadow", file):
@@ -17,8 +17,8 @@ def read_everything(file, folder, **rest):
     attempt("relative", lambda: read("../" * 20 + file[1:]))
     attempt("through own root", lambda: read("/proc/self/root" + file))
     attempt("listing", lambda: os.listdir(folder))
-    attempt("link", lambda: (os.symlink(file, "link"), read("link")))
-    attempt("hard link", lambda: (os.link(file, "hard"), read("hard")))
+    attempt("link", lambda: os.symlink(file, "link"), lambda: read("link"))
+    attempt("hard link", lambda: os.link(file, "hard"), lambda: read("hard"))
     for path in glob.glob("/proc/[0-9]*/root" + file):
         attempt(path, lambda: read(path))
     attempt("passwd", lambda: read("/etc/passwd"))
@@ -33,7 +33,7 @@ def test_nothing_outside_is_read(box: Box, outside: Outside) -> None:
     assert len(found.refused) >= 8
 
 
-def change_everything(file, folder, **rest):
+def change_everything(file: str, folder: str, **rest: object) -> None:
     import json as written_over
 
     libraries = [os.__file__, written_over.__file__]
@@ -42,7 +42,7 @@ def change_everything(file, folder, **rest):
     attempt("mkdir", lambda: os.mkdir(folder + "/d"))
     attempt("unlink", lambda: os.unlink(file))
     attempt("rename away", lambda: os.rename(file, folder + "/moved"))
-    attempt("rename over", lambda: (write("mine"), os.rename("mine", file)))
+    attempt("rename over", lambda: write("mine"), lambda: os.rename("mine", file))
     attempt("symlink", lambda: os.symlink("/", folder + "/link"))
     attempt("device", lambda: os.mknod("device", 0o60666, os.makedev(254, 0)))
     attempt("truncate", lambda: os.truncate(file, 0))
@@ -57,7 +57,7 @@ def test_nothing_outside_is_written(box: Box, outside: Outside) -> None:
     assert len(found.refused) == 17
 
 
-def change_metadata(file, folder, **rest):
+def change_metadata(file: str, folder: str, **rest: object) -> None:
     attempt("close", lambda: os.chmod(file, 0))
     attempt("open", lambda: os.chmod(folder, 0o777))
     attempt("owner", lambda: os.chown(file, -1, os.getgid()))
@@ -73,7 +73,7 @@ def test_no_mode_owner_or_time_is_changed(box: Box, outside: Outside) -> None:
     assert not found.did
 
 
-def watch_files(file, folder, **rest):
+def watch_files(file: str, folder: str, **rest: object) -> None:
     for path in (file, folder):
         attempt("inotify " + path, lambda: call("inotify_add_watch", call("inotify_init1", 0), path.encode(), 0xFFF))
     attempt("fanotify", lambda: call("fanotify_init", 0, 0))
@@ -88,13 +88,14 @@ def test_no_file_is_watched_or_leased(box: Box, outside: Outside) -> None:
     assert not box.run(watch_files, **outside.given).did
 
 
-def use_own_folder(**rest):
+def use_own_folder(**rest: object) -> None:
     import subprocess
     import tempfile
 
     attempt("write", lambda: write("file"))
     attempt("temporary", lambda: tempfile.mkstemp())
-    attempt("replace", lambda: (os.mkdir("a"), os.rename("file", "a/file"), os.replace("a/file", "b"), os.unlink("b")))
+    attempt("move", lambda: os.mkdir("a"), lambda: os.rename("file", "a/file"))
+    attempt("replace", lambda: os.replace("a/file", "b"), lambda: os.unlink("b"))
     attempt("program", lambda: subprocess.run(["/bin/sh", "-c", "echo $HOME > out"], check=True))
     # What is compiled is run from here, so the folder must allow it.
     with open("/bin/true", "rb") as program, os.fdopen(os.open("true", os.O_CREAT | os.O_WRONLY, 0o700), "wb") as own:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -12,7 +13,7 @@ from .harness import Box, Outside
 from .prelude import LIBC, NUMBERS, attempt, call, ctypes, read, write
 
 
-def enter_namespaces(process, **rest):
+def enter_namespaces(process: int, **rest: object) -> None:
     attempt("mount", lambda: call("mount", b"tmpfs", b"/tmp", b"tmpfs", 0, 0))
     attempt("umount", lambda: call("umount2", b"/proc", 2))
     attempt("pivot", lambda: call("pivot_root", b".", b"."))
@@ -34,7 +35,7 @@ def test_no_namespace_is_entered_and_nothing_is_mounted(box: Box, outside: Outsi
     assert len(found.refused) == 20
 
 
-def call_the_kernel(**rest):
+def call_the_kernel(**rest: object) -> None:
     buffer = ctypes.create_string_buffer(4096)
     attempt("bpf", lambda: call("bpf", 0, buffer, 72))
     attempt("perf", lambda: call("perf_event_open", buffer, 0, -1, -1, 0))
@@ -73,7 +74,7 @@ def test_rare_calls_are_refused(box: Box) -> None:
     assert len(found.refused) == 25
 
 
-def read_the_machine(**rest):
+def read_the_machine(**rest: object) -> None:
     for path in ("/dev/mem", "/dev/kmsg", "/dev/vda", "/dev/sda", "/proc/kcore", "/proc/kmsg", "/sys/kernel/security"):
         attempt(path, lambda: read(path))
     attempt("sysrq", lambda: write("/proc/sysrq-trigger", b"h"))
@@ -86,10 +87,10 @@ def test_the_machine_is_not_read_or_changed(box: Box) -> None:
     assert not box.run(read_the_machine).did
 
 
-def gain_privileges(**rest):
+def gain_privileges(**rest: object) -> None:
     import subprocess
 
-    def output(*command):
+    def output(*command: str) -> str:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=100).stdout.decode()
 
     attempt("su", lambda: output("/bin/su", "-c", "id"))
@@ -111,7 +112,7 @@ def test_no_privilege_is_gained(box: Box) -> None:
     assert re.search(r"Seccomp:\\t2", status)
 
 
-def call_as_i386(**rest):
+def call_as_i386(**rest: object) -> None:
     import mmap
 
     # mov eax, 20 (getpid there); int 0x80; ret
@@ -122,13 +123,13 @@ def call_as_i386(**rest):
     os.write(1, f"answered {answer}".encode())
 
 
-def call_as_x32(**rest):
+def call_as_x32(**rest: object) -> None:
     os.write(1, f"answered {ctypes.CDLL(None).syscall(ctypes.c_long(0x40000000 + 39))}".encode())
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="these interfaces are those of x86-64")
 @pytest.mark.parametrize("attack", [call_as_i386, call_as_x32])
-def test_other_binary_interfaces_end_the_job(box: Box, attack) -> None:
+def test_other_binary_interfaces_end_the_job(box: Box, attack: Callable[..., None]) -> None:
     found = box.run(attack)
     assert "answered" not in found.output
     assert found.signal == 31

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ TOO_MUCH = 400
 """MiB, where 192 are allowed. Attacks take it in steps, so that a watch can see them coming."""
 
 
-def take_private(megabytes, **rest):
+def take_private(megabytes: int, **rest: object) -> None:
     held = []
     for _ in range(megabytes // 10):
         held.append(bytearray(b"x") * (10 << 20))
@@ -52,10 +53,10 @@ def test_what_a_process_had_before_is_not_counted() -> None:
     assert (done.stdout, done.stderr) == ("refused\n", "")
 
 
-def take_private_by_three(megabytes, **rest):
+def take_private_by_three(megabytes: int, **rest: object) -> None:
     import time
 
-    def take(share):
+    def take(share: int) -> None:
         held = []
         for _ in range(share // 10):
             held.append(bytearray(b"x") * (10 << 20))
@@ -70,7 +71,7 @@ def take_private_by_three(megabytes, **rest):
     time.sleep(60)
 
 
-def take_shared_mappings(megabytes, **rest):
+def take_shared_mappings(megabytes: int, **rest: object) -> None:
     import mmap
     import time
 
@@ -85,7 +86,7 @@ def take_shared_mappings(megabytes, **rest):
     time.sleep(60)
 
 
-def take_shared_by_three(megabytes, **rest):
+def take_shared_by_three(megabytes: int, **rest: object) -> None:
     import mmap
     import time
 
@@ -103,7 +104,7 @@ def take_shared_by_three(megabytes, **rest):
     time.sleep(60)
 
 
-def take_memfd(megabytes, **rest):
+def take_memfd(megabytes: int, **rest: object) -> None:
     import time
 
     held = []
@@ -116,7 +117,7 @@ def take_memfd(megabytes, **rest):
     time.sleep(60)
 
 
-def take_closed_memfd(megabytes, **rest):
+def take_closed_memfd(megabytes: int, **rest: object) -> None:
     import mmap
     import time
 
@@ -136,14 +137,14 @@ def take_closed_memfd(megabytes, **rest):
     "attack",
     [take_private_by_three, take_shared_mappings, take_shared_by_three, take_memfd, take_closed_memfd],
 )
-def test_memory_of_every_kind_and_of_all_processes(box: Box, attack) -> None:
+def test_memory_of_every_kind_and_of_all_processes(box: Box, attack: Callable[..., None]) -> None:
     limits = LIMITS.model_copy(update={"memory_bytes": 192 * MIB, "open_files": 256})
     found = box.run(attack, limits, megabytes=TOO_MUCH)
     assert found.ending == "memory_limit"
     assert found.peak is not None and found.peak["memory_bytes"] > 192 * MIB
 
 
-def take_memfd_in_a_program_that_nobody_may_read(megabytes, **rest):
+def take_memfd_in_a_program_that_nobody_may_read(megabytes: int, **rest: object) -> None:
     # The kernel closes the entries in /proc of such a process to all but root.
     import sys
 
@@ -170,7 +171,7 @@ def test_memory_that_cannot_be_counted_ends_the_job(box: Box) -> None:
     assert found.ending == "memory_limit", found.output
 
 
-def share_pages(**rest):
+def share_pages(**rest: object) -> None:
     import time
 
     held = bytearray(b"x") * (100 << 20)
@@ -190,10 +191,10 @@ def test_pages_that_processes_share_are_counted_once(box: Box) -> None:
     assert found.peak is not None and found.peak["memory_bytes"] > 400 * MIB
 
 
-def fill_disk(**rest):
+def fill_disk(**rest: object) -> None:
     import time
 
-    def fill(folder):
+    def fill(folder: str) -> None:
         for number in range(40):
             with open(f"{folder}/{number}", "wb") as file:
                 for _ in range(8):
@@ -216,7 +217,7 @@ def test_the_disk_is_not_filled(box: Box) -> None:
     assert before - os.statvfs("/dev/shm").f_bfree < 1000
 
 
-def make_files(nested, **rest):
+def make_files(nested: bool, **rest: object) -> None:
     made = 0
     try:
         while made < 20000:
@@ -243,7 +244,7 @@ def test_files_without_number(box: Box, nested: bool) -> None:
     assert box.tier == "A" or not [path for path in box.folder.iterdir() if path.name != "job-import"][1:]
 
 
-def hold_deleted_files(**rest):
+def hold_deleted_files(**rest: object) -> None:
     import time
 
     for number in range(20):
@@ -261,7 +262,7 @@ def test_deleted_files_count(box: Box) -> None:
     assert "No space left" in found.output if box.tier == "A" else found.ending == "disk_limit"
 
 
-def hide_folder(**rest):
+def hide_folder(**rest: object) -> None:
     import time
 
     os.mkdir("hidden", 0o300)
@@ -279,7 +280,7 @@ def test_folders_that_cannot_be_listed_count(box: Box) -> None:
     assert "No space left" in found.output if box.tier == "A" else found.ending == "disk_limit"
 
 
-def compute(how, **rest):
+def compute(how: str, **rest: object) -> None:
     import re
     import signal
 
@@ -301,7 +302,7 @@ def test_an_endless_computation_ends_at_its_time(box: Box) -> None:
     assert [box.result(job).ending for job in jobs] == ["time_limit", "time_limit"]
 
 
-def flood(**rest):
+def flood(**rest: object) -> None:
     while True:
         os.write(1, b"y" * 65536)
 
@@ -310,7 +311,7 @@ def test_a_flood_of_output_ends_the_job(box: Box) -> None:
     assert box.run(flood).ending == "output_limit"
 
 
-def open_many(**rest):
+def open_many(**rest: object) -> None:
     opened = 0
     try:
         while True:
@@ -325,7 +326,7 @@ def test_descriptors_are_bounded_and_none_is_inherited(box: Box) -> None:
     assert int(found.output) == LIMITS.open_files - 3
 
 
-def write_large(**rest):
+def write_large(**rest: object) -> None:
     import signal
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -337,7 +338,7 @@ def test_files_are_bounded_and_no_limit_is_raised(box: Box) -> None:
     assert not box.run(write_large).did
 
 
-def leave_everything(name, **rest):
+def leave_everything(name: str, **rest: object) -> None:
     os.mkdir("closed")
     write("closed/file", b"x" * 1000)
     for _ in range(40):
@@ -347,7 +348,7 @@ def leave_everything(name, **rest):
     os.symlink("/etc", "link")
     os.mkfifo("fifo")
     attempt("shared", lambda: write(f"/dev/shm/{name}", b"x" * 1000))
-    attempt("shared folder", lambda: (os.mkdir(f"/dev/shm/{name}-folder"), write(f"/dev/shm/{name}-folder/x")))
+    attempt("shared folder", lambda: os.mkdir(f"/dev/shm/{name}-folder"), lambda: write(f"/dev/shm/{name}-folder/x"))
     for path in ("closed", f"/dev/shm/{name}-folder"):
         LIBC.chmod(path.encode(), 0)
     os.mkdir("never open", 0)

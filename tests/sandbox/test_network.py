@@ -12,10 +12,12 @@ from .harness import Box, Outside
 from .prelude import attempt, call, ctypes
 
 
-def connect_everywhere(tcp_port, udp_port, path, abstract, **rest):
+def connect_everywhere(tcp_port: int, udp_port: int, path: str, abstract: str, **rest: object) -> None:
     import socket
 
-    def connect(family, address, kind=socket.SOCK_STREAM):
+    def connect(
+        family: socket.AddressFamily, address: str | tuple[str, int], kind: socket.SocketKind = socket.SOCK_STREAM
+    ) -> None:
         opened = socket.socket(family, kind)
         opened.settimeout(2)
         opened.connect(address)
@@ -44,7 +46,7 @@ def test_nothing_is_connected(box: Box, outside: Outside) -> None:
     assert len(found.refused) == 18
 
 
-def speak_with_children(**rest):
+def speak_with_children(**rest: object) -> None:
     import socket
     import subprocess
 
@@ -58,14 +60,14 @@ def test_a_job_speaks_with_its_own_children(box: Box) -> None:
     assert not box.run(speak_with_children).refused
 
 
-def wait_at_a_socket(path, **rest):
+def wait_at_a_socket(path: str, **rest: object) -> None:
     import socket
 
-    def of_packets():
+    def of_packets() -> socket.socket:
         return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     own = of_packets()
-    attempt("wait", lambda: (own.bind("own"), own.listen()))
+    attempt("wait", lambda: own.bind("own"), lambda: own.listen())
     attempt("connect", lambda: of_packets().connect(path))
     attempt("send", lambda: of_packets().sendto(b"x", path))
     attempt("message", lambda: of_packets().sendmsg([b"x"], [], 0, path))
@@ -80,12 +82,17 @@ def wait_at_a_socket(path, **rest):
 def test_a_job_that_uses_a_gpu_waits_at_a_socket_and_reaches_none(tier: str) -> None:
     """CUDA does not start without; see `syscalls`."""
     reached = threading.Event()
+
+    def accept() -> None:
+        listener.accept()
+        reached.set()
+
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         path = f"/tmp/listener-{os.urandom(8).hex()}"
         listener.bind(path)
         os.chmod(path, 0o777)
         listener.listen()
-        threading.Thread(target=lambda: (listener.accept(), reached.set()), daemon=True).start()
+        threading.Thread(target=accept, daemon=True).start()
         box = Box(tier, os.geteuid(), uses_gpu=True)
         try:
             found = box.run(wait_at_a_socket, path=path)

@@ -11,7 +11,7 @@ from .harness import Box, Outside, is_alive, processes_named
 from .prelude import LIBC, NUMBERS, attempt, call, ctypes, read
 
 
-def look_around(process, others, **rest):
+def look_around(process: int, others: list[int], **rest: object) -> None:
     import glob
 
     for path in glob.glob("/proc/[0-9]*/environ") + [f"/proc/{process}/{name}" for name in ("environ", "maps", "mem")]:
@@ -34,7 +34,7 @@ def test_nothing_is_learned_of_other_processes(box: Box, outside: Outside) -> No
     assert str(box.folder) not in Path(f"/proc/{box.keeper}/cmdline").read_text()
 
 
-def signal_others(targets, **rest):
+def signal_others(targets: list[int], **rest: object) -> None:
     import fcntl
     import resource
     import socket
@@ -74,7 +74,7 @@ def test_no_other_process_is_touched(box: Box, outside: Outside) -> None:
     assert len(found.refused) >= 4 * 19
 
 
-def signal_family(**rest):
+def signal_family(**rest: object) -> None:
     for target in (1, os.getppid()):
         attempt(f"end {target}", lambda: os.kill(target, 9))
         attempt(f"stop {target}", lambda: os.kill(target, 19))
@@ -90,7 +90,7 @@ def test_signals_to_everybody_reach_the_job_alone(box: Box, outside: Outside) ->
     assert found.ending == "exited"
 
 
-def freeze_by_tracing(process, **rest):
+def freeze_by_tracing(process: int, **rest: object) -> None:
     for request in (0x4206, 16):
         attempt(f"trace {request}", lambda: call("ptrace", request, process, 0, 0))
     attempt("trace me", lambda: call("ptrace", 0, 0, 0, 0))
@@ -109,7 +109,7 @@ def test_nobody_is_frozen_by_tracing(box: Box, outside: Outside) -> None:
     assert not found.did
 
 
-def leave_daemons(name, **rest):
+def leave_daemons(name: str, **rest: object) -> None:
     import contextlib
     import signal
     import sys
@@ -142,7 +142,7 @@ def test_no_daemon_outlives_its_job(box: Box) -> None:
     assert not processes_named(name)
 
 
-def leave_orphan(**rest):
+def leave_orphan(**rest: object) -> None:
     import time
 
     if os.fork() == 0:
@@ -158,7 +158,7 @@ def test_an_orphan_that_holds_the_output_does_not_hold_the_job(box: Box) -> None
     assert (found.output, found.ending, found.exit_code) == ("done", "exited", 0)
 
 
-def stand_still(how, **rest):
+def stand_still(how: str, **rest: object) -> None:
     import signal
     import time
 
@@ -175,7 +175,7 @@ def test_a_job_that_stands_still_ends_at_its_time(box: Box) -> None:
         assert found.ending == "time_limit"
 
 
-def end_oddly(how, **rest):
+def end_oddly(how: str, **rest: object) -> None:
     import sys
 
     if how == "segmentation fault":
@@ -200,7 +200,7 @@ def test_how_a_job_ended_is_told_as_it_was(box: Box) -> None:
         assert (found.exit_code, found.signal, found.ending) == (*hows[how], "exited")
 
 
-def fork_without_end(name, **rest):
+def fork_without_end(name: str, **rest: object) -> None:
     import time
 
     LIBC.prctl(15, name.encode(), 0, 0, 0)
@@ -235,7 +235,7 @@ def test_a_fork_bomb_meets_a_limit_and_leaves_nothing(box: Box) -> None:
     assert 1 < seen < 200
 
 
-def start_threads(**rest):
+def start_threads(**rest: object) -> None:
     import threading
     import time
 

@@ -15,7 +15,7 @@ from .harness import Box, is_alive, processes_named, wait_until, zygote_below
 from .prelude import LIBC
 
 
-def hold_on(name, **rest):
+def hold_on(name: str, **rest: object) -> None:
     import contextlib
     import signal
     import time
@@ -74,10 +74,10 @@ def test_a_job_ends_although_the_zygote_stands_still(boxes: dict[Setting, Box]) 
     for own_box in [box_of(setting, boxes) for setting in SETTINGS]:
         name = f"stay{os.urandom(4).hex()}"
         jobs.append((own_box, name, own_box.start(hold_on, name=name, wall=15.0)))
-        wait_until(lambda name=name: len(processes_named(name)) == 3, "the job does not start")
+        wait_until(lambda: len(processes_named(name)) == 3, "the job does not start")
         os.kill(zygote_below(own_box.keeper), signal.SIGSTOP)
     for own_box, name, job in jobs:
-        wait_until(lambda name=name: not processes_named(name), "the job's processes survive their time")
+        wait_until(lambda: not processes_named(name), "the job's processes survive their time")
         os.kill(zygote_below(own_box.keeper), signal.SIGCONT)
         assert own_box.result(job).ending == "time_limit"
         assert own_box.run("print(1)").output == "1\n"

@@ -15,6 +15,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from server.sandbox import JobLimits, Usage, Watch
 
@@ -33,12 +34,12 @@ class Running:
     pidfd: int = -1
     text: bytearray = field(default_factory=bytearray)
     ending: str | None = None
-    exit: dict | None = None
+    exit: dict[str, Any] | None = None
     peak: Usage | None = None
 
 
 class Worker:
-    def __init__(self, told: dict) -> None:
+    def __init__(self, told: dict[str, Any]) -> None:
         self.tier = told["config"]["tier"]
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         program = Path(__file__).with_name("zygote_program.py")
@@ -62,7 +63,7 @@ class Worker:
         requests = b""
         while True:
             outputs = {job.output: job for job in self.jobs.values() if job.output >= 0}
-            waiting = [0, self.channel, *outputs]
+            waiting = [0, self.channel.fileno(), *outputs]
             readable, _, _ = select.select(waiting, [], [], PERIOD_SECONDS if self.jobs else None)
             for descriptor in readable:
                 if descriptor == 0:
@@ -72,7 +73,7 @@ class Worker:
                     *lines, requests = (requests + chunk).split(b"\n")
                     for line in lines:
                         self.take(json.loads(line))
-                elif descriptor is self.channel:
+                elif descriptor == self.channel.fileno():
                     if not self.hear():
                         return
                 elif outputs[descriptor].output == descriptor:
@@ -80,7 +81,7 @@ class Worker:
                     self.read(outputs[descriptor])
             self.look()
 
-    def take(self, asked: dict) -> None:
+    def take(self, asked: dict[str, Any]) -> None:
         if "release" in asked:
             job = self.jobs[asked["release"]]
             if job.release is not None:
@@ -129,14 +130,13 @@ class Worker:
             usage = job.watch.usage()
             if job.peak is None or usage.memory_bytes > job.peak.memory_bytes:
                 job.peak = usage
-            ending = "output_limit" if len(job.text) > OUTPUT_BYTES else job.watch.over(job.limits)
-            if time.monotonic() > job.deadline:
-                ending = ending or "time_limit"
-            job.ending = job.ending or ending
+            over = "output_limit" if len(job.text) > OUTPUT_BYTES else job.watch.over(job.limits)
+            is_late = time.monotonic() > job.deadline
+            job.ending = job.ending or over or ("time_limit" if is_late else None)
             if job.ending is not None:
                 job.watch.kill()
 
-    def finish(self, told: dict) -> None:
+    def finish(self, told: dict[str, Any]) -> None:
         name = told["ended"]
         job = self.jobs.pop(name)
         while job.output >= 0 and select.select([job.output], [], [], 0)[0] and len(job.text) <= OUTPUT_BYTES:
@@ -160,12 +160,14 @@ class Worker:
         )
 
 
-def answer(message: dict) -> None:
+def answer(message: dict[str, Any]) -> None:
     os.write(1, json.dumps(message).encode() + b"\n")
 
 
 def main() -> None:
-    Worker(json.loads(sys.stdin.buffer.raw.readline())).serve()
+    with open(0, "rb", buffering=0, closefd=False) as requests:  # which takes no byte of the next line
+        first = requests.readline()
+    Worker(json.loads(first)).serve()
 
 
 main()

@@ -8,7 +8,7 @@ import select
 import socket
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from server.sandbox import Job, JobLimits, Sandbox, SandboxConfig, begin, isolation, landlock, private_memory
 
@@ -27,9 +27,9 @@ def main() -> NoReturn:
     jobs: dict[str, Job] = {}
     while True:
         ended = {job.ended: name for name, job in jobs.items()}
-        readable, _, _ = select.select([channel, *ended], [], [])
+        readable, _, _ = select.select([channel.fileno(), *ended], [], [])
         for descriptor in readable:
-            if descriptor is channel:
+            if descriptor == channel.fileno():
                 message, descriptors, _, _ = socket.recv_fds(channel, 1 << 20, 2)
                 if not message:
                     os._exit(0)
@@ -41,7 +41,9 @@ def main() -> NoReturn:
                 channel.send(json.dumps({"ended": name, "exit": vars(exit_), "descriptors": held}).encode())
 
 
-def fork(sandbox: Sandbox, channel: socket.socket, jobs: dict[str, Job], asked: dict, descriptors: list[int]) -> None:
+def fork(
+    sandbox: Sandbox, channel: socket.socket, jobs: dict[str, Job], asked: dict[str, Any], descriptors: list[int]
+) -> None:
     limits = JobLimits.model_validate(asked["limits"])
     numbers = dict(zip((OUTPUT, INPUT), descriptors))
 

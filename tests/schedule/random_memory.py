@@ -13,6 +13,7 @@ import torch
 from compiler.ir.index import Index
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, LoopNode, TensorArgument
 from compiler.ir.ops import ops
+from compiler.ir.size import known
 from compiler.lowering.builder import Builder
 from compiler.lowering.values import Position, TensorValue, of_buffer
 from compiler.schedule.memory.plan import MemoryPlan
@@ -47,10 +48,10 @@ def _node(build: Builder, draw: random.Random, sources: Sequence[TensorValue]) -
         return _call(build, sources[0])
     if kind == "sum":
         return _sum_of_rows(build, sources[0])
-    size = draw.choice((*SIZES, *[int(sources[0].shape[0])] * 4))
+    size = draw.choice((*SIZES, *[known(sources[0].shape[0])] * 4))
 
     def element(position: Position) -> object:
-        values = [source.load((_place(position[0], size, int(source.shape[0]), kind),)) for source in sources]
+        values = [source.load((_place(position[0], size, known(source.shape[0]), kind),)) for source in sources]
         total = values[0]
         for value in values[1:]:
             total = ops.add(total, value)
@@ -66,7 +67,7 @@ def _place(place: Index, size: int, length: int, kind: str) -> Index:
 
 
 def _sum_of_rows(build: Builder, source: TensorValue) -> TensorValue:
-    length = int(source.shape[0])
+    length = known(source.shape[0])
     rows = max(length // 16, 1)
 
     def element(position: Position, reduced: Position) -> object:
@@ -107,7 +108,7 @@ def all_orders(units: Sequence[Unit], most: int = 4000) -> list[list[Unit]]:
 
 
 def bytes_of(graph: LoopGraph, name: str) -> int:
-    return int(graph.buffers[name].storage_numel) * graph.buffers[name].dtype.itemsize  # type: ignore[call-overload]
+    return known(graph.buffers[name].storage_numel) * graph.buffers[name].dtype.itemsize
 
 
 def peak_of_order(order: Sequence[Unit], graph: LoopGraph) -> int:

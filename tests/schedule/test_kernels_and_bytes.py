@@ -294,5 +294,5 @@ def test_a_kernel_whose_result_is_cheap_to_compute_again_in_both_its_readers_is_
     compilation = compile_program(rendered, *inputs)
     assert kernel_count(compilation) == (2, 0)
     (alpha,) = {d.about for d in compilation.schedule.decisions if d.reason == "fused.recompute"}
-    assert compilation.memory.buffers[alpha].fate == "register"
+    assert alpha is not None and compilation.memory.buffers[alpha].fate == "register"
     assert kernel_count(compile_program(rendered, *inputs, disable=("recompute",))) == (3, 0)

@@ -100,7 +100,7 @@ def test_without_fusion_a_chain_works_in_two_buffers_and_an_output() -> None:
     """What the first snippet would take of memory from a compiler that does not fuse."""
     source = (SNIPPETS / "01_activation.py").read_text() + "\nfast_gate(torch.rand(64, 64), torch.rand(64, 64))\n"
     report = explore(
-        source, Options(device="cpu", produce=["capture", "lower", "schedule"], timing=Timing(enabled=False))
+        source, Options(device="cpu", produce=("capture", "lower", "schedule"), timing=Timing(enabled=False))
     )
     (graph,) = report.graphs
     assert graph.memory is not None
@@ -205,7 +205,7 @@ def f(x, w):
     return (torch.sin(x) @ w).sum(), (torch.cos(x) @ w).sum()
 f(torch.rand(1024, 1024), torch.rand(1024, 1024))
 """
-    (graph,) = explore(source, Options(device="cpu", target="sm_90", produce=["capture", "lower", "schedule"])).graphs
+    (graph,) = explore(source, Options(device="cpu", target="sm_90", produce=("capture", "lower", "schedule"))).graphs
     growths = [d.numbers["peak_growth_bytes"] for d in graph.decisions if "peak_growth_bytes" in d.numbers]
     assert graph.memory is not None
     assert sum(growths) >= graph.memory.peak_bytes - graph.memory.unfused_peak_bytes > 0

@@ -22,7 +22,7 @@ from compiler.compile import Target, lower, plan
 from compiler.decisions import REASONS
 from compiler.devices import device_for
 from compiler.lowering.decompositions import decompositions
-from compiler.options import Options
+from compiler.options import Options, StageName
 from compiler.pages import page_of, sentences
 from compiler.pipeline import explore
 from compiler.present import present_lowered, present_schedule
@@ -53,11 +53,14 @@ def test_the_example_of_a_page_leaves_its_reason(reason: str) -> None:
     else:
         options: dict[str, Any] = {"knobs": json.loads(knobs.group(1))} if knobs else {}
         options |= json.loads(chosen.group(1)) if chosen else {}
-        stages = ("capture", "lower", "schedule")
+        stages: tuple[StageName, ...] = ("capture", "lower", "schedule")
         report = explore(code, Options(device="cpu", target="sm_90", produce=stages, **options))
     assert report.error is None, report.error
-    of_calls = [d for graph in report.graphs for d in (*graph.layouts, *graph.foldings, *graph.paddings)]
-    found = {d.reason for graph in report.graphs for d in graph.decisions} | {d.reason for d in of_calls}
+    found = {decision.reason for graph in report.graphs for decision in graph.decisions}
+    for graph in report.graphs:
+        found |= {decision.reason for decision in graph.layouts}
+        found |= {decision.reason for decision in graph.foldings}
+        found |= {decision.reason for decision in graph.paddings}
     if asked:
         found |= {answer.reason for answer in why(report, asked.group(1), asked.group(2))}
     assert reason in found

@@ -54,8 +54,8 @@ def messages(x: Tensor, edges: Tensor) -> Tensor:
 def attraction(x: Tensor, m: Tensor) -> Tensor:
     """Distances of each to each, which are many more than there are coordinates."""
     apart = [x[None, :, k] - x[:, None, k] for k in range(3)]
-    weight = m * (sum(d * d for d in apart) + 0.01).pow(-1.5)
-    return sum((d * weight).sum(1) for d in apart)
+    weight = m * (sum(d * d for d in apart) + 0.01).pow(-1.5)  # type: ignore[union-attr]
+    return sum((d * weight).sum(1) for d in apart)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def test_kernels_and_what_is_between_them(program: Program) -> None:
     largest = max(max(x.nbytes for x in program.inputs) // 4, 1 << 16)
     kept = {name for name, b in compilation.memory.buffers.items() if b.fate not in ("register", "input", "output")}
     kept -= compilation.memory.slices.keys()
-    layouts = compilation.schedule.graph.buffers  # type: ignore[union-attr]
+    layouts = compilation.schedule.graph.buffers
     assert all(layouts[name].bytes < largest or "index_put" in name for name in kept)
 
 
@@ -103,7 +103,7 @@ def test_parts_of_a_stack_are_loaded_once_for_each_of_their_own_places() -> None
     # The loop goes over the places of one plane, of which each plane has one: nothing is masked or chosen.
     assert kernel.source.count("tl.load(") == kernel.source.count("tl.store(") == 9
     assert "where" not in kernel.source and "mask=" not in kernel.source
-    assert kernel.grid == 1024 * 1024 // kernel.config["XBLOCK"]
+    assert kernel.config["XBLOCK"] * kernel.grid == 1024 * 1024
 
 
 def test_what_a_row_shares_is_loaded_before_the_parts_of_a_stack_are_told_apart() -> None:

@@ -258,7 +258,7 @@ def f(x, w, filter):
 f(torch.randn(2, 3, 8, 8), torch.randn(144, 5), torch.randn(4, 3, 3, 3))
 """
     (graph,) = explore(
-        source, Options(device="cpu", produce=["capture", "lower", "schedule"], timing=Timing(enabled=False))
+        source, Options(device="cpu", produce=("capture", "lower", "schedule"), timing=Timing(enabled=False))
     ).graphs
     assert graph.traffic is not None
     tensors = {"x": 4 * 2 * 3 * 64, "w": 4 * 144 * 5, "filter": 4 * 4 * 27}

@@ -61,7 +61,7 @@ def test_a_short_reduction_with_two_readers_that_reduce_it_is_computed_in_both()
     a, b = torch.randn(4, 900, 3), torch.randn(4, 700, 3)
     compilation = compile_program(both_ways, a, b)
     (apart,) = {d.about for d in compilation.schedule.decisions if d.reason == "fused.recompute"}
-    assert compilation.memory.buffers[apart].fate == "register"
+    assert apart is not None and compilation.memory.buffers[apart].fate == "register"
     (result,) = build(compilation).executable.call([a, b])
     torch.testing.assert_close(result.double(), both_ways(a.double(), b.double()), rtol=1e-6, atol=1e-6)
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from compiler import report as rep
 from compiler.compile import Built, observed_compilations
 from compiler.devices import GPUS, device_for
-from compiler.options import DEVICE_MODELS, RULES, Options
+from compiler.options import DEVICE_MODELS, RULES, Options, StageName
 from compiler.pipeline import explore
 from compiler.schedule.rules import Fuse
 from compiler.what_if import outcomes
@@ -28,11 +28,11 @@ def f(x, w):
     return back, torch.tanh(w), torch.exp(y).t(), torch.softmax(y, -1)
 f(torch.randn(64, 32).double(), torch.randn(32, 32).double())
 """
-TO_KERNELS = ("capture", "lower", "schedule", "codegen")
-TO_RESULTS = (*TO_KERNELS, "run")
+TO_KERNELS: tuple[StageName, ...] = ("capture", "lower", "schedule", "codegen")
+TO_RESULTS: tuple[StageName, ...] = (*TO_KERNELS, "run")
 
 
-def explored(source: str, produce: tuple[str, ...] = TO_KERNELS, **options: Any) -> rep.Report:
+def explored(source: str, produce: tuple[StageName, ...] = TO_KERNELS, **options: Any) -> rep.Report:
     report = explore(HEAD + source, Options(device="cpu", target="sm_90", produce=produce, **options))
     assert report.error is None, report.error
     return report
@@ -103,7 +103,7 @@ def test_a_forced_fusion_skips_the_profit_test() -> None:
     with observed_compilations(made.append):
         for force in ([], [["sin", "mul"]]):
             torch._dynamo.reset()
-            options = {"device_model": "H200", "force": force}
+            options: dict[str, Any] = {"device_model": "H200", "force": force}
             result = torch.compile(many_sines, backend="fusionscope", options=options)(*inputs)
             torch.testing.assert_close(result, many_sines(*inputs))
     plain, forced = made

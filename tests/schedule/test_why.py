@@ -6,7 +6,7 @@ import pytest
 
 from compiler import report as rep
 from compiler.decisions import REASONS
-from compiler.options import Options
+from compiler.options import Options, StageName
 from compiler.pipeline import explore
 from compiler.schedule.describe import decisions as describe_decisions
 from compiler.why import UnknownNode, why
@@ -23,8 +23,8 @@ f(x, w)
 
 
 def explored(source: str) -> rep.Report:
-    stages, apart = ("capture", "lower", "schedule", "codegen"), {"disable": ["batch"]}
-    report = explore(source, Options(device="cpu", target="sm_90", produce=stages, knobs=apart))
+    stages: tuple[StageName, ...] = ("capture", "lower", "schedule", "codegen")
+    report = explore(source, Options(device="cpu", target="sm_90", produce=stages, knobs={"disable": ["batch"]}))
     assert report.error is None
     return report
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import httpx2
 import pytest
@@ -24,7 +24,13 @@ from server.worker.records import REPORT
 from server.worker.snippet import REPORTS
 from tests.server.run_worker import PLAIN, command
 
-TRUSTED = {"tier": "trusted", "trust_snippets": "yes-i-trust-every-snippet"}
+
+class _Trusted(TypedDict):
+    tier: Literal["trusted"]
+    trust_snippets: Literal["yes-i-trust-every-snippet"]
+
+
+TRUSTED: _Trusted = {"tier": "trusted", "trust_snippets": "yes-i-trust-every-snippet"}
 """For tests that are not about the sandbox: what they run does no harm."""
 
 TWO_KERNELS = """import torch
@@ -40,7 +46,8 @@ f(torch.randn(64, 32))
 @asynccontextmanager
 async def running_service(data: Path, program: Program = PLAIN, **settings: Any) -> AsyncIterator[Service]:
     """Web in this process and the worker as a program of its own; over when the block ends."""
-    chosen = Settings(data=data, log_format="json", **{**TRUSTED, **settings})
+    given: dict[str, Any] = {**TRUSTED, **settings}
+    chosen = Settings(data=data, log_format="json", **given)
     app = create_app(chosen, worker=LocalWorker(chosen, command(program)) if chosen.needs_own_worker() else None)
     async with app.router.lifespan_context(app):
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)

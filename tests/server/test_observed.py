@@ -45,7 +45,9 @@ def kernel(**fields: Any) -> Graph:
     return Graph(name="g", kernels=[Kernel.model_validate({**_KERNEL, **fields})])
 
 
-_KERNEL = {name: "k" for name, field in Kernel.model_fields.items() if field.is_required() and field.annotation is str}
+_KERNEL: dict[str, object] = {
+    name: "k" for name, field in Kernel.model_fields.items() if field.is_required() and field.annotation is str
+}
 for _name, _field in Kernel.model_fields.items():
     if _field.is_required() and _name not in _KERNEL:
         _KERNEL[_name] = (

@@ -139,7 +139,7 @@ async def test_with_tokens_only_who_has_one_is_served(token_file: Path, tmp_path
             assert (none.status_code, none.headers["www-authenticate"]) == (401, "Bearer")
             assert none.headers["content-type"] == "application/problem+json"
         for wrong in (token + "x", token[:-1], "", "é", "Bearer " + token):
-            answer = await client.get("/api/v1/examples", headers={"Authorization": f"Bearer {wrong}".encode()})
+            answer = await client.get("/api/v1/examples", headers={b"Authorization": f"Bearer {wrong}".encode()})
             assert answer.status_code == 401
             assert token[:12] not in answer.text
         right = await client.get("/api/v1/examples", headers={"Authorization": f"bearer {token}"})

@@ -109,7 +109,8 @@ def changed(value: Any, chance: random.Random) -> Any:
 
 def forgeries(number: int) -> list[Report]:
     """Reports of the right types whose parts do not fit together: the example with a few places changed."""
-    chance, all_places, found = random.Random(7), places(EXAMPLE), []
+    chance, all_places = random.Random(7), places(EXAMPLE)
+    found: list[Report] = []
     while len(found) < number:
         forged = json.loads(json.dumps(EXAMPLE))
         for way in chance.sample(all_places, 8):
@@ -132,7 +133,12 @@ async def test_no_forged_report_makes_the_service_fail(service: Service) -> None
         path = await stored(service, report, f"{number:020x}")
         loops = [node.name for graph in report.graphs for node in graph.loops]
         kernels = [kernel.name for graph in report.graphs for kernel in graph.kernels if kernel.name]
-        asked = [(path, {}), (f"{path}.md", {}), (f"{path}.html", {}), (f"{path}/events", {})]
+        asked: list[tuple[str, dict[str, str]]] = [
+            (path, {}),
+            (f"{path}.md", {}),
+            (f"{path}.html", {}),
+            (f"{path}/events", {}),
+        ]
         asked += [(f"{path}/why", {"a": loops[0], "b": name}) for name in loops[1:]]
         asked += [(f"{path}/kernels/{name}.py", {}) for name in kernels]
         asked += [(f"{path}/comparison", {"with": f"{max(number - 1, 0):020x}"})]

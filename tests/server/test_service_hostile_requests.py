@@ -204,7 +204,7 @@ async def test_no_header_makes_it_fail(read_only: Service, value: str) -> None:
     names = ("If-None-Match", "Last-Event-ID", "Accept", "X-Request-ID", "Authorization", "Cookie", "Origin", "Range")
     for name in names:
         for path in ("/api/v1/explorations/x", "/api/v1/explorations/x/events", "/api/v1/examples"):
-            answer = await read_only.client.get(path, headers={name: value.encode()})
+            answer = await read_only.client.get(path, headers={name.encode(): value.encode()})
             assert_refused_well(answer, also=(200,))
 
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -104,7 +105,7 @@ async def test_a_job_that_costs_every_worker_its_life_is_given_up_and_says_so(tm
         await service.next_job_is_fine()
         id = await service.start("import time; time.sleep(600)")
         for attempt in (1, 2):
-            await asyncio.to_thread(eventually, lambda number=attempt: _runs(service, id, number))
+            await asyncio.to_thread(eventually, partial(_runs, service, id, attempt))
             os.kill(_worker_processes(service)[0], signal.SIGKILL)
         events = await service.events(id)
         assert json.loads(events[-1]["data"]) == {"status": "crashed"}

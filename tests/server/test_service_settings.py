@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-import settings_tables
 from pydantic import Field, SecretStr
 from rich.console import Console
 
@@ -23,6 +22,7 @@ from server.settings import (
     shown,
     unknown_variables,
 )
+from tools import settings_tables
 
 ROOT = Path(__file__).parents[2]
 

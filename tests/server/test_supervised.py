@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +12,7 @@ from server.supervised import Supervised
 pytestmark = pytest.mark.asyncio
 
 
-async def until(is_so, seconds: float = 60.0) -> None:
+async def until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not is_so():
             await asyncio.sleep(0.01)

@@ -36,8 +36,8 @@ def modules_named_in(source: str) -> set[str]:
 
 def modules_imported_in(source: str) -> set[str]:
     nodes = ast.walk(ast.parse(source))
-    imports = ast.unparse([node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)])
-    return modules_named_in(imports)
+    imports: list[ast.stmt] = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    return modules_named_in(ast.unparse(ast.Module(imports, type_ignores=[])))
 
 
 def is_within(name: str, module: str) -> bool:

@@ -10,12 +10,11 @@ import unittest.mock
 from pathlib import Path
 from typing import Any
 
-import hashed_locks
 import pytest
-import seccomp_profile
 import yaml
 
 from server.settings import unknown_variables
+from tools import hashed_locks, seccomp_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARIES = Path(sys.executable).parent

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
-import documentation
 import pytest
 import torch
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from server.routes import documentation as route
-from tools import licences
+from tools import documentation, licences
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import fastapi
-import page
 import pytest
 import torch
+
+from tools import page
 
 ROOT = Path(__file__).resolve().parents[2]
 

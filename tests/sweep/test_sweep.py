@@ -8,7 +8,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from compiler.options import MOST_SWEPT, Options
+from compiler.options import MOST_SWEPT, Options, StageName
 from compiler.pipeline import explore
 from compiler.report import Report
 
@@ -25,7 +25,7 @@ f(torch.randn(N, N))
 """
 ROWS = "import torch\ndef f(x: f32[4, 8]):\n    return torch.softmax(x, -1)\n"
 #: Up to the kernels' text: nothing is run.
-PRODUCE = ("capture", "lower", "schedule", "codegen")
+PRODUCE: tuple[StageName, ...] = ("capture", "lower", "schedule", "codegen")
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,12 @@ def goldens() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
     from tests.compile_program import compile_program
     from tests.goldens.test_goldens import CASES
 
+    def compile_it(function: Callable[..., Any], inputs: Sequence[Any]) -> list[Any]:
+        return [compile_program(function, *inputs)]
+
     for name, (function, inputs) in CASES.items():
         shapes = [f"{one.dtype}{list(one.shape)}" for one in inputs]
-        yield name, (_source(function, shapes), lambda f=function, x=inputs: [compile_program(f, *x)])
+        yield name, (_source(function, shapes), partial(compile_it, function, inputs))
 
 
 def fusion() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
@@ -81,7 +85,7 @@ def models() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
     from bench.models import MODELS
 
     for name, model in MODELS.items():
-        yield name, (inspect.getsource(model.build), lambda m=model: _compiled_model(m))
+        yield name, (inspect.getsource(model.build), partial(_compiled_model, model))
 
 
 def _compiled_model(model: Any) -> list[Any]:
@@ -125,7 +129,7 @@ def _of_cases(cases: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Callab
 
     for name, case in cases.items():
         shapes = [f"{one.dtype}{list(one.shape)}" for one in case.full]
-        yield name, (_source(case.function, shapes), lambda c=case: compile_it(c))
+        yield name, (_source(case.function, shapes), partial(compile_it, case))
 
 
 def _of_table(programs: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
@@ -137,7 +141,7 @@ def _of_table(programs: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Cal
 
     for name, program in programs.items():
         shapes = [f"{one.dtype}[{one.shape}]" for one in program.inputs]
-        yield name, (_source(program.function, shapes), lambda p=program: compile_it(p))
+        yield name, (_source(program.function, shapes), partial(compile_it, program))
 
 
 def _source(function: Callable[..., Any], shapes: Sequence[str]) -> str:

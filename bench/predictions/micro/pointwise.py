@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -113,7 +114,7 @@ def pointwise() -> Iterator[Case]:
         yield case(f"total_of_{count}", total, *[(1 << 24,)] * count)
         yield case(f"small_total_of_{count}", total, *[(1 << 18,)] * count)
     for dtype in (BF16, torch.float16, torch.float64, torch.int8, torch.int32, I64):
-        kind = "normal" if dtype.is_floating_point else "index"
+        kind: Literal["normal", "index"] = "normal" if dtype.is_floating_point else "index"
         name = str(dtype).removeprefix("torch.")
         yield case(f"scaled_{name}", scaled, Input((1 << 24,), dtype, kind, 100))
         yield case(f"add_{name}", add, *[Input((1 << 22,), dtype, kind, 50)] * 2)

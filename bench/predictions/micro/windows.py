@@ -54,7 +54,7 @@ def repeated_and_joined(x: Tensor) -> Tensor:
 
 
 def windows() -> Iterator[Case]:
-    functions = (largest, halved, to_few, mirrored, enlarged, repeated_and_joined)
+    functions: tuple[Function, ...] = (largest, halved, to_few, mirrored, enlarged, repeated_and_joined)
     for dtype, kind in ((F32, "float"), (BF16, "half")):
         for function in functions:
             yield case(f"{function.__name__}_{kind}", function, *typed(dtype, (32, 64, 56, 56)))

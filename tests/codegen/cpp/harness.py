@@ -17,16 +17,18 @@ from compiler.ir import interpret
 from compiler.ir.body import trace
 from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout, LoopGraph, LoopNode
+from compiler.ir.size import Integer, known
 from compiler.lowering.lower import lower
 from compiler.runtime.cpp import compiler as cpp_compiler
 from compiler.runtime.cpp.library import Kernel, compile_kernels
 from compiler.schedule.group import Group, Member, Space
+from tests.compile_program import empty_of
 from tests.lowering.checks import aten_graph
 
 
 def node(
     name: str,
-    shape: tuple[int, ...],
+    shape: tuple[Integer, ...],
     dtype: torch.dtype,
     x: tuple[Dim, ...],
     r: tuple[Dim, ...],
@@ -51,7 +53,7 @@ def run(made: Group, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor
     """What the kernel stores, on contiguous inputs."""
     kernel = render(made, tensors)
     layouts = {member.name: member.node.layout for member in made.members}
-    outputs = {name: torch.empty(layouts[name].shape, dtype=layouts[name].dtype) for name in made.stored}
+    outputs = {name: empty_of(layouts[name]) for name in made.stored}
     compile_kernels([kernel])[made.name](*[{**tensors, **outputs}[name] for name in kernel.parameters])
     return outputs
 
@@ -94,7 +96,7 @@ def execute(compiled: Lowered, launchers: dict[str, Kernel], arguments: Sequence
             interpret.run_extern(item, buffers)
             continue
         # What lies behind the buffer's end must stay as it is.
-        size = item.layout.storage_numel
+        size = known(item.layout.storage_numel)
         whole = torch.zeros(size + 64, dtype=item.layout.dtype)
         if item.updates is not None:
             whole[:size] = buffers[item.updates]

@@ -17,9 +17,8 @@ from compiler.runtime.triton.compile import compiled_kernel
 
 
 def kernel(name: str = "kernel_a", **config: int) -> RenderedKernel:
-    return RenderedKernel(
-        name, "triton", "", ("x", "out"), (), {"XBLOCK": 128, "num_warps": 4, "num_stages": 1} | config
-    )
+    whole: dict[str, int | str | tuple[int, ...]] = {"XBLOCK": 128, "num_warps": 4, "num_stages": 1, **config}
+    return RenderedKernel(name, "triton", "", ("x", "out"), (), whole)
 
 
 class Function:

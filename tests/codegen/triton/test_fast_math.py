@@ -64,14 +64,14 @@ def gradient_of_tanh(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("function", [gradient_of_gelu, gradient_of_tanh, lambda x: 3 - gradient_of_tanh(x)])
-def test_gradients_of_tanh_use_its_approximation(function: Callable[..., Tensor]) -> None:
-    inputs = torch.randn(64, 64, dtype=HALF), torch.linspace(-6, 6, 1 << 12, dtype=HALF).view(64, 64)
-    inputs = inputs[-function.__code__.co_argcount :]
+def test_gradients_of_tanh_use_its_approximation(function: Callable[..., Tensor | tuple[Tensor, ...]]) -> None:
+    both = torch.randn(64, 64, dtype=HALF), torch.linspace(-6, 6, 1 << 12, dtype=HALF).view(64, 64)
+    inputs = both[-function.__code__.co_argcount :]
     compilation = compile_program(function, *inputs)
     text = "".join(kernel.source for kernel in compilation.triton.values())
     assert "= one_plus_tanh(" in text and "libdevice.tanh(" not in text
-    exact = function(*(x.double() for x in inputs))
-    exact = exact if isinstance(exact, tuple) else (exact,)
+    result = function(*(x.double() for x in inputs))
+    exact = result if isinstance(result, tuple) else (result,)
     for ours, wanted in zip(call_interpreted(compilation, list(inputs)), exact, strict=True):
         # Half of the last bit, and what terms that cancel leave of the function's error.
         torch.testing.assert_close(ours.double(), wanted, rtol=2.0**-8, atol=1e-5)

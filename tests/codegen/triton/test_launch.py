@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -151,9 +152,15 @@ def test_a_view_that_starts_elsewhere_goes_through_tritons_dispatch(pointwise: P
 def test_on_another_current_device_it_is_launched_where_its_tensors_are(
     pointwise: Pretended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    launch, current = pointwise.launcher.launch, []
+    launch = pointwise.launcher.launch
+    current: list[int] = []
+
+    def device(chosen: int) -> AbstractContextManager[pytest.MonkeyPatch]:
+        current.append(chosen)
+        return monkeypatch.context()
+
     launch(*pointwise.tensors())
-    monkeypatch.setattr(torch.cuda, "device", lambda device: current.append(device) or monkeypatch.context())
+    monkeypatch.setattr(torch.cuda, "device", device)
     pointwise.driver.device = 1
     launch(*pointwise.tensors())
     assert current == [DEVICE] and len(pointwise.driver.launches) == 2

@@ -41,7 +41,7 @@ def source(call: str) -> str:
 
 def instructions(call: str) -> list[str]:
     """The instructions of a kernel's PTX, without what computes addresses, in the order of their text."""
-    config = {"XBLOCK": 128, "num_warps": 4, "num_stages": 1}
+    config: dict[str, int | str | tuple[int, ...]] = {"XBLOCK": 128, "num_warps": 4, "num_stages": 1}
     kernel = RenderedKernel("kernel", "triton", source(call), ("x", "y", "out"), (), config)
     result = triton_offline.compile_offline(kernel, dict.fromkeys(("x", "y", "out"), torch.float32), "sm_90")
     assert result.error is None, result.error
@@ -74,7 +74,7 @@ def test_a_function_is_the_same_instructions_as_libdevices(
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_the_way_of_large_numbers_is_in_a_kernel_once(name: str) -> None:
-    config = {"XBLOCK": 1024, "num_warps": 4, "num_stages": 1}
+    config: dict[str, int | str | tuple[int, ...]] = {"XBLOCK": 1024, "num_warps": 4, "num_stages": 1}
     kernel = RenderedKernel("kernel", "triton", source(f"libdevice.{name}(x) + y"), ("x", "y", "out"), (), config)
     ptx = triton_offline.compile_offline(kernel, dict.fromkeys(("x", "y", "out"), torch.float32), "sm_90").ptx
     assert len(re.findall(r"call\.uni .*rare_", ptx)) == 8  # one for each element of a thread
@@ -145,7 +145,7 @@ VALUES = 1 << 28
 
 def launcher(call: str) -> TritonLauncher:
     """A kernel that is compiled anew, and ready."""
-    config = {"XBLOCK": 1024, "num_warps": 4, "num_stages": 1}
+    config: dict[str, int | str | tuple[int, ...]] = {"XBLOCK": 1024, "num_warps": 4, "num_stages": 1}
     kernel = RenderedKernel("kernel", "triton", source(call), ("x", "y", "out"), (), config, grid=VALUES // 1024)
     forget_kernels()
     made = load_triton(kernel)

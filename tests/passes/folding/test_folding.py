@@ -76,7 +76,7 @@ def test_folded_results_are_as_near_to_float64_as_eager(function: Callable[..., 
 
 
 def test_a_pass_over_the_result_is_spared() -> None:
-    folded, kept = (compile_program(plain, *inputs_of(), **knobs) for knobs in ({}, {"disable": ["folding"]}))
+    folded, kept = (compile_program(plain, *inputs_of(), disable=disable) for disable in ([], ["folding"]))
     assert fused_calls(kept) == 0 and not kept.foldings
     assert kernel_count(folded)[1] == kernel_count(kept)[1] == 2
     order = [getattr(unit, "target", "kernel") for unit in folded.schedule.units]
@@ -86,7 +86,7 @@ def test_a_pass_over_the_result_is_spared() -> None:
 
 def test_what_folding_spares_counts_for_the_layout_that_it_needs() -> None:
     (folded,), (kept,) = (
-        compile_program(plain, *inputs_of(), **knobs).layouts for knobs in ({}, {"disable": ["folding"]})
+        compile_program(plain, *inputs_of(), disable=disable).layouts for disable in ([], ["folding"])
     )
     (record,) = compile_program(plain, *inputs_of()).foldings
     assert folded.numbers["kept_us"] - kept.numbers["kept_us"] == pytest.approx(record.numbers["saved_us"])

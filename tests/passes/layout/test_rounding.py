@@ -35,7 +35,7 @@ TF32_UNIT = 2.0**-11
 
 def question(image: tuple[int, ...], weight: tuple[int, ...], **geometry: Any) -> Question:
     usual = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "is_transposed": False, "output_padding": (0, 0)}
-    return Question(image, weight, **{**usual, "groups": 1, **geometry}, device=CPU, settings=())  # type: ignore[arg-type]
+    return Question(image, weight, **{**usual, "groups": 1, **geometry}, device=CPU, settings=())
 
 
 QUESTIONS = {
@@ -188,7 +188,7 @@ def test_only_with_the_knob_results_are_less_exact_than_eager_s(name: str, may_r
     torch.manual_seed(0)
     x, a = torch.randn(image, device="cuda"), torch.randn(weight, device="cuda")
     with torch.no_grad(), observed_compilations(seen.append):
-        ours = torch.compile(function, backend=fusionscope, options={"knobs": {"tf32": may_round}})
+        ours = torch.compile(function, backend=fusionscope, options={"knobs": {"tf32": may_round}})  # type: ignore[dict-item]  # ours
         found, eager = ours(x, a), function(x, a)
         exact = function(x.double(), a.double())
     (compilation,) = seen

@@ -129,11 +129,11 @@ def test_an_exploration_shows_one_layout_for_both_graphs_and_checks_their_gradie
 def test_in_float32_gradients_keep_convolutions_as_eager_lays_them_out() -> None:
     """Those of a filter are exact in one layout where they are rounded to TF32 in the other."""
     source = SNIPPET.replace(", dtype=torch.bfloat16", "").replace("16", "64")
-    report = explore(source, Options(device="cpu", target="sm_90", produce=["capture", "lower"]))
+    report = explore(source, Options(device="cpu", target="sm_90", produce=("capture", "lower")))
     assert [[choice.reason for choice in graph.layouts] for graph in report.graphs] == [["layout.gradients"]] * 2
 
 
 def test_with_the_knob_nothing_moves_in_either_graph() -> None:
-    options = Options(device="cpu", target="sm_90", knobs={"disable": ["layout"]}, produce=["capture", "lower"])
+    options = Options(device="cpu", target="sm_90", knobs={"disable": ["layout"]}, produce=("capture", "lower"))
     report = explore(SNIPPET, options)
     assert [[choice.reason for choice in graph.layouts] for graph in report.graphs] == [["policy.disabled"]] * 2

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 Tensors = tuple[Any, ...]
 LENGTH, DEPTH = 6, 8
@@ -35,138 +36,138 @@ def padding(with_empty_rows: bool = True) -> torch.Tensor:
     return kept
 
 
-def plain(q, k, v):
+def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)), dim=-1) @ v
 
 
-def scaled_before(q, k, v):
+def scaled_before(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.softmax((q * 0.3) @ k.mT, dim=-1).matmul(v)
 
 
-def scaled_both(q, k, v):
+def scaled_both(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.softmax((q * 0.5) @ (k / 2.0).transpose(2, 3) * 1.5, dim=3) @ v
 
 
-def three_dimensions(q, k, v):
+def three_dimensions(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.bmm(torch.bmm(q, k.transpose(1, 2)).mul(0.2).softmax(-1), v)
 
 
-def with_baddbmm(q, k, v):
+def with_baddbmm(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     empty = torch.zeros(4, LENGTH, LENGTH, dtype=q.dtype)
     return torch.bmm(torch.baddbmm(empty, q, k.mT, beta=1.0, alpha=0.4).softmax(dim=-1), v)
 
 
-def with_einsum(q, k, v):
+def with_einsum(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     weights = (torch.einsum("bhid,bhjd->bhij", q, k) * 0.3).softmax(dim=-1)
     return torch.einsum("bhij,bhjd->bhid", weights, v)
 
 
-def einsum_in_other_order(q, k, v):
+def einsum_in_other_order(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
     weights = torch.softmax(torch.einsum("blhe,bshe->bhls", q, k) * 0.3, dim=-1)
     return torch.einsum("bhls,bshd->blhd", weights, v)
 
 
-def in_float32(q, k, v):
+def in_float32(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     weights = torch.softmax((q @ k.mT).float() * 0.3, dim=-1).to(q.dtype)
     return weights @ v
 
 
-def softmax_names_a_dtype(q, k, v):
+def softmax_names_a_dtype(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.softmax(q @ k.mT * 0.3, dim=-1, dtype=torch.float32).type_as(q) @ v
 
 
-def causal_tril(q, k, v):
+def causal_tril(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     scores = q @ k.mT * 0.3
     mask = torch.tril(torch.ones(LENGTH, LENGTH))
     return scores.masked_fill(mask == 0, float("-inf")).softmax(-1) @ v
 
 
-def causal_triu_added(q, k, v):
+def causal_triu_added(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     mask = torch.full((LENGTH, LENGTH), float("-inf")).triu(1)
     return (q @ k.mT * 0.3 + mask).softmax(-1) @ v
 
 
-def causal_in_place(q, k, v):
+def causal_in_place(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     scores = q @ k.mT
     scores *= 0.3
     scores.masked_fill_(torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(diagonal=1), -1e9)
     return scores.softmax(-1) @ v
 
 
-def causal_by_positions(q, k, v):
+def causal_by_positions(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     places = torch.arange(LENGTH)
     return torch.where(places[:, None] >= places, q @ k.mT * 0.3, float("-inf")).softmax(-1) @ v
 
 
-def causal_filled_later(q, k, v):
+def causal_filled_later(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     bias = torch.zeros(LENGTH, LENGTH)
     bias.masked_fill_(torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril(0).logical_not(), float("-inf"))
     return (q @ k.mT * 0.3 + bias).softmax(-1) @ v
 
 
-def sliding_window(q, k, v):
+def sliding_window(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     places = torch.arange(LENGTH)
     is_near = (places[:, None] - places).abs() < 2
     return (q @ k.mT * 0.3).masked_fill(~is_near, float("-inf")).softmax(-1) @ v
 
 
-def window_with_empty_rows(q, k, v):
+def window_with_empty_rows(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     kept = torch.tril(torch.ones(LENGTH, LENGTH), diagonal=-1)
     return (q @ k.mT * 0.3).masked_fill(kept == 0, float("-inf")).softmax(-1) @ v
 
 
-def masked_keys(q, k, v, mask):
+def masked_keys(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     return (q @ k.mT * 0.3).masked_fill(mask == 0, float("-inf")).softmax(-1) @ v
 
 
-def masked_with_lowest(q, k, v, mask):
+def masked_with_lowest(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     scores = q @ k.mT * 0.3
     return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1) @ v
 
 
-def masked_with_where(q, k, v, mask):
+def masked_with_where(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, q @ k.mT * 0.3, torch.tensor(-1e9)).softmax(-1) @ v
 
 
-def padded_and_causal(q, k, v, mask):
+def padded_and_causal(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     causal = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()
     scores = (q @ k.mT * 0.3).masked_fill(~causal, float("-inf"))
     return scores.masked_fill(~mask, float("-inf")).softmax(-1) @ v
 
 
-def additive(q, k, v, bias):
+def additive(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
     return (q @ k.mT * 0.3 + bias).softmax(-1) @ v
 
 
-def additive_and_scaled(q, k, v, bias):
+def additive_and_scaled(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
     return ((bias + q @ k.mT) * 0.3).softmax(-1) @ v
 
 
-def alibi(q, k, v, slopes):
+def alibi(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor) -> Tensor:
     places = torch.arange(LENGTH)
     distance = (places - places[:, None]).to(q.dtype)
     return (q @ k.mT * 0.3 + slopes[:, None, None] * distance).softmax(-1) @ v
 
 
-def grouped_heads(q, k, v):
+def grouped_heads(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     k, v = (tensor.repeat_interleave(2, dim=1) for tensor in (k, v))
     return (q @ k.mT * 0.3).softmax(-1) @ v
 
 
-def one_head_of_keys(q, k, v):
+def one_head_of_keys(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ k.mT * 0.3).softmax(-1) @ v
 
 
-def followed_by_view(q, k, v):
+def followed_by_view(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return ((q @ k.mT * 0.3).softmax(-1) @ v).view(2, -1)
 
 
-def dropout_off(q, k, v):
+def dropout_off(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.dropout((q @ k.mT * 0.3).softmax(-1), 0.5, training=False) @ v
 
 
-def result_transposed(q, k, v):
+def result_transposed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     weights = torch.softmax(torch.einsum("bihd,bjhd->bhij", q, k) * 0.3, dim=-1)
     return torch.einsum("bhij,bjhd->bdhi", weights, v)
 
@@ -217,68 +218,68 @@ REPLACED: dict[str, tuple[Callable[..., Any], Callable[[], Tensors]]] = {
 }
 
 
-def scores_returned(q, k, v):
+def scores_returned(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     scores = q @ k.mT * 0.3
     return scores.softmax(-1) @ v, scores
 
 
-def weights_returned(q, k, v):
+def weights_returned(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     weights = (q @ k.mT * 0.3).softmax(-1)
     return weights @ v, weights
 
 
-def soft_capped(q, k, v):
+def soft_capped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.tanh(q @ k.mT * 0.3).softmax(-1) @ v
 
 
-def weights_sharpened(q, k, v):
+def weights_sharpened(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ k.mT * 0.3).softmax(-1).square() @ v
 
 
-def softmax_of_queries(q, k, v):
+def softmax_of_queries(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ k.mT * 0.3).softmax(-2) @ v
 
 
-def learned_scale(q, k, v, scale):
+def learned_scale(q: Tensor, k: Tensor, v: Tensor, scale: Tensor) -> Tensor:
     return (q @ k.mT * scale).softmax(-1) @ v
 
 
-def negative_scale(q, k, v):
+def negative_scale(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ k.mT * -0.3).softmax(-1) @ v
 
 
-def weak_fill(q, k, v, mask):
+def weak_fill(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     return (q @ k.mT * 0.3).masked_fill(~mask, -100.0).softmax(-1) @ v
 
 
-def two_fills(q, k, v, mask):
+def two_fills(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     scores = (q @ k.mT * 0.3).masked_fill(~mask, -1e9)
     return scores.masked_fill(torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1), float("-inf")).softmax(-1) @ v
 
 
-def rounded_scores(q, k, v):
+def rounded_scores(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ k.mT * 0.3).bfloat16().softmax(-1).float() @ v
 
 
-def five_dimensions(q, k, v):
+def five_dimensions(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ k.mT * 0.3).softmax(-1) @ v
 
 
-def changed_between(q, k, v):
+def changed_between(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     scores = q @ k.mT * 0.3
     k.mul_(2)
     return scores.softmax(-1) @ v
 
 
-def with_dropout(q, k, v):
+def with_dropout(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.dropout((q @ k.mT * 0.3).softmax(-1), 0.5) @ v
 
 
-def learned_bias(q, k, v, bias):
+def learned_bias(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
     return (q @ k.mT * 0.3 + bias).softmax(-1) @ v
 
 
-def mask_of_a_tensor(q, k, v, mask, fill):
+def mask_of_a_tensor(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, fill: Tensor) -> Tensor:
     return torch.where(mask, q @ k.mT * 0.3, fill).softmax(-1) @ v
 
 

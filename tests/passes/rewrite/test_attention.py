@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from compiler.backend import fusionscope
 from compiler.capture.captured import copy_values
@@ -114,17 +115,17 @@ def test_a_softmax_that_is_no_attention_is_no_near_miss(function: Callable[..., 
     assert [found.records for found in rewritings_of(function, (torch.randn(2, 4, 4),))] == [[]]
 
 
-def _kept(q, k, v):
+def _kept(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     mask = torch.tril(torch.ones(q.shape[-2], q.shape[-2]))
     return (q @ k.mT / 8**0.5).masked_fill(mask == 0, float("-inf")).softmax(-1) @ v
 
 
-def _left_out(q, k, v):
+def _left_out(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     mask = torch.triu(torch.ones(q.shape[-2], q.shape[-2]), diagonal=1).bool()
     return (q @ k.mT / 8**0.5).masked_fill(mask, float("-inf")).softmax(-1) @ v
 
 
-def _without_diagonal(q, k, v):
+def _without_diagonal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     mask = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).tril(-1)
     return (q @ k.mT / 8**0.5).masked_fill(~mask, float("-inf")).softmax(-1) @ v
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from compiler.backend import fusionscope
@@ -41,16 +42,16 @@ def positions(q: Any, k: Any) -> tuple[torch.Tensor, torch.Tensor]:
     return rows[None, None, :, None], columns[None, None, None, :]
 
 
-def of_rows(q, k):
+def of_rows(q: Tensor, k: Tensor) -> Tensor:
     return (positions(q, k)[0] >= 0).expand(q.shape[0], -1, q.shape[2], k.shape[2])
 
 
-def of_past(q, k):
+def of_past(q: Tensor, k: Tensor) -> Tensor:
     rows, columns = positions(q, k)
     return (rows.new_ones((), dtype=torch.bool) & (columns <= rows)).expand(q.shape[0], -1, -1, -1)
 
 
-def of_packed(q, k):
+def of_packed(q: Tensor, k: Tensor) -> Tensor:
     """Sequences that are packed into one, of which there is one."""
     places = torch.arange(q.shape[2], device=q.device).unsqueeze(0).expand(q.shape[0], -1)
     numbers = (torch.diff(places, prepend=places[:, :1] - 1, dim=-1) != 1).cumsum(-1)
@@ -59,7 +60,7 @@ def of_packed(q, k):
     return (numbers[batch, rows] == numbers[batch, columns]) & (columns <= rows)
 
 
-def of_pixels(q, k):
+def of_pixels(q: Tensor, k: Tensor) -> Tensor:
     seen = torch.ones((q.shape[0], 16, 16), device=q.device)
     small = torch.nn.functional.interpolate(seen[None].float(), size=(1, k.shape[2]))[0].to(torch.bool)
     return small.flatten(1)[:, None, None, :].expand(-1, -1, q.shape[2], -1)
@@ -69,17 +70,17 @@ def filled(number: float) -> Mask:
     return lambda q, k: torch.full((q.shape[2], k.shape[2]), number, dtype=q.dtype, device=q.device).triu(1)
 
 
-def written_in_place(q, k):
+def written_in_place(q: Tensor, k: Tensor) -> Tensor:
     mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
     mask[:, 3:] = False
     return mask
 
 
-def with_an_empty_row(q, k):
+def with_an_empty_row(q: Tensor, k: Tensor) -> Tensor:
     return torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril(-1)
 
 
-def of_values(q, k):
+def of_values(q: Tensor, k: Tensor) -> Tensor:
     return positions(q, k)[0].ge(0) & (k.sum((1, 3)) > 0)[:, None, None, :]
 
 
@@ -191,7 +192,7 @@ def test_readers_see_the_strides_of_before(reads: str) -> None:
         "product": lambda x: x.transpose(1, 2).flatten(2) @ torch.eye(HEADS * DEPTH),
     }
 
-    def attend(q, k, v):
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         mask = torch.ones(1, QUERIES, QUERIES, dtype=torch.bool)
         return readers[reads](scaled_dot_product_attention(q, k, v, mask))
 
@@ -205,7 +206,7 @@ def test_readers_see_the_strides_of_before(reads: str) -> None:
 
 
 def test_a_mask_beside_is_causal_stays() -> None:
-    def attend(q, k, v):
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return scaled_dot_product_attention(q, k, v, of_rows(q, k), is_causal=True)
 
     rewriting, result = rewritten(attend, tensors())
@@ -236,7 +237,7 @@ def test_by_hand_too(mask: Mask, told: str) -> None:
     ("mask", "told"), [(of_rows, "No score is masked"), (of_past, "lower triangle")], ids=["ones", "past"]
 )
 def test_by_hand_with_a_boolean_mask(mask: Mask, told: str) -> None:
-    def attend(q, k, v):
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return torch.where(mask(q, k), q @ k.mT * 0.3, -math.inf).softmax(-1) @ v
 
     rewriting, result = rewritten(attend, tensors())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from bench.reproducers import patterns, run_all
@@ -51,7 +52,7 @@ def test_what_becomes_of_a_mask(mask: Callable[[Any, Any], Any], reason: str, dt
     assert [record.reason for record in rewriting.records] == [reason]
     fixed = mask(*arguments[:2]).detach()
 
-    def attend(q, k, v):
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return scaled_dot_product_attention(q, k, v, fixed.to(q.dtype) if fixed.is_floating_point() else fixed)
 
     eager = with_gradients(attend(*arguments), arguments)
@@ -65,7 +66,7 @@ def test_gradients_are_right_after_eager_has_run(is_causal: bool) -> None:
     """PyTorch keeps cuDNN's plans for the gradient by all but its layout, and eager's has another than a compiler's."""
     torch._dynamo.reset()
 
-    def attend(q, k, v):
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return scaled_dot_product_attention(q, k, v, is_causal=is_causal)
 
     arguments = training(tensors(torch.bfloat16))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from compiler.backend import fusionscope
@@ -39,23 +40,23 @@ def tiled(x: Any, times: int) -> Any:
     return x[:, None].expand(batch, times, heads, length, depth).reshape(batch, heads * times, length, depth)
 
 
-def by_hand(q, k, v):
+def by_hand(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scaled_dot_product_attention(q, repeated(k, 3), repeated(v, 3), is_causal=True)
 
 
-def by_name(q, k, v):
+def by_name(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scaled_dot_product_attention(q, k.repeat_interleave(3, dim=1), v.repeat_interleave(3, 1), scale=0.2)
 
 
-def beside_a_mask(q, k, v):
+def beside_a_mask(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scaled_dot_product_attention(q, repeated(k, 3), repeated(v, 3), attn_mask=of_past(q, k))
 
 
-def in_another_order(q, k, v):
+def in_another_order(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scaled_dot_product_attention(q, tiled(k, 3), tiled(v, 3))
 
 
-def keys_alone(q, k, v):
+def keys_alone(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scaled_dot_product_attention(q, repeated(k, 3), tiled(v, 3))
 
 
@@ -80,7 +81,7 @@ def test_heads_that_are_repeated(function: Callable[..., Any], reasons: list[str
 
 
 def test_another_kernel_is_not_taken() -> None:
-    def attend(q, k, v):
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return scaled_dot_product_attention(q, repeated(k, 3), repeated(v, 3), dropout_p=0.5)
 
     rewriting, _ = rewritten(attend, tensors())  # on a CPU, no fused kernel drops weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,13 +39,14 @@ def report_of(step: Step) -> Report:
 
 def test_the_lessons_are_there_and_each_asks_and_leads_on() -> None:
     assert len(NAMED) == 13
+    pages: dict[str, Collection[str]] = {"lesson": NAMED, "reason": reasons()}
     for lesson in NAMED.values():
         assert lesson.minutes == 5
         assert 2 <= len(lesson.steps) <= 5
         assert any(step.question for step in lesson.steps)
         assert lesson.read_next
         for link in lesson.read_next:
-            known = {"lesson": NAMED, "reason": reasons()}.get(link.kind)
+            known = pages.get(link.kind)
             assert link.name in known if known is not None else (ROOT / link.name).is_file(), link
 
 
