@@ -15,7 +15,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -73,7 +73,7 @@ def _sources(asked: argparse.Namespace) -> Iterator[tuple[str, str]]:
     from bench.wide import WIDE
 
     size = "full" if asked.device == "cuda" else "small"
-    suites = {
+    suites: dict[str, tuple[Iterable[str], str]] = {
         "models": (MODELS, _MODEL.replace("{size}", "small")),
         "patterns": (PATTERNS, _PATTERN.replace("{suite}", "patterns").replace("{table}", "PATTERNS")),
         "wide": (WIDE, _PATTERN.replace("{suite}", "wide").replace("{table}", "WIDE")),
