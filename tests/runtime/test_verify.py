@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from compiler.runtime.checking.judge import is_correct
-from compiler.runtime.checking.verify import relative_error, to_double
+from compiler.runtime.checking.verify import relative_error, to_double, typical_scale_of
 
 
 def test_equal_outputs_have_no_error() -> None:
@@ -138,3 +138,11 @@ def test_what_cancels_is_measured_beside_the_rest_if_asked() -> None:
     assert relative_error(found, reference) == pytest.approx(1e-5, rel=1e-3)
     assert relative_error(found, reference, smallest=1e-4) == pytest.approx(1e-12, rel=1e-3)
     assert relative_error([reference[0] + 1e-6, reference[1]], reference, smallest=1e-4) == pytest.approx(1e-6)
+
+
+def test_what_is_nothing_beside_a_large_one_is_right_where_it_is_the_same() -> None:
+    reference = [torch.full((4,), 1e10, dtype=torch.float64), torch.full((4,), 1e-5, dtype=torch.float64)]
+    assert relative_error(reference, reference) == 0.0
+    assert relative_error([reference[0], torch.full((4,), 2e-5)], reference) == pytest.approx(2e-5)
+    assert relative_error([reference[0], torch.full((4,), 3.0)], reference) == pytest.approx(3.0)
+    assert typical_scale_of([reference[1], *reference]) == pytest.approx(1e-5)

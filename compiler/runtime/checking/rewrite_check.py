@@ -14,10 +14,11 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from compiler.capture.captured import RewriteCheck, copy_values
 from compiler.capture.reference import draws, raise_precision
-from compiler.runtime.checking.verify import relative_error
+from compiler.runtime.checking.verify import relative_error, typical_scale_of
 
-#: Gradients smaller than this share of the largest value are measured beside that share. Those of an attention's keys
-#: in a fresh model cancel to some 1e-11 of the results, of which two orders of summing in float64 keep five digits.
+#: What is smaller than this share of a typical result or gradient is measured beside that share. Gradients of an
+#: attention's keys in a fresh model may cancel to 1e-11 of the others, of which two orders of summing in float64 keep
+#: five digits.
 SMALLEST = 1e-4
 
 
@@ -28,7 +29,7 @@ def error_of_rewrite(check: RewriteCheck) -> float | None:
         return None
     before, draws = run_in_double(check.captured, check.inputs, check.is_recorded)
     after, _ = run_in_double(check.rewritten, check.inputs, check.is_recorded)
-    return None if draws else relative_error(after, before, smallest=SMALLEST)
+    return None if draws else relative_error(after, before, smallest=SMALLEST * typical_scale_of(before))
 
 
 def run_in_double(

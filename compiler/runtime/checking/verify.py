@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,16 +36,16 @@ def relative_error(outputs: object, reference: object, scale: float | None = Non
     them, of one structure. Of a pair of outputs the error is
 
     - floating point or complex: ‖out - ref‖ / ‖ref‖ in double precision over all elements. Where the reference is all
-      zeros there is nothing to be relative to, and it is the root mean square of the output. So it is where the
-      reference is `NOTHING` beside `scale`, the root mean square of the largest of all references of the computation,
-      by default of those given here.
+      zeros there is nothing to be relative to, and it is the root mean square of the output. So it is, where that is
+      less, if the reference is `NOTHING` beside `scale`, the root mean square of the largest of all references of the
+      computation, by default of those given here.
       NaN must stand where the reference has NaN, and an infinity where it has the same infinity: anything else is inf.
       Those positions then count as equal and the norms run over the rest.
     - integer or bool: the share of the elements that differ. It is 0.0 only if every one is equal.
     - anything else (strings, None): 0.0 if equal, else inf.
 
-    With `smallest`, the error of an output smaller than that share of `scale` is relative to the share instead: where
-    much cancels, such as in the gradient of what a softmax takes out again, rounding leaves no digits of the rest.
+    The error of an output whose root mean square is below `smallest` is relative to that instead: where much cancels,
+    such as in the gradient of what a softmax takes out again, rounding leaves no digits of the rest.
 
     A different structure, shape, or kind (floating point against integer) is inf. Precisions may differ: a float32
     output is compared with a float64 reference.
@@ -62,9 +63,18 @@ def relative_error(outputs: object, reference: object, scale: float | None = Non
 
 def scale_of(reference: object) -> float:
     """The root mean square of the largest floating-point output, by which is judged what counts as nothing."""
+    return max(_root_mean_squares(reference), default=0.0)
+
+
+def typical_scale_of(reference: object) -> float:
+    """The median of the root mean squares of the floating-point outputs."""
+    return statistics.median([*_root_mean_squares(reference)] or [0.0])
+
+
+def _root_mean_squares(reference: object) -> Iterator[float]:
     numbers = (value for _, value in leaves(reference) if isinstance(value, float | complex | torch.Tensor))
     rounded = (tensor for tensor in map(as_tensor, numbers) if is_rounded(tensor) and tensor.numel())
-    return max((_root_mean_square(flat(tensor)) for tensor in rounded), default=0.0)
+    return (_root_mean_square(flat(tensor)) for tensor in rounded)
 
 
 def _root_mean_square(values: torch.Tensor) -> float:
@@ -182,10 +192,10 @@ class Norms:
         return self._root_mean_square(self.reference) <= NOTHING * scale
 
     def error(self, scale: float, smallest: float = 0.0) -> float:
-        """‖out - ref‖ / ‖ref‖, or the root mean square of the output where the reference is nothing."""
-        if self.is_nothing(scale):
-            return self._root_mean_square(self.output)
-        return self.difference / max(self.reference, smallest * scale * math.sqrt(self.elements))
+        """‖out - ref‖ / ‖ref‖; where the reference is nothing the root mean square of the output, if that is less."""
+        beside = max(self.reference, smallest * math.sqrt(self.elements))
+        relative = self.difference / beside if beside else math.inf
+        return min(relative, self._root_mean_square(self.output)) if self.is_nothing(scale) else relative
 
     def _root_mean_square(self, norm: float) -> float:
         return norm / math.sqrt(max(self.elements, 1))
