@@ -89,10 +89,11 @@ def with_strides_of(traced: Any, value: Any) -> Any:
         return type(value)(map(with_strides_of, traced, value))
     if not isinstance(traced, torch.Tensor) or not isinstance(value, torch.Tensor):
         return value
-    if value.layout != torch.strided or traced.layout != torch.strided or value.shape != traced.shape:
+    if value.layout != torch.strided or traced.layout != torch.strided:
         return value
     strides = traced.stride()
-    if not all(isinstance(number, int) for number in (*value.shape, *strides)) or 0 in value.shape:
+    is_known = all(isinstance(number, int) for number in (*traced.shape, *strides))
+    if not is_known or value.shape != traced.shape or 0 in value.shape:
         return value
     if all(one == other or size == 1 for one, other, size in zip(strides, value.stride(), value.shape, strict=True)):
         return value

@@ -37,12 +37,16 @@ def recompile_limit() -> int:
 
 
 def is_dynamo_control_flow(error: Exception) -> bool:
-    """Whether an exception in a backend is one that Dynamo acts on, and must reach it: a signal of its own, such as to
-    trace once more, or that an operator's result depends on values, for which it breaks the graph."""
-    return type(error).__module__ == "torch._dynamo.exc" or type(error).__name__ in _BREAKS_THE_GRAPH
+    """Whether an exception in a backend is Dynamo's own signal, such as to trace once more, and must reach it."""
+    return type(error).__module__ == "torch._dynamo.exc"
 
 
-#: What fake tensors raise for an operator that they cannot run, below what Dynamo looks at.
+def breaks_the_graph(error: Exception) -> bool:
+    """Whether Dynamo breaks the graph for an exception in a backend: an operator cannot run on fake tensors, as its
+    result depends on values."""
+    return type(error).__name__ in _BREAKS_THE_GRAPH
+
+
 _BREAKS_THE_GRAPH = frozenset(
     ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedOperatorException")
 )

@@ -146,7 +146,8 @@ def test_a_function_of_float32_is_run_in_float64(name: str) -> None:
     function = FUNCTIONS[name]
     layer, x = nn.Linear(16, 8), torch.randn(4, 16, requires_grad=True)
     with InDoublePrecision() as mode:
-        result = function(layer, x)
+        with mode.calling():
+            result = function(layer, x)
         with mode.differentiating():
             ours = torch.autograd.grad(result.sum(), [x, *layer.parameters()])
     wide, wide_x = nn.Linear(16, 8).double(), x.detach().double().requires_grad_()

@@ -26,7 +26,7 @@ from compiler.capture.captured import (
 from compiler.capture.diagnosis.errors import line_of_error, message_of_error, name_lines
 from compiler.capture.recording.ledger import Ledger
 from compiler.capture.recording.torch_trace import TraceListener, bytecode_seen, current_compile_id
-from compiler.capture.torch_internals import is_dynamo_control_flow, recompile_limit
+from compiler.capture.torch_internals import breaks_the_graph, is_dynamo_control_flow, recompile_limit
 from compiler.fx.lines import function_of_text, lines_of_text
 from compiler.report import Note
 
@@ -92,7 +92,7 @@ class Recorder:
                 self.note(str(refusal))
                 return graph.forward
             except Exception as error:
-                if is_dynamo_control_flow(error):
+                if is_dynamo_control_flow(error) or (breaks_the_graph(error) and not _functions_given(graph)):
                     raise
                 self._give_up(graph, error)
                 return graph.forward
@@ -104,7 +104,7 @@ class Recorder:
         self.failures.append(error)
         if line_of_error(error) is None:
             # It arises in graphs of torch's own making. Those of operators that take functions are the likeliest.
-            suspects = (node for node in graph.graph.nodes if isinstance(node.target, torch._ops.HigherOrderOperator))
+            suspects = _functions_given(graph)
             name_lines(error, next((lines_of_text(node.meta.get("stack_trace")) for node in suspects), ()))
         name = self._function(graph) or "a function"
         said = f"{type(error).__name__}: {message_of_error(error)}"
@@ -269,3 +269,8 @@ class Recorder:
                     f"{graph.function or graph.name} was compiled {limit} times, which is the most that Dynamo allows: "
                     "a call that fits none of these runs without compilation."
                 )
+
+
+def _functions_given(graph: torch.fx.GraphModule) -> list[torch.fx.Node]:
+    """Calls of operators that take functions, as `torch.cond` and `while_loop` are."""
+    return [node for node in graph.graph.nodes if isinstance(node.target, torch._ops.HigherOrderOperator)]

@@ -19,18 +19,28 @@ from torch.utils._pytree import tree_map
 from compiler.capture.reference import raise_precision
 
 
+_NARROW = (torch.float32, torch.bfloat16, torch.float16)
+#: Held from here on: a snippet may put another one in its place.
+_to = torch.Tensor.to
+
+
 class _WideConvolutions(TorchFunctionMode):
     """Widens what a convolution is given before torch compares the dtypes of its input and its bias, which it does
     ahead of any dispatch: the input is float64 as a rule, and a parameter float32."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if getattr(function, "__name__", "").startswith(("conv1d", "conv2d", "conv3d", "conv_transpose")):
-            args, kwargs = tree_map(_raised, (args, kwargs or {}))
+            args, kwargs = tree_map(_widened, (args, kwargs or {}))
         return function(*args, **(kwargs or {}))
 
 
+def _widened(value: Any) -> Any:
+    return _to(value, torch.float64) if isinstance(value, torch.Tensor) and value.dtype in _NARROW else value
+
+
 class InDoublePrecision(TorchDispatchMode):
-    """Within `with InDoublePrecision() as mode:` every operator computes in float64 (complex ones in complex128).
+    """Within `with InDoublePrecision() as mode, mode.calling():` every operator computes in float64 (complex ones in
+    complex128).
 
     Autograd wants the gradient of a float32 parameter in float32, and casts it: `with mode.differentiating():` around
     a backward pass lets it. No other cast of a backward pass goes to less than float64.
@@ -42,16 +52,10 @@ class InDoublePrecision(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._is_differentiating = False
-        self._convolutions = _WideConvolutions()
 
-    def __enter__(self) -> InDoublePrecision:
-        self._convolutions.__enter__()
-        super().__enter__()
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        super().__exit__(*raised)
-        self._convolutions.__exit__(*raised)
+    def calling(self) -> contextlib.AbstractContextManager[Any]:
+        """Around a call of the user's function, within all modes that it is called in."""
+        return _WideConvolutions()
 
     @contextlib.contextmanager
     def differentiating(self) -> Iterator[None]:

@@ -131,7 +131,7 @@ def _drawn_anew(entry: EntryCall, seed: int) -> EntryCall:
 
 def _run_in_double(entry: EntryCall, state: _State, noise: RoundingNoise | None = None) -> _Outcome:
     with noise or contextlib.nullcontext(), InDoublePrecision() as mode:
-        return _run(entry, entry.eager, state, mode.differentiating)
+        return _run(entry, entry.eager, state, mode)
 
 
 @dataclass
@@ -218,12 +218,12 @@ def _run(
     entry: EntryCall,
     function: Callable[..., Any],
     state: _State,
-    differentiating: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
+    mode: InDoublePrecision | None = None,
 ) -> _Outcome:
     """One call, and the gradients of its results by every leaf among the arguments and parameters."""
     args, kwargs = entry.copy_arguments()
     given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    with state.changes.in_force():
+    with state.changes.in_force(), mode.calling() if mode else contextlib.nullcontext():
         returned = function(*args, **kwargs)
     results = [leaf for leaf in tree_leaves(returned) if isinstance(leaf, torch.Tensor)]
     trained = [result for result in results if result.requires_grad]
@@ -233,7 +233,7 @@ def _run(
     gradients: Sequence[torch.Tensor | None] = ()
     if trained and leaves:
         tangents, gradients_of = [_tangent(result) for result in trained], torch.autograd.grad
-        with differentiating(), state.changes.in_force():
+        with mode.differentiating() if mode else contextlib.nullcontext(), state.changes.in_force():
             gradients = gradients_of(trained, list(leaves.values()), tangents, allow_unused=True)
     state.put_back()
     found = {name: value for name, value in zip(leaves, gradients, strict=False) if value is not None}
