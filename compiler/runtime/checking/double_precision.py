@@ -18,7 +18,6 @@ from torch.utils._pytree import tree_map
 
 from compiler.capture.reference import raise_precision
 
-
 _NARROW = (torch.float32, torch.bfloat16, torch.float16)
 #: Held from here on: a snippet may put another one in its place.
 _to = torch.Tensor.to
