@@ -49,7 +49,7 @@ def fit_map(page: Page) -> None:
 
 
 def type_snippet(page: Page, source: str) -> None:
-    page.locator(".cm-content").click()
+    page.locator(".cm-content").focus()  # a card may lie over the place where a click would go
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(source)
 
