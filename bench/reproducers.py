@@ -146,7 +146,7 @@ def all_of(
     report = explore(program.source, Options(device=device, timing=Timing(enabled=False)))
     report = Report.model_validate_json(report.model_dump_json())  # as whoever asks the service for the file has it
     if report.error is not None or not report.graphs:
-        said = report.error.message.splitlines()[0] if report.error else report.notes[-1].message
+        said = report.error.message.splitlines()[0] if report.error else "Nothing was captured."
         is_ours = report.status == "crashed" or (report.error is None and not program.is_file)
         yield {"snippet": program.name, "status": "failed" if is_ours else "no kernels", "said": [said]}, None
     for graph in report.graphs:

@@ -95,6 +95,17 @@ def test_inputs_that_overlap_at_first_may_overlap_otherwise_later(function: Call
     _check(function, [first, "one further", "apart", "the same memory", first])
 
 
+def _writing(write: Callable[[Tensor], None]) -> Callable[[Tensor], Tensor]:
+    """A function that writes to a tensor of its own."""
+
+    def function(x: Tensor) -> Tensor:
+        x = x * 2
+        write(x)
+        return x
+
+    return function
+
+
 def one_column(x: Tensor) -> None:
     x[:, 0] += 1
 
@@ -130,11 +141,7 @@ def row_of_expanded(x: Tensor) -> None:
     ids=lambda f: f.__name__,
 )
 def test_elements_that_are_written_apart_from_what_is_read_are_compiled(write: Callable[[Tensor], None]) -> None:
-    def function(x: Tensor) -> Tensor:
-        x = x * 2
-        write(x)
-        return x
-
+    function = _writing(write)
     torch._dynamo.reset()
     x, seen = _storage().view(4, -1), list[Any]()
     with observed_compilations(seen.append):
@@ -153,11 +160,7 @@ def whole_of_expanded(x: Tensor) -> None:
 
 @pytest.mark.parametrize("write", [rows_one_further, whole_of_expanded], ids=lambda f: f.__name__)
 def test_what_eager_mode_refuses_to_write_is_refused(write: Callable[[Tensor], None]) -> None:
-    def function(x: Tensor) -> Tensor:
-        x = x * 2
-        write(x)
-        return x
-
+    function = _writing(write)
     torch._dynamo.reset()
     with pytest.raises(RuntimeError, match="single memory location"):
         function(_storage().view(4, -1))

@@ -115,9 +115,8 @@ def _of_cases(cases: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Callab
     from compiler.compile import generate
 
     def empty(one: Any) -> torch.Tensor:
-        dtype = {"mask": torch.bool, "index": torch.int64}.get(one.kind, one.dtype)
-        dtype = one.dtype if one.kind == "index" and not one.dtype.is_floating_point else dtype
-        return torch.empty(one.shape, dtype=dtype)
+        of_index = torch.int64 if one.dtype.is_floating_point else one.dtype
+        return torch.empty(one.shape, dtype={"mask": torch.bool, "index": of_index}.get(one.kind, one.dtype))
 
     def call(case: Any) -> Callable[[Callable[..., Any], list[torch.Tensor]], Any]:
         return lambda compiled, inputs: case.call(compiled)(*inputs)

@@ -57,7 +57,7 @@ TOLERANCE: dict[torch.dtype, float] = {
 INTEGER_TOLERANCE = 1e-3
 
 #: How many times eager's error a right result may have. The order of a sum alone changes it by a factor of two, and of
-#: some hundred outputs one is further off. Over 187 steps of 96 architectures on an H100, with a factor of two, six
+#: some hundred outputs one is further off. Over 187 steps of 96 architectures on an H100, with a factor of two, five
 #: steps were called wrong that were not.
 TIMES_EAGER = 4.0
 
