@@ -56,7 +56,7 @@ def formula(graph: Graph, kernel: Kernel, layouts: Mapping[str, Layout], symbols
     """The function `formula(real, <what the kernel reads and updates>)`, which gives flat tensors, one for each of
     `kernel.writes`. Raises `NotExpressibleError`, and `UnknownSizeError`."""
     nodes = nodes_of(graph, kernel)
-    if not {node.name for node in nodes}.issuperset(kernel.nodes):
+    if not {node.name for node in graph.loops}.issuperset(kernel.nodes):
         raise NotExpressibleError("The report does not have all loop nodes of this kernel.")
     given = [variable(name) for name in given_to(kernel)]
     lines = [f"def formula(real, {', '.join(given)}):", '    """The loop nodes of the kernel, one after another."""']
@@ -72,8 +72,9 @@ def formula(graph: Graph, kernel: Kernel, layouts: Mapping[str, Layout], symbols
 
 
 def nodes_of(graph: Graph, kernel: Kernel) -> list[LoopNode]:
-    """The nodes that a kernel computes, each after what it reads. What it computes anew, rather than read what another
-    kernel made, the report does not count as its own."""
+    """The nodes that make what a kernel writes, each after what it reads. What it computes anew, rather than read what
+    another kernel made, the report does not count as its own. Of its own nodes, those on the way to a part of a
+    concatenation stand in the part's body already."""
     makers: dict[str, list[LoopNode]] = {}
     for node in graph.loops:
         for name in {node.name, node.part_of or node.name}:
@@ -92,7 +93,14 @@ def nodes_of(graph: Graph, kernel: Kernel) -> list[LoopNode]:
     for name in kernel.nodes:
         if name in by_name:
             add(by_name[name])
-    return list(ordered.values())
+    needed, waiting = set[str](), list(kernel.writes)
+    while waiting:
+        for maker in makers.get(waiting.pop(), ()):
+            if maker.name in ordered and maker.name not in needed:
+                needed.add(maker.name)
+                waiting += [access.buffer for access in maker.reads]
+                waiting += [maker.updates] if maker.updates is not None else []
+    return [node for name, node in ordered.items() if name in needed]
 
 
 def symbols_in(code: str, symbols: Mapping[str, int]) -> list[str]:

@@ -146,6 +146,11 @@ def whole(dtype, smallest, largest):
     return lambda count, generator: torch.randint(smallest, largest + 1, (count,), generator=generator).to(dtype)
 
 
+def zero(dtype):
+    """Zeros: what other kernels write."""
+    return lambda count, generator: torch.zeros(count, dtype=dtype)
+
+
 def copied(tensor):
     """A copy that lies alike."""
     flat = tensor.as_strided((extent_of(tensor),), (1,)).clone()

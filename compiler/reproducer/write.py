@@ -156,15 +156,30 @@ class _File:
 
     def _inputs(self) -> str:
         names = list(dict.fromkeys([*self.kernel.reads, *self.kernel.writes]))
-        lines = [f"        {name!r}: {self._tensor(name)}," for name in names]
-        return "\n".join(
-            ["def inputs(spread=torch.randn):", '    """What the kernel reads and writes, by name."""', "    return {",
-             *lines, "    }"]
-        )  # fmt: skip
+        wholes = self._wholes_of_parts()
+        begin = {whole: f"    {whole} = {self._tensor(name, is_empty=True)}" for name, whole in wholes.items()}
+        lines = [f"        {name!r}: {wholes[name] if name in wholes else self._tensor(name)}," for name in names]
+        head = ["def inputs(spread=torch.randn):", '    """What the kernel reads and writes, by name."""']
+        return "\n".join([*head, *begin.values(), "    return {", *lines, "    }"])
 
-    def _tensor(self, name: str) -> str:
+    def _wholes_of_parts(self) -> dict[str, str]:
+        """The variable that is one tensor by the names of its parts that the kernel writes. It begins with zeros, as
+        does the memory that the formula stores to: other kernels write the rest."""
+        nodes = nodes_of(self.graph, self.kernel)
+        whole_of = {node.name: node.part_of for node in nodes if node.part_of is not None}
+        whole_of |= {whole: whole for whole in whole_of.values()}
+        given = given_to(self.kernel)
+        return {
+            name: f"whole_{variable(whole_of[name])}"
+            for name in self.kernel.writes
+            if name in whole_of and not {name, whole_of[name]}.intersection(given)
+        }
+
+    def _tensor(self, name: str, is_empty: bool = False) -> str:
         layout = self.layouts[name]
-        if layout.dtype in _ROUNDED:
+        if is_empty:
+            numbers = f"zero(torch.{layout.dtype})"
+        elif layout.dtype in _ROUNDED:
             numbers = f"rounded(torch.{layout.dtype}, spread)"
         else:
             smallest, largest = self._range(name)

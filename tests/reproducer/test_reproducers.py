@@ -130,6 +130,23 @@ f(torch.randn(2, 24, 12, 12), torch.randn(8, 24, 3, 3), torch.randn(8))
     assert endings({"bias.py": text}, tmp_path) == {"bias.py": "RIGHT"}
 
 
+def test_what_other_kernels_write_of_a_tensor_is_not_compared(tmp_path: Path) -> None:
+    """Two kernels write parts of one concatenation, one of them two parts by a pointer each."""
+    source = """import torch
+@torch.compile
+def f(x, y, weight, filters):
+    rows = (x @ weight).reshape(2, 4, 4, 32).permute(0, 3, 1, 2)
+    resized = [torch.nn.functional.interpolate(part, size=(16, 16), mode="bilinear") for part in (rows, y, y[..., :2])]
+    return torch.conv2d(torch.cat(resized, 1), filters)
+f(torch.randn(32, 32), torch.randn(2, 32, 4, 4), torch.randn(32, 32), torch.randn(1, 96, 1, 1))
+"""
+    report = explored(source, "capture", "lower", "schedule", "codegen")
+    kernels = [kernel for kernel in report.graphs[0].kernels if any("cat" in name for name in kernel.writes)]
+    assert [len(kernel.writes) for kernel in kernels] == [2, 1]
+    files = {f"{kernel.name}.py": reproducer(report, kernel.name) for kernel in kernels}
+    assert endings(files, tmp_path) == dict.fromkeys(files, "RIGHT")
+
+
 def test_a_graph_of_the_cpu_stays_there_beside_a_gpu() -> None:
     report = explored()
     beside = report.environment.model_copy(update={"device": "cuda"})

@@ -13,6 +13,7 @@ from torch import Tensor
 from compiler.compile import build
 from compiler.decisions import Refuse
 from compiler.runtime.checking.verify import relative_error
+from compiler.schedule.group import Group
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 
 Function = Callable[..., Any]
@@ -111,6 +112,17 @@ def test_parts_are_written_by_the_kernels_that_make_them(
         for result, right in zip(results, expected, strict=True):
             assert result.shape == right.shape
             assert relative_error(result, right) < (1e-5 if result.dtype == torch.float32 else 1e-2)
+
+
+def test_what_a_part_is_made_from_is_of_the_kernel_that_makes_it() -> None:
+    def sines_beside_softmax(x: Tensor, weight: Tensor, y: Tensor) -> Tensor:
+        return torch.cat([(x @ weight).t()[3:].clone().sin(), y.softmax(1)])
+
+    inputs = torch.randn(32, 32), torch.randn(32, 32), torch.randn(64, 32)
+    compilation = compile_program(sines_beside_softmax, *inputs)
+    sines, softmax = (unit for unit in compilation.schedule.units if isinstance(unit, Group))
+    assert {member.name for member in sines.members} == {"clone", "sin", "cat_part_0"}
+    assert not {"clone", "sin"}.intersection(member.name for member in softmax.members)
 
 
 def test_results_of_a_point_that_lie_side_by_side_are_stored_together() -> None:
