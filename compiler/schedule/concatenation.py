@@ -235,13 +235,7 @@ def _made_of(
     groups: list[Group] = []
     made: dict[str, list[LoopNode]] = {name: [] for name in bodies}
     loops_of = [piece.loops(group.space.x) for piece in slices]
-    in_order = sorted(kernels, key=lambda places: last in places)
-    reads = [
-        {buffer for place in places for body in of_slices[place].values() for buffer in body.loads}
-        for places in in_order
-    ]
-    on_the_way = _on_the_way([member for member in group.members if member.name not in bodies], reads)
-    for places, passed in zip(in_order, on_the_way, strict=True):
+    for places in sorted(kernels, key=lambda places: last in places):
         loops = loops_of[places[0]]
         members: list[Member] = []
         for place in sorted(places, key=lambda place: place == last):
@@ -253,22 +247,12 @@ def _made_of(
                 members.append(Member(node, node.body))
                 made[whole].append(node)
         stored = frozenset(member.name for member in members)
-        groups.append(Group(group.name, Space(loops), (*passed, *members), stored))
+        if last in places:
+            # What was computed on the way to the result has no loop of its own any more.
+            gone = [member for member in group.members if member.name not in bodies]
+            members = [*(replace(member, body=Body(())) for member in gone), *members]
+        groups.append(Group(group.name, Space(loops), tuple(members), stored))
     return ConcatenationParts(tuple(groups), {name: tuple(nodes) for name, nodes in made.items()})
-
-
-def _on_the_way(gone: Sequence[Member], reads: Sequence[Collection[str]]) -> list[list[Member]]:
-    """What was computed on the way to the results, for each kernel by what it reads. Such a member has no loop of its
-    own any more. It is of the kernel that reads most of what it is made from; of several, of the last one."""
-    found: list[list[Member]] = [[] for _ in reads]
-    made_from: dict[str, set[str]] = {}
-    for member in gone:
-        loads = member.node.body.loads
-        leaves = {leaf for buffer in loads for leaf in made_from.get(buffer, {buffer})}
-        made_from[member.name] = leaves
-        kernel = max(range(len(reads)), key=lambda kernel: (len(leaves.intersection(reads[kernel])), kernel))
-        found[kernel].append(replace(member, body=Body(())))
-    return found
 
 
 def _kernels(loops: Sequence[tuple[Dim, ...]], of_slices: Sequence[Mapping[str, Body]]) -> list[list[int]]:

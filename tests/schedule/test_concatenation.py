@@ -14,6 +14,7 @@ from compiler.compile import build
 from compiler.decisions import Refuse
 from compiler.runtime.checking.verify import relative_error
 from compiler.schedule.group import Group
+from compiler.schedule.memory.peaks import is_merge, units_after
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 
 Function = Callable[..., Any]
@@ -198,3 +199,19 @@ def test_what_shares_no_tensor_is_not_parted() -> None:
     a, b = torch.randn(1 << 16), torch.randn(1 << 16)
     (kernel,) = compile_program(lambda a, b: torch.stack((a, b)), a, b).triton.values()
     assert kernel.source.count("tl.store(") == 1
+
+
+def test_the_units_after_a_fusion_of_equal_parts_are_known() -> None:
+    """The parts are one kernel that no fusion made; the next fusion takes it."""
+
+    def gradients_of_a_gate(h: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        gate, up = h.chunk(2, -1)
+        share = torch.sigmoid(gate)
+        of_gate = gradient * up * share * (1 + gate * (1 - share))
+        return torch.cat([of_gate, gradient * gate * share], -1), gate * share * up
+
+    schedule = compile_program(gradients_of_a_gate, torch.randn(4096, 64), torch.randn(4096, 32)).schedule
+    (whole,) = schedule.units
+    (last,) = units_after(schedule, max(place for place, one in enumerate(schedule.decisions) if is_merge(one)))
+    assert isinstance(whole, Group) and isinstance(last, Group)
+    assert last.stored == whole.stored and last.names == whole.names

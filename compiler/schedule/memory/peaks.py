@@ -66,8 +66,13 @@ def units_after(schedule: Schedule, place: int) -> Sequence[Unit]:
     units = {unit.names: unit for unit in without_fusion(schedule).units}
     for decision in schedule.decisions[: place + 1]:
         for unit in (decision.one, decision.two):
-            if unit.names in units:
-                units[unit.names] = unit
+            if unit.names not in units:
+                if not is_merge(decision):
+                    continue
+                # No fusion made it: it is several parts of a concatenation, which were split off as one kernel.
+                for names in [names for names in units if not names.isdisjoint(unit.names)]:
+                    del units[names]
+            units[unit.names] = unit
         if isinstance(decision.verdict, Fuse):
             group = decision.verdict.group
             if is_merge(decision):
