@@ -6,6 +6,7 @@ recording                    its own `torch.compile`, and what torch tells of ea
 autograd                     Dynamo's graphs through AOTAutograd
 diagnosis                    guards, recompilations, breaks and errors in the snippet's words
 captured, reference          what is left behind: graphs that can be run again, in float64 too
+exact_operators              operators that torch has for narrow dtypes alone, for such a run
 torch_state                  the state of torch that a call was made under
 rounding_noise               what rounding may change, as noise in every step of such a run
 slow_products                what of them a CPU has no instructions for

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from compiler.capture.captured import CapturedGraph
+from compiler.capture.exact_operators import IN_ANY_DTYPE
 from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
 
 
@@ -128,7 +129,8 @@ class _Raised(_AsTraced):
             torch.dtype, lambda dtype: raise_precision(dtype, self._dtype), (args, kwargs)
         )
         try:
-            result = super().call_function(target, raised_args, raised_kwargs)
+            exact = IN_ANY_DTYPE.get(target, target)
+            result = super().call_function(exact, raised_args, raised_kwargs)
         except (RuntimeError, NotImplementedError):  # an operator of fewer dtypes, such as those that quantise
             result = super().call_function(target, *self._in_own_dtypes())
         # An operator that names no dtype (aten.full, aten.rand) makes the default one, float32.

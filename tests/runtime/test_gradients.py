@@ -127,6 +127,19 @@ def written(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
     return y
 
 
+def masked(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """The least number of the values' own dtype, which is float64 here, in a tensor of the default one."""
+    scores = layer(x)
+    return F.softmax(torch.max(scores, torch.full((), torch.finfo(scores.dtype).min)), -1)
+
+
+def grouped(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """Two groups of rows, each with weights of its own."""
+    assert isinstance(layer, nn.Linear)
+    ends = torch.tensor([1, 4], dtype=torch.int32)
+    return F.grouped_mm(x, torch.stack([layer.weight.t(), -layer.weight.t()]), offs=ends) + layer.bias
+
+
 FUNCTIONS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
     "softmax": lambda layer, x: F.softmax(layer(x), -1),
     "layer_norm": lambda layer, x: F.layer_norm(F.gelu(layer(x)), (8,)),
@@ -135,6 +148,8 @@ FUNCTIONS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
     "bfloat16": lambda layer, x: layer(x).to(torch.bfloat16).exp().float(),
     "autocast": autocast,
     "written": written,
+    "masked": masked,
+    "grouped": grouped,
     "convolution": lambda layer, x: F.conv1d(layer(x)[:, None], layer.weight[:, None, :3], layer.bias),  # type: ignore[arg-type, index, operator]
 }
 
@@ -152,10 +167,14 @@ def test_a_function_of_float32_is_run_in_float64(name: str) -> None:
             ours = torch.autograd.grad(result.sum(), [x, *layer.parameters()])
     wide, wide_x = nn.Linear(16, 8).double(), x.detach().double().requires_grad_()
     wide.load_state_dict(layer.state_dict())
-    if name in ("bfloat16", "autocast"):
-        exact = wide(wide_x).exp() if name == "bfloat16" else wide(wide_x).tanh()
-    else:
-        exact = function(wide, wide_x)
+    rows = wide(wide_x)
+    in_steps: dict[str, torch.Tensor] = {
+        "bfloat16": rows.exp(),
+        "autocast": rows.tanh(),
+        "masked": F.softmax(rows, -1),
+        "grouped": torch.cat([rows[:1], 2 * wide.bias - rows[1:]]),
+    }
+    exact = in_steps[name] if name in in_steps else function(wide, wide_x)
     assert result.dtype == torch.float64
     torch.testing.assert_close(result, exact, rtol=1e-12, atol=1e-12)
     wanted = torch.autograd.grad(exact.sum(), [wide_x, *wide.parameters()])

@@ -16,11 +16,15 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from compiler.capture.exact_operators import IN_ANY_DTYPE
 from compiler.capture.reference import raise_precision
 
 _NARROW = (torch.float32, torch.bfloat16, torch.float16)
 #: Held from here on: a snippet may put another one in its place.
 _to = torch.Tensor.to
+#: Each makes what it is given, its last argument, in the default dtype where none is named. The least float64, which
+#: masks are filled with, has no place in a float32.
+_OF_A_NUMBER = (torch.ops.aten.full.default, torch.ops.aten.scalar_tensor.default)
 
 
 class _WideConvolutions(TorchFunctionMode):
@@ -81,7 +85,9 @@ class InDoublePrecision(TorchDispatchMode):
             return raised
 
         wide_args, wide_kwargs = tree_map(widened, (args, kwargs or {}))
-        results = function(*wide_args, **wide_kwargs)
+        if function in _OF_A_NUMBER and isinstance(wide_args[-1], float) and wide_kwargs.get("dtype") is None:
+            wide_kwargs["dtype"] = torch.float64
+        results = IN_ANY_DTYPE.get(function, function)(*wide_args, **wide_kwargs)
         if not function._schema.is_mutable:
             return tree_map(_raised, results)
         self._write_back(function, wide_args, wide_kwargs, originals)
