@@ -156,6 +156,12 @@ def _explain(error: Exception, recorder: Recorder) -> Error:
 def _explain_no_graphs(recorder: Recorder) -> None:
     if recorder.failures:
         recorder.capture.error = report_error(recorder.failures[0], hint_only_compiled(recorder.failures[0]))
+        return
+    breaks = recorder.capture.breaks
+    if breaks:
+        one = breaks[0]
+        where = "" if one.line is None else f" in line {one.line}"
+        recorder.note(f"Nothing was captured: tracing stopped{where}, and the graph break there says why.", one.line)
     else:
         recorder.note("Nothing was captured: the called code works on no tensor, or could not be traced at all.")
 

@@ -253,6 +253,29 @@ def test_nothing_captured_is_said() -> None:
     assert capture.error is None and capture.notes[-1].message.startswith("Nothing was captured")
 
 
+def test_the_break_that_left_nothing_to_capture_is_named() -> None:
+    capture = captured_source("""import torch
+
+@torch.library.custom_op("snippet::by_sum", mutates_args=())
+def by_sum(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+@by_sum.register_fake
+def _(x):
+    return torch.empty_like(x) * float(x.sum())
+
+@torch.compile
+def f(x):
+    return by_sum(x)
+
+f(torch.ones(3))
+""")
+    assert capture.error is None and not capture.graphs and capture.breaks[0].line == 13
+    told = capture.notes[-1]
+    assert told.message == "Nothing was captured: tracing stopped in line 13, and the graph break there says why."
+    assert told.line == 13
+
+
 def test_standard_input_is_empty() -> None:
     error = captured_source("input()\n").error
     assert error is not None and (error.type, error.line) == ("EOFError", 1)
