@@ -12,7 +12,8 @@ def units_after(graph: Graph, round: int | None = None) -> dict[int, tuple[str, 
     """The units after round number `round` (0: before the first; None: after the last), each with its nodes' names.
 
     Units are numbered as in `Graph.rounds`: nodes that are not dead in order from 0, then what each fusion makes. After
-    the last round the units are the kernels and library calls."""
+    the last round the units are the kernels and library calls, but that what leads to a part of a concatenation is
+    still in the unit of the whole."""
     alive = [loop.name for loop in graph.loops if not loop.dead]
     units: dict[int, tuple[str, ...]] = {number: (name,) for number, name in enumerate(alive)}
     for step in graph.rounds:

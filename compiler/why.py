@@ -140,8 +140,12 @@ class History:
 
     @cached_property
     def kernel_of(self) -> dict[str, int]:
-        """The last unit that each node was in."""
-        return {name: number for number, nodes in units_after(self.graph).items() for name in nodes}
+        """A number for each node, the same for those of one kernel. Where there are no kernels yet, it is by the last
+        unit that a node was in. That may be another one: what leads to a part of a concatenation stays in the unit of
+        the whole, until all is decided."""
+        units = {name: -1 - number for number, nodes in units_after(self.graph).items() for name in nodes}
+        kernels = {name: place for place, kernel in enumerate(self.graph.kernels) for name in kernel.nodes}
+        return units | {name: place for name, place in kernels.items() if name in units}
 
     def loops_behind(self, name: str) -> list[str]:
         """The loop nodes that a name stands for."""
@@ -187,7 +191,7 @@ class History:
             return self._one_node(a, lines)
         if self.kernel_of[a] == self.kernel_of[b]:
             return self._together(a, b, lines)
-        decisions = [self._told(row) for row in self._asked(a, b)]
+        decisions = [self._told(row) for row in self._asked(a, b) if not _fuses(row[3])]
         if not decisions:
             return self._never_asked(a, b, lines)
         # Whether a value is computed again comes up only where the two were not fused, for the reason before it.
@@ -264,6 +268,8 @@ class History:
                 chain += [known] if known is not None else [self._told(more[pair])] if pair in more else []
                 if a in nodes and b in nodes:
                     break
+        else:  # the one leads to the other, a part of a concatenation, which was split off later
+            chain = []
         last = chain[-1] if chain else None
         return Answer(
             graph=self.graph.name,

@@ -117,3 +117,19 @@ def test_a_pair_that_is_told_in_figures_has_its_reason(monkeypatch: pytest.Monke
         assert (answer.verdict, answer.reason) == ("refused", reason)
     (answer,) = why(report, "amax", "div")
     assert answer.verdict == "fused" and answer.decisions
+
+
+def test_what_leads_to_a_part_of_a_concatenation_is_in_the_kernel_of_that_part() -> None:
+    """The scheduler knew it by the whole, which was fused with the softmax as its last part."""
+    report = explored("""import torch
+@torch.compile
+def f(x, weight, y):
+    return torch.cat([(x @ weight).t()[3:].clone().sin(), y.softmax(1)])
+f(torch.randn(32, 32), torch.randn(32, 32), torch.randn(64, 32))
+""")
+    (kernel,) = [kernel for kernel in report.graphs[0].kernels if "sin" in kernel.nodes]
+    (apart,) = why(report, "sin", "amax")
+    assert apart.verdict == "refused" and apart.reason == "shape.numel"
+    (together,) = why(report, "sin", "cat_part_0")
+    assert together.verdict == "fused" and together.kernels == [kernel.name]
+    assert together.message == "sin and cat_part_0 are in the same kernel"
