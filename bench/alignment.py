@@ -184,8 +184,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, action="append", help="a folder of snippets, besides those of the tests")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args(arguments)
+    folders = (*FOLDERS, *(chosen.folder or []))
+    twice = [name for name, count in Counter(folder.name for folder in folders).items() if count > 1]
+    if twice:
+        parser.error(f"Two folders are named {twice[0]}, and programs by their folders. Rename one of them.")
     cases: dict[str, Any] = {}
-    for name, source in programs(chosen.programs.split(","), (*FOLDERS, *(chosen.folder or []))):
+    for name, source in programs(chosen.programs.split(","), folders):
         if chosen.cases and name not in chosen.cases.split(","):
             continue
         torch._dynamo.reset()
