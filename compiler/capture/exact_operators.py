@@ -22,12 +22,12 @@ def _grouped_mm(
     if ends is None:
         return torch.bmm(a, b)
     last = [int(end) for end in ends.tolist()]
-    groups = list(enumerate(zip([0, *last], last, strict=False)))
+    groups = list(zip([0, *last], last, strict=False))
     if a.dim() == b.dim() == 2:
-        return torch.stack([a[:, first:end] @ b[first:end] for _, (first, end) in groups])
+        return torch.stack([a[:, first:end] @ b[first:end] for first, end in groups])
     of_rows = a.dim() == 2
     result = a.new_zeros((a.shape[0], b.shape[-1]) if of_rows else (a.shape[1], b.shape[1]))
-    for group, (first, end) in groups:
+    for group, (first, end) in enumerate(groups):
         if of_rows:
             result[first:end] = a[first:end] @ b[group]
         else:
