@@ -24,8 +24,16 @@ def open_stored(page: Page, server_url: str, source: str = SOURCE, look: str = A
     while page.request.get(f"{server_url}/api/v1/explorations/{identity}").json()["status"] == "running":
         page.wait_for_timeout(50)
     page.goto(f"{server_url}/x/{identity}{look}")
-    expect(page.locator(".figure, .error-card, .line-message-break").first).to_be_visible()
+    # Before the report is there, each figure is a dash, and a click on a dash opens nothing.
+    expect(page.locator(".figure[data-state=known], .error-card, .line-message-break").first).to_be_visible()
     return identity
+
+
+def answers_come_late(page: Page) -> None:
+    """From the next page on, each answer of the service takes a second longer, as on a slow network."""
+    page.add_init_script(
+        "const now = fetch; fetch = (...of) => new Promise((done) => setTimeout(done, 1000)).then(() => now(...of));"
+    )
 
 
 def open_view(page: Page, view: str) -> None:

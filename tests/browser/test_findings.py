@@ -151,8 +151,6 @@ def test_a_pass_shows_what_it_changed_and_its_lines_light_their_partners(page: P
 
 def test_each_figure_of_bytes_moved_is_a_sum_whose_terms_are_shown(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    # A click before the link's own view is drawn had no effect once, on a busy machine.
-    expect(page.locator("#drawer[data-view=decisions]")).to_be_visible()
     page.locator("[data-figure=bytes]").click()
     expect(page.locator(".toolbar [data-view=traffic]")).to_have_attribute("aria-expanded", "true")
     rows = page.locator("#drawer tbody tr")

@@ -8,7 +8,15 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from tests.browser.steps import SOURCE, faults_in_both_themes, faults_known_to_axe, open_stored, open_view, type_snippet
+from tests.browser.steps import (
+    SOURCE,
+    answers_come_late,
+    faults_in_both_themes,
+    faults_known_to_axe,
+    open_stored,
+    open_view,
+    type_snippet,
+)
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
@@ -58,6 +66,18 @@ def test_what_is_typed_is_explored_unless_the_reader_turns_that_off(page: Page, 
     type_snippet(page, "# not explored\n" + SOURCE)
     page.wait_for_timeout(1500)
     assert "POST" not in asked
+    expect(page.locator(".edited")).to_be_visible()
+
+
+def test_what_is_typed_before_a_link_is_loaded_stays(page: Page, server_url: str) -> None:
+    identity = open_stored(page, server_url, look="")
+    page.get_by_label("while typing").uncheck()
+    answers_come_late(page)
+    page.goto(f"{server_url}/x/{identity}")
+    type_snippet(page, "# typed early\n" + SOURCE)
+    expect(page.locator("[data-figure=kernels]")).to_have_attribute("data-state", "unknown")
+    expect(page.locator("[data-figure=kernels]")).to_have_attribute("data-state", "known")
+    expect(page.locator(".cm-content")).to_contain_text("# typed early")
     expect(page.locator(".edited")).to_be_visible()
 
 

@@ -72,11 +72,13 @@ export async function open(id: string, query: string | null = null): Promise<voi
   if (query !== null) lookAt(query);
   if (state.report.value?.id === id && !state.isRunning.value) return;
   const mine = begin();
+  const before = state.source.value;
   if (query !== null) lookAt(query);
   try {
     const stored = await persistently(() => api.getExploration(id), mine);
     if (mine !== turn) return;
-    state.source.value = stored.source;
+    // What was typed while it loaded is the reader's: it stays, as an edit of what arrives.
+    if (state.source.value === before) state.source.value = stored.source;
     options.value = fieldsFrom(stored.options);
     // The editor takes in a long snippet, then the panes take in the report.
     await breathe();

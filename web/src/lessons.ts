@@ -7,7 +7,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import * as api from "./api";
 import { isEmbedded } from "./embed";
-import { explore } from "./explore";
+import { explore, idInPath } from "./explore";
 import { isNarrow } from "./layout";
 import { fieldsFrom, options, requestFrom } from "./options";
 import type { Report } from "./report";
@@ -69,8 +69,12 @@ export const isStepShown = computed(() => {
   return step.value !== null && shown !== null && isTold(shown) && shown.source === step.value.source;
 });
 
-/** The key of a question that a link asks about the exploration on screen. */
-export const keyAskedHere = (question: api.Question): string => `${state.report.value?.id ?? ""}?${question.answer}`;
+/** The key of a question that a link asks about the exploration on screen, or about the one that is still loading: what
+ *  the reader types meanwhile must stay. */
+export const keyAskedHere = (question: api.Question): string => {
+  const id = state.report.value?.id ?? idInPath(location.pathname);
+  return `${id ?? ""}?${question.answer}`;
+};
 
 /** The question that waits for an answer, where what it is about is on screen. */
 const openQuestion = computed<api.Question | null>(() => {
