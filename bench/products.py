@@ -278,8 +278,7 @@ def _flat(results: Any) -> Tensor:
 
 
 def _text(tile: Tile) -> str:
-    parts = f"/{tile.splits} parts" if tile.splits > 1 else ""
-    return f"{tile.m}x{tile.n}x{tile.k}/{tile.warps}w{tile.stages}s{parts}"
+    return f"{tile.m}x{tile.n}x{tile.k}/{tile.warps}w{tile.stages}s"
 
 
 def _line(name: str, result: dict[str, Any]) -> str:

@@ -34,8 +34,6 @@ REASONS: dict[str, str] = {
     "{fused_us:.1f} us instead of {unfused_us:.1f} us",
     "fused.shared_operand": "{call} are {products} products of {shared} in one generated kernel: predicted "
     "{fused_us:.1f} us instead of {unfused_us:.1f} us",
-    "fused.own_product": "{call} is a generated kernel, in which {splits} programs share the sums of a tile: "
-    "predicted {fused_us:.1f} us instead of {unfused_us:.1f} us",
     "fused.batch": "{a} and {b} run side by side in one launch",
     # --- refused
     "dependency.intermediate": "{between} must run after {a} and before {b}",

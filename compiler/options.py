@@ -154,7 +154,7 @@ FUSION_KINDS = (
     "parts",
 )
 #: What else it may name: ways to run one kernel, and passes over the graph.
-PASSES = ("single_pass", "team", "own_product", "layout", "folding", "padding", "bias", "patches", "depthwise")
+PASSES = ("single_pass", "team", "layout", "folding", "padding", "bias", "patches", "depthwise")
 #: All of them: the one list, which the API serves to the page.
 RULES = (*FUSION_KINDS, *PASSES)
 #: The most loop nodes in a kernel, where `largest_group` and the knob `most_nodes` ask for nothing else.

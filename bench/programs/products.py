@@ -1,7 +1,7 @@
 """Products and convolutions of odd sizes with what stands around them, as process replay compiles them.
 
 The programs of `bench/fusion` have products of sizes that tiles divide, and no convolutions. Here are sizes that no
-tile divides, tiles that programs share, several products of one operand, and what is fused before and after a product.
+tile divides, several products of one operand, and what is fused before and after a product.
 """
 
 from __future__ import annotations

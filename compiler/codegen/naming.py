@@ -25,7 +25,7 @@ RESERVED = frozenset(
     place counter left draw drawn launch send receive leave left_by cluster_arrive cluster_wait
     send_wide look_back look_back_wide group groups mate mates open_gate wait_at m_mask n_mask k_mask
     wait_for first_place_of multiply_in_turns raise_in_place lower_in_place add_exponential join_exponentials
-    add_square join_squares m_block n_block first_block band_rows tile_number k_start shared_tile sums_ptr at
+    add_square join_squares m_block n_block first_block band_rows tile_number k_start
     float32_of_float8_e4m3fn float32_of_float8_e4m3fn_by_bits float8_e4m3fn_of_float32 float8_e4m3fn_of_float32_by_bits
     float32_of_float8_e5m2 float8_e5m2_of_float32""".split()
 )

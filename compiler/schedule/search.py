@@ -28,7 +28,7 @@ from compiler.schedule.recompute import Recomputed, recompute_in_readers
 from compiler.schedule.records.decisions import Decision, decision_on
 from compiler.schedule.rules import Context, Fuse, can_fuse, third_between
 from compiler.schedule.rules.concatenation import makers_of, splits_in_parts, weigh_parts
-from compiler.schedule.rules.products import is_call, own_product
+from compiler.schedule.rules.products import is_call
 from compiler.schedule.rules.shared_operand import may_share
 from compiler.schedule.units import Unit
 
@@ -73,7 +73,6 @@ class Search:
                 changed = self._recompute()
         self._about_calls = True
         self._fuse([number for number, unit in self.graph.units.items() if is_call(unit)])
-        self._take_own_products()
         self._record_what_was_passed_over()
 
     def _fuse(self, units: Iterable[int]) -> None:
@@ -117,15 +116,6 @@ class Search:
                 return True
             self.record(a, b, third)
         return False
-
-    def _take_own_products(self) -> None:
-        """Products that nothing has joined, by kernels of our own where these are expected to be faster."""
-        for number in list(self.graph.units):
-            verdict = own_product(number, self.context)
-            if verdict is not None:
-                self.record(number, number, verdict)
-            if isinstance(verdict, Fuse):
-                self.graph.replace(number, verdict.group)
 
     def _record_what_was_passed_over(self) -> None:
         """Records of fusions that were allowed and never taken, in the rounds in which they were queued."""

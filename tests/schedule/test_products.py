@@ -171,48 +171,6 @@ def test_the_librarys_time_is_that_of_the_h200() -> None:
     assert library_us(product.matrices, 3 * 64 << 20, H200) == pytest.approx(370, rel=0.1)
 
 
-def alone(x: Tensor, w: Tensor) -> Tensor:
-    return x @ w
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "inner", "dtype", "splits"),
-    [
-        (8, 768, 3072, torch.bfloat16, 8),
-        (16, 512, 8192, torch.float16, 8),
-        (8, 768, 3072, torch.float32, None),
-        (8, 768, 256, torch.bfloat16, None),
-        (197, 768, 3072, torch.bfloat16, None),
-        (4096, 768, 3072, torch.bfloat16, None),
-    ],
-)
-def test_programs_share_a_product_of_few_tiles_though_nothing_joins_it(
-    rows: int, columns: int, inner: int, dtype: torch.dtype, splits: int | None
-) -> None:
-    shapes = (rows, inner), (inner, columns)
-    compilation = scheduled(alone, *shapes, dtype=dtype)
-    found = products(compilation)
-    assert [tile_of(product, H200).splits for product in found] == ([] if splits is None else [splits])
-    if splits is not None:
-        verdict = verdict_on(compilation, "mm", "mm")
-        assert isinstance(verdict, Fuse) and verdict.reason == "fused.own_product"
-        assert verdict.numbers["fused_us"] < 0.9 * verdict.numbers["library_us"]
-        off = scheduled(alone, *shapes, dtype=dtype, rules_off=["own_product"])
-        assert not products(off) and verdict_on(off, "mm", "mm").reason == "policy.disabled"
-        assert not products(scheduled(alone, *shapes, dtype=dtype, device=cpu_device(2)))
-
-
-def test_programs_share_tiles_of_what_joins_a_product() -> None:
-    compilation = scheduled(lambda x, w, r: x @ w + r, (197, 3072), (3072, 768), (197, 768), dtype=torch.bfloat16)
-    (product,) = products(compilation)
-    tile = tile_of(product, H200)
-    assert tile.splits > 1 and tile.shared_bytes(2) <= H200.shared_per_block
-    (plain,) = products(
-        scheduled(lambda x, w, r: x @ w + r, (4096, 768), (768, 768), (4096, 768), dtype=torch.bfloat16)
-    )
-    assert tile_of(plain, H200).splits == 1
-
-
 def linear_relu(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return torch.relu(torch.addmm(b, x, w))
 
@@ -293,6 +251,6 @@ def test_a_part_of_a_product_that_loops_read_is_refused_with_both_sizes() -> Non
 
 
 def test_products_are_made_by_the_tile_that_they_were_priced_with() -> None:
-    """Sizes that no tile divides, tiles that programs share, prologues, epilogues and several sums."""
+    """Sizes that no tile divides, prologues, epilogues and several sums."""
     kinds = [kind for program in PROGRAMS.values() for planned in schedules_of(program) for kind in kinds_of(planned)]
     assert kinds.count(("product", True)) >= 8 and all(is_made_as_priced for _, is_made_as_priced in kinds)

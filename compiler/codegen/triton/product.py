@@ -36,7 +36,7 @@ from compiler.ir.size import known
 from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.descriptors import line_stride
 from compiler.schedule.products.loops import Product
-from compiler.schedule.products.tiles import Matrices, Tile, programs_of, tiles_of
+from compiler.schedule.products.tiles import Matrices, Tile, programs_of
 from compiler.schedule.program.build import fast_program
 from compiler.schedule.program.program import Program, Statement, closure
 from compiler.schedule.tiles.plan import Axis, ProductPlan
@@ -44,8 +44,6 @@ from compiler.schedule.tiles.plan import Axis, ProductPlan
 #: Rows of tiles that are gone through together, column by column: programs that run at one time then load few rows and
 #: few columns, which the cache keeps for all of them.
 ROWS_TOGETHER = 8
-#: Bytes of a sum.
-SUM_BYTES = 4
 #: A loop of so many turns and more stays a loop where each program has a multiprocessor to itself: the assembler takes
 #: some half a second to write out one of twelve, which then takes the same time (0.976 to 1.018 for seven kernels of 96
 #: programs, 1.003 in the mean). Where several come one after the other they are up to 1.06 times as slow by loops.
@@ -126,27 +124,20 @@ class _ProductPrinter:
     def kernel(self) -> RenderedKernel:
         self._places()
         self._products()
-        if self.tile.splits > 1:
-            self._join_parts()
-        else:
-            self._results()
+        self._results()
         parameters = tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
         blocks = {axis.block_name: axis.block for axis in (self.rows, self.columns, self.inner)}
         functions = self.left.functions | self.right.functions | self.after.functions
         text = module_head(self.writer.text(), functions) + self._definition(parameters, list(blocks))
         lines = self.writer.numbered(text.count("\n"))
         grid = programs_of(self.matrices, self.tile)
-        config: dict[str, int | str | tuple[int, ...]] = {
+        config = {
             **blocks,
             "num_warps": self.tile.warps,
             "num_stages": self.tile.stages,
             "grid": (grid,),
             "plan": ProductPlan.label,
         }
-        if self.tile.splits > 1:
-            tiles = tiles_of(self.matrices, self.tile)
-            size = len(self.sums) * grid * self.tile.m * self.tile.n * SUM_BYTES
-            config |= {"workspace_bytes": size, "counters": tiles, "splits": self.tile.splits}
         name = identifier(self.program.name)
         return RenderedKernel(
             name, "triton", text + self.writer.text(), parameters, lines, config, grid=grid,
@@ -155,7 +146,6 @@ class _ProductPrinter:
 
     def _definition(self, parameters: Sequence[str], blocks: Sequence[str]) -> str:
         arguments = [_descriptor(n) if n in self.descriptors else self.after.pointer(n) for n in parameters]
-        arguments += ["workspace_ptr", "counters_ptr"] if self.tile.splits > 1 else []
         arguments += [f"{name}: tl.constexpr" for name in blocks]
         names = list(dict.fromkeys(node for s in self.program.statements for node in s.nodes))
         sizes = ", ".join(f"{dim.name} < {dim.size}" for dim in self.program.space.x)
@@ -174,11 +164,6 @@ class _ProductPrinter:
         line = self.writer.line
         rows, columns = known(self.rows.blocks), known(self.columns.blocks)
         place = "tl.program_id(0)"
-        if self.tile.splits > 1:
-            line(f"# {self.tile.splits} programs share a tile: each takes a part of k.")
-            line(f"part = {place} % {self.tile.splits}")
-            line(f"shared_tile = {place} // {self.tile.splits}")
-            place = "shared_tile"
         if self.matrices.batch is not None:
             line(f"program = {place}")
             line(f"b = program{self.wide} // {rows * columns}")
@@ -224,11 +209,7 @@ class _ProductPrinter:
         for total in self.sums:
             line(f"{total.target} = tl.zeros([MBLOCK, NBLOCK], tl.float32)", total.nodes)
         turns = f"range(0, {self.inner.numel}, KBLOCK)"
-        if self.tile.splits > 1:
-            line(f"first = part * {self._chunk}")
-            line(f"last = tl.minimum(first + {self._chunk}, {self.inner.numel})")
-            turns = "range(first, last, KBLOCK)"
-        elif self._stays_a_loop():
+        if self._stays_a_loop():
             turns = f"tl.{turns.removesuffix(')')}, loop_unroll_factor=1)"
         with self.writer.block(f"for k_start in {turns}"):
             if not self.tile.by_descriptors:
@@ -244,12 +225,6 @@ class _ProductPrinter:
                 operands = f"{lefts[left.number]}, {self._operand(self.right, right)}"
                 line(f"{total.target} = tl.dot({operands}, {total.target}{how})", total.nodes)
         self.writer.blank()
-
-    @property
-    def _chunk(self) -> int:
-        """How much of k a part has, in whole steps."""
-        steps = -(-known(self.inner.numel) // self.tile.k)
-        return -(-steps // self.tile.splits) * self.tile.k
 
     def _operand(self, printer: _OperandPrinter, factor: Statement) -> str:
         """Print what makes an operand's tile; gives the text of the tile."""
@@ -298,28 +273,6 @@ class _ProductPrinter:
         """The roots and all that they need, in order; but nothing of what the sums need."""
         needed = closure((root.number for root in roots), self.by_number, [total.number for total in self.sums])
         return [s for s in self.program.statements if s.number in needed]
-
-    def _join_parts(self) -> None:
-        """Each program leaves its sums; the last one of a tile adds them up and goes on. Always in the same order, so
-        results do not vary."""
-        line, splits = self.writer.line, self.tile.splits
-        size = self.tile.m * self.tile.n
-        line("sums_ptr = workspace_ptr.to(tl.pointer_type(tl.float32))")
-        line("at = tl.arange(0, MBLOCK)[:, None] * NBLOCK + tl.arange(0, NBLOCK)[None, :]")
-        places = {}
-        for number, total in enumerate(self.sums):
-            start = f"({number * tiles_of(self.matrices, self.tile)} + shared_tile)" if number else "shared_tile"
-            places[total.target] = f"sums_ptr + {start} * {splits * size}"
-            line(f"tl.store({places[total.target]} + part * {size} + at, {total.target})", total.nodes)
-        line("tl.debug_barrier()")
-        with self.writer.last_of("counters_ptr + shared_tile", str(splits - 1)):
-            for total in self.sums:
-                line(f"{total.target} = tl.zeros([MBLOCK, NBLOCK], tl.float32)", total.nodes)
-            with self.writer.block(f"for other in tl.static_range({splits})"):
-                for total in self.sums:
-                    load = f'tl.load({places[total.target]} + other * {size} + at, cache_modifier=".cg")'
-                    line(f"{total.target} += {load}", total.nodes)
-            self._results()
 
     # What follows --------------------------------------------------------------------------------------------
 

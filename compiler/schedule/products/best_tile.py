@@ -22,7 +22,6 @@ from compiler.devices import Device
 from compiler.ir.ops import cost_of
 from compiler.schedule.products.descriptors import may_be_described
 from compiler.schedule.products.loops import Product
-from compiler.schedule.products.splits import gain, shared_tile, shared_tiles, shared_us
 from compiler.schedule.products.tiles import DESCRIBED, SHALLOW, TILES, Matrices, Precision, Tensors, Tile, programs_of
 
 _POWER = 4
@@ -40,8 +39,6 @@ TEMPLATE_SHARE: Mapping[Precision, float] = {"half": 0.60, "tf32": 0.50, "ieee":
 #: That of our kernel where descriptors copy the tiles of two sums, and microseconds of each wave until its first tiles
 #: are there and its results stored, where a multiprocessor holds one such program and nothing else runs meanwhile.
 DESCRIBED_SHARE, DESCRIBED_START_US = 0.90, 3.0
-#: Shared tiles that are measured, where tiles are.
-MOST_SHARED = 3
 #: Shares of k among which the library is expected to choose.
 _SPLITS = (1, 2, 4, 8, 16)
 #: Tiles whose rows are shorter than a line of the cache load that much slower: gates of 1 and 32 rows (4096 x 11008)
@@ -67,30 +64,17 @@ def tile_of(product: Product, device: Device) -> Tile:
     least time, of those that registers and shared memory hold. Price and text ask here."""
     if product.tile is not None:
         return product.tile
-    alone, tensors = _tile_alone(product, device), tensors_of(product)
-    return alone if tensors != (1, 1) else shared_tile(product.matrices, alone, device)
-
-
-def _tile_alone(product: Product, device: Device) -> Tile:
-    """That of programs which share no tile."""
     return _tile_of(
         _tiles_for(product, device), product.matrices, _values_of_a_sum(product), tensors_of(product), device
     )
 
 
 def tiles_within(product: Product, factor: float, device: Device) -> list[Tile]:
-    """The tiles that are expected to take at most so many times what the best one takes, but of those that programs
-    share only the best few, which come first."""
+    """The tiles that are expected to take at most so many times what the best one takes."""
     matrices, tensors = product.matrices, tensors_of(product)
-    shared: list[Tile] = []
-    if tensors == (1, 1):
-        shared = sorted(
-            shared_tiles(matrices, _tile_alone(product, device), device),
-            key=lambda tile: shared_us(matrices, tile, device),
-        )[:MOST_SHARED]
     fitting = [tile for tile in _tiles_for(product, device) if _is_held(tile, matrices, tensors, device)]
     times = {tile: _busy_of_ours(matrices, tile, tensors, device) for tile in fitting or TILES[matrices.precision][-1:]}
-    return [*shared, *(tile for tile, time in times.items() if time <= factor * min(times.values()))]
+    return [tile for tile, time in times.items() if time <= factor * min(times.values())]
 
 
 def tensors_of(product: Product) -> Tensors:
@@ -143,12 +127,9 @@ def has_function(product: Product) -> bool:
 
 def template_us(product: Product, moved: int, slots: int, device: Device) -> float:
     """Microseconds of our kernel, which moves so many bytes and computes with the sums for so many issue slots."""
-    tile, alone = tile_of(product, device), _tile_alone(product, device)
-    busy = _busy_of_ours(product.matrices, alone, tensors_of(product), device)
+    busy = _busy_of_ours(product.matrices, tile_of(product, device), tensors_of(product), device)
     rest = 2e6 * slots / device.flops
-    time = _overhead_us(device) + _norm(busy, 1e6 * moved / device.bandwidth) + rest
-    # Shared tiles are expected to gain so much; both kinds of times are fitted, each by itself.
-    return time if tile == alone else time * gain(product.matrices, tile, alone, device)
+    return _overhead_us(device) + _norm(busy, 1e6 * moved / device.bandwidth) + rest
 
 
 @lru_cache(maxsize=4096)

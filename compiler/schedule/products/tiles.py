@@ -41,14 +41,13 @@ class Matrices:
 @dataclass(frozen=True)
 class Tile:
     """Rows and columns of the result that one program makes, how much of k it takes at a time, how many such steps are
-    being loaded while one is multiplied, and among how many programs k is shared."""
+    being loaded while one is multiplied."""
 
     m: int
     n: int
     k: int
     warps: int
     stages: int
-    splits: int = 1
     by_descriptors: bool = False
 
     @property
@@ -112,11 +111,7 @@ DESCRIBED = (
 )
 
 
-def tiles_of(matrices: Matrices, tile: Tile) -> int:
-    """Tiles of the result."""
+def programs_of(matrices: Matrices, tile: Tile) -> int:
+    """Tiles of the result: each has a program of its own."""
     batch, m, n, _ = matrices.sizes
     return batch * -(-m // tile.m) * -(-n // tile.n)
-
-
-def programs_of(matrices: Matrices, tile: Tile) -> int:
-    return tiles_of(matrices, tile) * tile.splits

@@ -3,15 +3,10 @@
     sum = left @ right;  for i: y[i] = f(sum[i], z[i])     ->    each tile of sums: y = f(sum, z)           (epilogue)
     for i: x[i] = g(i);  sum = x @ right                   ->    each tile of x that is loaded: g           (prologue)
     sum = bias + left @ right;  y[i] = relu(sum[i])        ->    one call of the library            (library epilogue)
-    y = x @ w    8 x 4096 by 4096 x 4096                   ->    4 programs for each tile, with a part of k each   (own)
 
 A library call is a finished kernel, so a kernel of our own takes its place, and the library's is often the faster one:
 that loss is weighed against the bytes and the launch that are saved. An epilogue is legal where it reads the product at
 the point that it writes; a prologue wherever it may be computed again for each tile that reads it.
-
-Where a result has few tiles, whoever computes it waits for the operands: as many programs as memory keeps busy must
-share the sums. The library chooses by sizes too, and was measured to be further from what memory gives. So a product
-that nothing fuses with may run by a kernel of our own, which is decided after all fusions (`own_product`).
 """
 
 from __future__ import annotations
@@ -26,13 +21,13 @@ from compiler.schedule.group import Group
 from compiler.schedule.inline import compose, inline_into
 from compiler.schedule.legality import align, in_order, move, reads_match_writes
 from compiler.schedule.names import fused_name
-from compiler.schedule.products.best_tile import has_function, may_be_ours, tile_of
+from compiler.schedule.products.best_tile import has_function, may_be_ours
 from compiler.schedule.products.library_epilogues import library_epilogue
 from compiler.schedule.products.loops import Product, as_product, operands_overlap
 from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between
 from compiler.schedule.units import Unit
 
-LIBRARY, OWN = "library_epilogue", "own_product"
+LIBRARY = "library_epilogue"
 #: The model of products errs by more than that of loops, and the library is the safe choice: so much must be gained.
 LEAST_GAIN = 0.10
 #: The same of simple arithmetic that follows a product: of ReLU and residuals after six products of bfloat16 on an
@@ -205,31 +200,3 @@ def cost_of(unit: Unit, context: Context) -> Cost:
     product = context.products[unit.name]
     assert product is not None
     return context.measured(unit, extern_cost(unit, product.matrices, context.graph.layouts, context.device))
-
-
-def own_product(number: int, context: Context) -> Fuse | Refuse | None:
-    """The verdict on a library call; None where it is none of the products that programs could share."""
-    call = context.graph.units[number]
-    product = as_ours(call, context) if isinstance(call, ExternNode) else None
-    if product is None:
-        return None
-    tile = tile_of(product, context.device)
-    if tile.splits == 1:
-        return None
-    if OWN in context.disabled:
-        return Refuse("policy.disabled", {"knob": OWN})
-    ours, library = context.cost(product), cost_of(call, context)
-    numbers = {
-        "call": call.name,
-        "shared": call.name,
-        "splits": tile.splits,
-        "fused_us": ours.microseconds,
-        "unfused_us": library.microseconds,
-        "library_us": library.microseconds,
-        "least_gain": least_gain(context),
-        "space": str(product.space),
-    }
-    if ours.microseconds > library.microseconds * (1 - least_gain(context)):
-        return Refuse("profit.library", numbers)
-    score = Score(OWN, library.bytes - ours.bytes, 0, ours.microseconds, library.microseconds)
-    return Fuse.into(f"fused.{OWN}", product, score, numbers)
