@@ -253,4 +253,4 @@ def test_a_part_of_a_product_that_loops_read_is_refused_with_both_sizes() -> Non
 def test_products_are_made_by_the_tile_that_they_were_priced_with() -> None:
     """Sizes that no tile divides, prologues, epilogues and several sums."""
     kinds = [kind for program in PROGRAMS.values() for planned in schedules_of(program) for kind in kinds_of(planned)]
-    assert kinds.count(("product", True)) >= 8 and all(is_made_as_priced for _, is_made_as_priced in kinds)
+    assert kinds.count(("product", True)) >= 7 and all(is_made_as_priced for _, is_made_as_priced in kinds)

@@ -131,7 +131,7 @@ class _ProductPrinter:
         text = module_head(self.writer.text(), functions) + self._definition(parameters, list(blocks))
         lines = self.writer.numbered(text.count("\n"))
         grid = programs_of(self.matrices, self.tile)
-        config = {
+        config: dict[str, int | str | tuple[int, ...]] = {
             **blocks,
             "num_warps": self.tile.warps,
             "num_stages": self.tile.stages,
