@@ -75,9 +75,11 @@ def test_what_is_typed_before_a_link_is_loaded_stays(page: Page, server_url: str
     answers_come_late(page)
     page.goto(f"{server_url}/x/{identity}")
     type_snippet(page, "# typed early\n" + SOURCE)
+    page.get_by_label("With TorchInductor").check()
     expect(page.locator("[data-figure=kernels]")).to_have_attribute("data-state", "unknown")
     expect(page.locator("[data-figure=kernels]")).to_have_attribute("data-state", "known")
     expect(page.locator(".cm-content")).to_contain_text("# typed early")
+    expect(page.get_by_label("With TorchInductor")).to_be_checked()
     expect(page.locator(".edited")).to_be_visible()
 
 

@@ -2,7 +2,7 @@
 import { batch } from "@preact/signals";
 import * as api from "./api";
 import { isEmbedded, ONLY_TO_READ } from "./embed";
-import { fieldsFrom, options } from "./options";
+import { changedSince, fieldsFrom, options } from "./options";
 import { begunAgain, withParts } from "./parts";
 import { type Report, REPORT_VERSION } from "./report";
 import { breathe } from "./slices";
@@ -72,14 +72,14 @@ export async function open(id: string, query: string | null = null): Promise<voi
   if (query !== null) lookAt(query);
   if (state.report.value?.id === id && !state.isRunning.value) return;
   const mine = begin();
-  const before = state.source.value;
+  const before = { source: state.source.value, options: options.value };
   if (query !== null) lookAt(query);
   try {
     const stored = await persistently(() => api.getExploration(id), mine);
     if (mine !== turn) return;
-    // What was typed while it loaded is the reader's: it stays, as an edit of what arrives.
-    if (state.source.value === before) state.source.value = stored.source;
-    options.value = fieldsFrom(stored.options);
+    // What was written and chosen while it loaded is the reader's: it stays, as an edit of what arrives.
+    if (state.source.value === before.source) state.source.value = stored.source;
+    options.value = { ...fieldsFrom(stored.options), ...changedSince(before.options) };
     // The editor takes in a long snippet, then the panes take in the report.
     await breathe();
     if (mine !== turn) return;

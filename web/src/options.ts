@@ -35,6 +35,12 @@ export function setOption<Name extends keyof OptionFields>(name: Name, value: Op
   options.value = { ...options.value, [name]: value };
 }
 
+/** The options that are others now than they were. */
+export function changedSince(before: OptionFields): Partial<OptionFields> {
+  const names = Object.keys(before) as (keyof OptionFields)[];
+  return Object.fromEntries(names.filter((name) => options.value[name] !== before[name]).map((name) => [name, options.value[name]]));
+}
+
 /** The contestants of the options, with one more or one less of them. */
 export function withContestant(contestants: string, name: string, isAsked: boolean): string {
   const others = contestants.split(",").filter((one) => one && one !== name);
