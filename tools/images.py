@@ -1,15 +1,17 @@
 """Build the images and run the service from `docker-compose.yml`, on a machine that can pull no image.
 
-    python tools/images.py [--port PORT]
+    python tools/images.py [--port PORT] [--cuda]
 
 What a registry of images would give is made here: a base with Python by debootstrap, under the name of the real one.
 A Docker daemon of this script's own builds and runs everything in a temporary folder, so the images, containers and
 networks of the machine are not touched. Then a snippet is explored over HTTP: in tier B with Docker's own settings, in
 tier A with those of `deploy/tier-a.yml`, with a user for each job, and with PostgreSQL, whose server is killed.
 Containers are looked at from inside, those of web and the worker are ended in the middle of a job, and both images are
-replaced by those of another build. Whatever happens, all of it is removed.
+replaced by those of another build. With `--cuda` the worker's image with torch for CUDA is built too, and explores the
+snippet on the CPU. Whatever happens, all of it is removed.
 
-It needs root, about 10 GB of disk and a quarter to half an hour, and of Debian: debootstrap, docker.io, docker-compose.
+It needs root, about 10 GB of disk (25 with `--cuda`) and a quarter to half an hour, and of Debian: debootstrap,
+docker.io, and docker-compose 2.24 or newer, which Debian 13 has.
 
 What differs from a real deployment: the bases are Debian's Python and PostgreSQL in the place of the official images;
 the daemon makes no firewall rules, so containers reach nothing outside; and there is no GPU.
@@ -37,8 +39,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 ROOT = Path(__file__).resolve().parents[1]
 BASE = "python:3.11-slim"
 SUITE = "bookworm"
@@ -46,7 +46,8 @@ PACKAGES = "python3,python3-dev,python3-pip,python3-venv,ca-certificates"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 DOCKER = "/usr/bin/docker"
 """Debian's, which can build by itself: a newer one may lie on the PATH without its plugin for that."""
-PROGRAMS = ("debootstrap", "dockerd", DOCKER, "docker-compose")
+COMPOSE = "docker-compose"
+PROGRAMS = ("debootstrap", "dockerd", DOCKER, COMPOSE)
 PROJECT = "fusionscope-images"
 SNIPPET = ROOT / "server" / "examples" / "1_pointwise_chain.py"
 POSTGRES = f"""
@@ -87,6 +88,7 @@ USER {user}
 """
 
 IMAGES = {"web": "fusionscope-web", "worker": "fusionscope-worker:cpu"}
+CUDA_IMAGE = "fusionscope-worker:cuda"
 USERS = {"web": "10001:10001", "worker": "10002:10001"}
 WRITABLE = {"web": ["/data", "/dev/mqueue", "/dev/shm", "/tmp"]}
 WRITABLE["worker"] = ["/dev/mqueue", "/dev/shm", "/run/fusionscope", "/tmp"]
@@ -171,16 +173,19 @@ def download_torch(folder: Path) -> None:
 
 
 def build(index: str) -> None:
-    arguments = {"TORCH_BUILD": "cpu", "TORCH_INDEX": index}
+    for target, tag in IMAGES.items():
+        build_image(target, tag, TORCH_BUILD="cpu", TORCH_INDEX=index)
+
+
+def build_image(target: str, tag: str, **arguments: str) -> None:
     # pip in the base trusts Debian's certificates by itself; Node has to be told.
     arguments |= {"PIP_CERT": str(CERTIFICATES), "NODE_EXTRA_CA_CERTS": str(CERTIFICATES)}
     options = [option for name, value in arguments.items() for option in ("--build-arg", f"{name}={value}")]
-    for target, tag in IMAGES.items():
-        started = time.monotonic()
-        command = [DOCKER, "build", "--network", "host", "--target", target, "--tag", tag, *options, "."]
-        run(*command, DOCKER_BUILDKIT="1")
-        size = int(run(DOCKER, "image", "inspect", "--format", "{{.Size}}", tag))
-        print(f"built {tag}: {size / 1e6:.0f} MB in {time.monotonic() - started:.0f} s", flush=True)
+    started = time.monotonic()
+    command = [DOCKER, "build", "--network", "host", "--target", target, "--tag", tag, *options, "."]
+    run(*command, DOCKER_BUILDKIT="1")
+    size = int(run(DOCKER, "image", "inspect", "--format", "{{.Size}}", tag))
+    print(f"built {tag}: {size / 1e6:.0f} MB in {time.monotonic() - started:.0f} s", flush=True)
 
 
 class Stack:
@@ -203,12 +208,8 @@ class Stack:
             self.compose("down", "--volumes")
 
     def compose(self, *arguments: str) -> str:
-        command = ["docker-compose", "--project-name", PROJECT, *self._files, *arguments]
+        command = [COMPOSE, "--project-name", PROJECT, *self._files, *arguments]
         return run(*command, **self._variables)
-
-    def configuration(self) -> dict[str, Any]:
-        found: dict[str, Any] = yaml.safe_load(self.compose("config"))
-        return found
 
     def container(self, service: str) -> str:
         return self.compose("ps", "--quiet", service).strip()
@@ -281,20 +282,6 @@ class Stack:
         return {}
 
 
-def run_options(service: dict[str, Any], further: list[str]) -> list[str]:
-    """A worker's service of the compose file as options of `docker run`, which knows of `systempaths` where the old
-    docker-compose does not, with `further` security options."""
-    named = {"network": service["network_mode"], "memory": service["mem_limit"], "shm-size": service["shm_size"]}
-    named |= {"memory-swap": service["memswap_limit"], "pids-limit": service["pids_limit"]}
-    options = [f"--{name}={value}" for name, value in named.items()]
-    options += ["--init"] * service["init"] + ["--read-only"] * service["read_only"]
-    options += [f"--cap-drop={name}" for name in service["cap_drop"]]
-    options += [f"--tmpfs={mount}" for mount in service["tmpfs"]]
-    options += [f"--volume={PROJECT}_{volume}" for volume in service["volumes"]]
-    options += [f"--env={name}={value}" for name, value in service["environment"].items()]
-    return options + [f"--security-opt={option}" for option in [*service["security_opt"], *further]]
-
-
 def check_same(stack: Stack, path: str, before: bytes, event: str) -> None:
     if stack.read(path) != before:
         raise Failed(f"A stored report is another one after {event}.")
@@ -353,15 +340,9 @@ def check_tiers(port: int) -> None:
         stack.wait_until_ready("B")
         check_same(stack, path, before, "kills of web and worker")
         check_upgrade(stack, path)
-        stack.compose("stop", "worker")
-        service = stack.configuration()["services"]["worker"]
-        added = yaml.safe_load((ROOT / "deploy" / "tier-a.yml").read_text())["services"]["worker"]["security_opt"]
-        container = run(DOCKER, "run", "--detach", *run_options(service, added), service["image"]).strip()
-        try:
-            stack.wait_until_ready("A")
-            stack.explore("deploy/tier-a.yml")
-        finally:
-            run(DOCKER, "rm", "--force", container)
+    with Stack(port, "deploy/tier-a.yml").running() as stack:
+        stack.wait_until_ready("A")
+        stack.explore("deploy/tier-a.yml")
 
 
 def check_job_users(port: int) -> None:
@@ -386,6 +367,20 @@ def check_postgres(port: int) -> None:
         check_same(stack, path, before, "a kill of the database server")
 
 
+def check_cuda(port: int, folder: Path) -> None:
+    """`deploy/gpu.yml` as it stands, but for the GPU that it asks for, without which no such container starts."""
+    build_image("worker", CUDA_IMAGE, TORCH_BUILD="")
+    without = folder / "without-gpu.yml"
+    without.write_text("services:" + "".join(f"\n  {name}:\n    deploy: !reset null" for name in ("declare", "worker")))
+    with Stack(port, "deploy/gpu.yml", str(without)).running() as stack:
+        stack.wait_until_ready("B")
+        stack.explore("deploy/gpu.yml")
+        torch = run(
+            DOCKER, "exec", stack.container("worker"), "python", "-c", "import torch; print(torch.version.cuda)"
+        )
+        print(f"{CUDA_IMAGE}: torch for CUDA {torch.strip()}", flush=True)
+
+
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
     """Raises `Failed` where it is not so in time."""
     end = time.monotonic() + START_SECONDS
@@ -398,7 +393,9 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--port", type=int, default=18000, help="Port of 127.0.0.1 that the service gets.")
-    port = parser.parse_args().port
+    parser.add_argument("--cuda", action="store_true", help="Build and run the image with torch for CUDA too.")
+    arguments = parser.parse_args()
+    port = arguments.port
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if os.geteuid() != 0 or missing:
         print(f"This needs root and these programs: {', '.join(missing or PROGRAMS)}.", file=sys.stderr)
@@ -410,6 +407,8 @@ def main() -> int:
             download_torch(folder / "wheels")
             with torch_index(folder / "wheels") as index:
                 build(index)
+            if arguments.cuda:  # before the images become those of another build
+                check_cuda(port, folder)
             check_tiers(port)
             check_job_users(port)
             check_postgres(port)
