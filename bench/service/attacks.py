@@ -174,6 +174,13 @@ async def _attack(tier: str, user: int, chosen: tuple[Attack, ...], without: str
     return {"attacks": len(chosen), "contained": contained, "seconds": seconds}
 
 
+def source_of(attack: Attack, given: dict[str, Any]) -> str:
+    """The snippet that is the attack."""
+    numbers = {**numbers_of_calls(), "unknown": 999, "far unknown": 100_000}
+    call = f"{inspect.getsource(attack.run)}\n{attack.run.__name__}(**GIVEN)\n"
+    return f"{PRELUDE}\nNUMBERS.update({numbers!r})\nGIVEN = {given!r}\n{call}"
+
+
 @contextlib.contextmanager
 def _witnesses(user: int) -> Iterator[Outside]:
     with tempfile.TemporaryDirectory(prefix="outside-") as folder:
@@ -191,9 +198,7 @@ async def _run(web: Web, worker: WorkerProcess, attack: Attack, outside: Outside
     targets = others if without is None else [outside.decoy.pid]
     mark = f"mark{os.urandom(4).hex()}"
     given = {**outside.given, "others": others, "targets": targets, "name": mark, **dict(attack.given)}
-    numbers = {**numbers_of_calls(), "unknown": 999, "far unknown": 100_000}
-    call = f"{inspect.getsource(attack.run)}\n{attack.run.__name__}(**GIVEN)\n"
-    source = f"from typing import Any\n{PRELUDE}\nNUMBERS.update({numbers!r})\nGIVEN = {given!r}\n{call}"
+    source = source_of(attack, given)
     sibling = await web.begin("import time\ntime.sleep(1)\nprint('undisturbed')", QUICK)
     done = await web.run(source, QUICK, wall_seconds=attack.wall_seconds)
     beside = await web.done(sibling)
