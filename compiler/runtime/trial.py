@@ -246,12 +246,12 @@ def _record(
 
 @dataclass(frozen=True)
 class Launch:
-    """The tensors of one launch as they were before it and after it, in the order of the kernel's parameters, and the
-    sizes that it was given."""
+    """The tensors of one launch as they were before it and after it, and the sizes that it was given, by the names of
+    the kernel's parameters: the same kernel in another language may have them in another order, or fewer."""
 
-    before: tuple[torch.Tensor, ...]
-    after: tuple[torch.Tensor, ...]
-    sizes: tuple[int, ...] = ()
+    before: dict[str, torch.Tensor]
+    after: dict[str, torch.Tensor]
+    sizes: dict[str, int]
 
 
 def record_launches(compilation: CompiledGraph, inputs: list[Any], names: set[str]) -> dict[str, Launch]:
@@ -263,25 +263,21 @@ def record_launches(compilation: CompiledGraph, inputs: list[Any], names: set[st
 
     def recorder(name: str, launch: Callable[..., None]) -> Callable[..., None]:
         parameters = compilation.primary[name].parameters
+        atoms = [atom.name for atom in compilation.primary[name].sizes]
 
-        def snapshot(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-            return tuple(t if p in given else _copy(t) for p, t in zip(parameters, tensors, strict=True))
+        def snapshot(tensors: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+            named = dict(zip(parameters, tensors, strict=True))
+            # Parts of one tensor stay parts of one.
+            return named | copy_values({p: t for p, t in named.items() if p not in given})  # type: ignore[no-any-return]
 
         def call(*arguments: Any) -> None:
             tensors, sizes = arguments[: len(parameters)], arguments[len(parameters) :]
             before = snapshot(tensors)
             launch(*arguments)
-            launches[name] = Launch(before, snapshot(tensors), sizes)
+            launches[name] = Launch(before, snapshot(tensors), dict(zip(atoms, sizes, strict=True)))
 
         return call if name in names else launch
 
     kernels = {name: recorder(name, launch) for name, launch in executable.kernels.items()}
     _record(compilation, inputs, schedule, kernels)
     return launches
-
-
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values at the same strides; elements that share memory (an expanded tensor) stay as they are."""
-    if any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape, strict=True)):
-        return tensor
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)

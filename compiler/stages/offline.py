@@ -12,6 +12,7 @@ import torch
 
 from compiler import report as rep
 from compiler.budget import UNLIMITED, Budget
+from compiler.capture.captured import copy_values
 from compiler.codegen.rendered import RenderedKernel, kernel_lines, lines_through
 from compiler.compile import Built, Generated
 from compiler.runtime.checking.verify import relative_error
@@ -86,34 +87,48 @@ def check_by_emulation(compilation: Built, report: rep.Graph, inputs: list[Any],
             continue
         emulated[name] = artifact
     launches = record_launches(compilation, inputs, set(emulated))
+    in_parts = [member.node for group in compilation.groups for member in group.members if member.node.part_of]
+    parts = {name for node in in_parts for name in (node.name, node.part_of or "")}
     with interpreting():
         for name, launch in launches.items():
             if budget.is_spent:
                 emulated[name].check = f"not run: {NO_TIME}"
                 continue
-            _check(compilation.triton[name], launch, set(kernels[name].writes), emulated[name])
+            _check(compilation.triton[name], launch, set(kernels[name].writes), parts, emulated[name])
 
 
-def _check(rendered: RenderedKernel, launch: Launch, written: set[str], artifact: rep.KernelArtifact) -> None:
-    """Run one kernel on the tensors of a launch of its twin, and say in `artifact.check` what came of it."""
-    results = [
-        torch.full_like(t, 1) if parameter in written - set(rendered.updates) else t
-        for parameter, t in zip(rendered.parameters, launch.before, strict=True)
-    ]
+def _check(
+    rendered: RenderedKernel, launch: Launch, written: set[str], parts: set[str], artifact: rep.KernelArtifact
+) -> None:
+    """Run one kernel on the tensors of a launch of its twin, and say in `artifact.check` what came of it. Of tensors
+    that are written in `parts`, what both left alone is another part."""
+    results = _to_be_written(rendered, launch, written - set(rendered.updates), parts)
+    sizes = [launch.sizes[atom.name] for atom in rendered.sizes]
     try:
-        interpret(rendered, results, launch.sizes, MOST_WORK, POINTS_AT_ONCE)
+        interpret(rendered, list(results.values()), sizes, MOST_WORK, POINTS_AT_ONCE)
     except TooMuchWork as error:
         artifact.check = f"not run: {error}"
         return
     except Exception as error:
         artifact.check = f"failed in Triton's interpreter: {type(error).__name__}: {str(error)[:500]}"
         return
-    pairs = [
-        (mine, theirs)
-        for parameter, mine, theirs in zip(rendered.parameters, results, launch.after, strict=True)
-        if parameter in written
-    ]
-    largest = max(relative_error(mine, theirs) for mine, theirs in pairs)
+    for name in parts & results.keys():
+        mine, theirs, before = results[name], launch.after[name], launch.before[name]
+        is_kept = (theirs == before) | ((theirs != theirs) & (before != before))
+        results[name] = torch.where((mine == 1) & is_kept, theirs, mine)
+    largest = max(relative_error(results[name], launch.after[name]) for name in results if name in written)
     artifact.max_error = largest if math.isfinite(largest) else None  # JSON has no infinity
     against = "max_error is against the C++ kernel" if math.isfinite(largest) else "NaN or infinite on one side only"
     artifact.check = f"run in Triton's interpreter on the same tensors; {against}"
+
+
+def _to_be_written(
+    rendered: RenderedKernel, launch: Launch, overwritten: set[str], parts: set[str]
+) -> dict[str, torch.Tensor]:
+    """The kernel's tensors as they were, and ones where it writes over what was there."""
+    tensors = {name: launch.before[name] for name in rendered.parameters}
+    together = copy_values({name: tensor for name, tensor in tensors.items() if name in overwritten & parts})
+    apart = {name: torch.empty_like(tensor) for name, tensor in tensors.items() if name in overwritten - parts}
+    for tensor in (*together.values(), *apart.values()):
+        tensor.fill_(1)
+    return tensors | together | apart

@@ -1,0 +1,48 @@
+"""The Triton twin of a kernel is checked on the tensors that the C++ kernel got, each under its own name."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.options import Options, Timing
+from compiler.pipeline import explore
+
+PROGRAMS = {
+    "a product whose halves are parts of one tensor, in another order of parameters": """
+def f(x, w, u, s):
+    q, k = x @ w, x @ u
+    return torch.cat((q * s.cos(), q * s.sin()), -1), k
+torch.compile(f)(torch.randn(24, 32), torch.randn(32, 32), torch.randn(32, 32), torch.randn(24, 32))
+""",
+    "a product of which C++ is given a tensor more": """
+def f(q, k, v, sink):
+    s = torch.einsum("bhid,bhjd->bhij", q, k)
+    s = s.masked_fill(torch.ones(12, 12, dtype=torch.bool).triu(1), -1e30)
+    s = torch.cat([sink.view(1, 2, 1, 1).expand(2, 2, 12, 1), s], -1)
+    p = s.softmax(-1)[..., 1:]
+    return torch.einsum("bhij,bhjd->bhid", p, v).transpose(1, 2).reshape(2, 12, 32)
+torch.compile(f)(*torch.randn(3, 2, 2, 12, 16), torch.zeros(2))
+""",
+    "rows that are parts of one tensor": """
+def f(x, y):
+    return torch.cat([x.softmax(1), y.flip(1).cumsum(1), (y + x).sum(1, keepdim=True) * x], 1)
+torch.compile(f)(torch.randn(24, 32), torch.randn(24, 32))
+""",
+    "parts that several kernels write": """
+def f(x, w, y):
+    return torch.cat([(x @ w).t()[3:].clone().sin(), y.softmax(1)])
+torch.compile(f)(torch.randn(24, 24), torch.randn(24, 24), torch.randn(24, 24))
+""",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_twin_is_as_right_as_the_kernel(program: str) -> None:
+    source = f"import torch\ntorch.manual_seed(0)\n{program}"
+    report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    assert report.status == "ok", report.error
+    twins = [one for graph in report.graphs for kernel in graph.kernels for one in kernel.also]
+    checked = [one for one in twins if one.language == "triton"]
+    assert checked
+    for one in checked:
+        assert one.max_error is not None and one.max_error < 1e-5, one.check
