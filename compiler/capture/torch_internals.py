@@ -303,6 +303,33 @@ def is_forward_mode() -> bool:
     return torch.autograd.forward_ad._current_level >= 0
 
 
+@contextlib.contextmanager
+def noting_differentiation(note: Callable[[], None]) -> Iterator[None]:
+    """Within, `note` is called whenever autograd begins a backward pass."""
+    begin = torch.autograd._engine_run_backward
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        note()
+        return begin(*args, **kwargs)
+
+    with mock.patch.object(torch.autograd, "_engine_run_backward", noted):
+        yield
+
+
+@contextlib.contextmanager
+def transforms_closed() -> Iterator[None]:
+    """Where this raises, levels of torch.func's transforms that a graph opened within are closed: nodes of a graph open
+    and close them one by one."""
+    depth = torch._C._functorch.get_dynamic_layer_stack_depth()
+    try:
+        yield
+    except BaseException:
+        torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+        with contextlib.suppress(RuntimeError):  # none of forward mode is open
+            torch._C._exit_dual_level(level=0)
+        raise
+
+
 def guards_see_changed_tensors() -> contextlib.AbstractContextManager[Any]:
     """Have guards that are made within look at the tensors of modules and dictionaries at each call.
 
@@ -344,6 +371,14 @@ def guard_facts(entry: Any) -> GuardFacts:
         frames=tuple(guard.user_stack or ()),
         value=entry.value if entry.has_value else NO_VALUE,
     )
+
+
+def forget_guarded_objects(entries: Iterable[Any]) -> None:
+    """Have guards be built anew of those handed to `guard_filter_fn`: each has an object of the build that lists them,
+    and torch asks whether that is the object of the next build. Of a NumPy array there is a new tensor each time, which
+    is asked for all its elements."""
+    for entry in entries:
+        entry.orig_guard.obj_weakref = None
 
 
 def default_device() -> torch.device | None:

@@ -18,6 +18,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from compiler.capture.torch_internals import transforms_closed
+
 #: Calls that launch nothing: they allocate, or pass their argument on.
 _FREE = frozenset(
     """aten.empty aten.empty_like aten.empty_strided aten.new_empty aten.new_empty_strided aten.detach aten.alias
@@ -167,7 +169,7 @@ def eager_traffic(
     names = _Names()
     forward, backward = _Counter(names, "{}"), _Counter(names, "gradient_{}")
     try:
-        with mode:
+        with mode, transforms_closed():
             inputs = [_leaf(value) for value in examples]
             with torch.set_grad_enabled(with_backward), forward:
                 results = _NodeByNode(graph, names, forward, backward).run(*inputs)

@@ -182,6 +182,15 @@ TABLE = (
             "torch.autograd.forward_ad._current_level",
         ),
     ),
+    Taken(INTERNALS, "see whether a call asks for gradients", ("torch.autograd._engine_run_backward",)),
+    Taken(
+        INTERNALS,
+        "close the levels of torch.func's transforms that a failed run left open",
+        (
+            *_names("torch._C._functorch", "get_dynamic_layer_stack_depth pop_dynamic_layer_stack_and_undo_to_depth"),
+            "torch._C._exit_dual_level",
+        ),
+    ),
     Taken(INTERNALS, "have guards of torch 2.11 look at weights", ("torch._dynamo.config.patch",)),
     Taken(SHORTER, "time guards quickly", ("torch._dynamo.guards.profile_guard_manager",)),
     Taken(SHORTER, "make metrics short", ("torch._dynamo.utils._scrubbed_inductor_config_for_logging",)),
@@ -190,7 +199,7 @@ TABLE = (
         "read guards",
         (
             *_names("torch._dynamo.types.GuardFilterEntry", "guard_type has_value value orig_guard"),
-            *_names("torch._guards.Guard", "name code_list user_stack"),
+            *_names("torch._guards.Guard", "name code_list user_stack obj_weakref"),
         ),
     ),
     Taken(
