@@ -48,6 +48,54 @@ def test_called_function_is_explored_on_what_it_was_called_with() -> None:
     assert capture.entries[0].kwargs["y"].shape == (2, 3) and capture.graphs[0].phase == "inference"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "body"),
+    [
+        ("{'x': torch.ones(4), 'y': torch.ones(4)}", "a['x'].sin() + a['y']"),
+        ("[torch.ones(3), torch.ones(3)]", "a[0].sin() + a[1]"),
+        ("5", "torch.arange(a) * 2.0"),
+    ],
+)
+def test_a_call_counts_wherever_its_tensors_are(arguments: str, body: str) -> None:
+    capture = captured_source(f"import torch\ndef f(a):\n    return {body}\nf({arguments})\n")
+    assert capture.error is None and not capture.notes
+    assert repr(capture.entries[0].args) == repr((eval(arguments, {"torch": torch}),))
+
+
+@pytest.mark.parametrize("line", ["import re; pattern = re.compile('a')", "torch._dynamo.reset()"])
+def test_a_call_counts_beside_words_of_compiling(line: str) -> None:
+    capture = captured_source(
+        f"import torch\n{line}\ndef f(x):\n    return x.sin()\n"
+        "def make(i):\n    return torch.ones((4, 8)[i])\nf(make(1))\n"
+    )
+    assert capture.error is None and capture.graphs[0].function == "f"
+    assert capture.entries[0].args[0].shape == (8,)
+
+
+def test_a_called_step_of_training_has_its_gradients() -> None:
+    capture = captured_source(
+        "import torch\nw = torch.ones(3, requires_grad=True)\ndef step(x):\n    loss = (w * x).square().sum()\n"
+        "    loss.backward()\n    return loss.detach()\nstep(torch.ones(3))\n"
+    )
+    assert capture.error is None
+    assert [graph.phase for graph in capture.graphs][:2] == ["forward", "backward"]
+
+
+def test_a_backend_of_torch_is_not_called_the_snippets_own() -> None:
+    capture = captured_source(
+        "import torch\ndef f(x):\n    return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))\nf(torch.ones(4))\n"
+    )
+    assert capture.error is None and not capture.notes
+
+
+def test_an_array_of_numpy_may_be_used() -> None:
+    capture = captured_source(
+        "import numpy, torch\na = numpy.array([1.0, 2.0, 3.0])\n@torch.compile\ndef f(x):\n"
+        "    return x * torch.from_numpy(a).sum()\nf(torch.ones(4))\n"
+    )
+    assert capture.error is None and capture.entries[0].has_returned
+
+
 def test_called_module_is_explored() -> None:
     capture = captured_source(MODULE + "model = Block()\nmodel(torch.randn(7, 48))\n")
     assert capture.error is None and capture.graphs[0].function == "Block"

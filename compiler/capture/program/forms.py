@@ -16,7 +16,7 @@ import torch
 from compiler.capture.captured import EntryCall
 from compiler.capture.program.inputs import choose_inputs, required_parameters
 from compiler.capture.program.snippet import Snippet
-from compiler.capture.program.top_level_calls import last_top_level_call
+from compiler.capture.program.top_level_calls import TopLevelCall, last_top_level_call, top_level_call_of
 from compiler.capture.recording.intercept import Interception
 from compiler.capture.recording.recorder import Recorder
 from compiler.fx.lines import SNIPPET_FILE
@@ -48,9 +48,9 @@ class Explorer:
         elif "Model" in self._snippet.names and callable(self._snippet.names.get("get_inputs")):
             self._explore_model()
         elif self._options.inputs is None and (call := last_top_level_call(self._snippet.names)) is not None:
-            self._call(self._interception.explored(call.function), list(call.args), call.kwargs)
+            self._explore_call(call)
         else:
-            self._explore_lone(self._last_defined())
+            self._explore_last_defined()
         if self._options.training is True:
             for entry in list(self._recorder.capture.entries):
                 self._differentiate(entry)
@@ -89,6 +89,19 @@ class Explorer:
         else:
             self._call(compiled, list(inputs), {})
 
+    def _explore_call(self, call: TopLevelCall) -> None:
+        compiled = self._interception.explored(call.function)
+        self._call(compiled, list(call.args), call.kwargs, differentiates=call.differentiates)
+
+    def _explore_last_defined(self) -> None:
+        """On inputs that are chosen, unless the snippet called it without any tensor."""
+        target = self._last_defined()
+        call = top_level_call_of(target, self._snippet.names)
+        if call is None or self._options.inputs is not None:
+            self._explore_lone(target)
+        else:
+            self._explore_call(call)
+
     def _explore_lone(self, target: Any) -> None:
         if isinstance(target, type) and issubclass(target, torch.nn.Module):
             target = target()
@@ -111,9 +124,12 @@ class Explorer:
             self._recorder.note(note.message, note.line)
         self._call(compiled, chosen.arguments, {})
 
-    def _call(self, compiled: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
-        """Call what the snippet did not call itself: nobody asks for gradients then, unless the request does."""
-        with torch.set_grad_enabled(self._options.training is True):
+    def _call(
+        self, compiled: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], *, differentiates: bool = False
+    ) -> None:
+        """Call what the snippet did not call compiled: nobody asks for gradients then, unless the request or the
+        function itself does."""
+        with torch.set_grad_enabled(differentiates or self._options.training is True):
             compiled(*args, **kwargs)
 
     def _differentiate(self, entry: EntryCall) -> None:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from compiler.capture.captured import copy_values
 from compiler.capture.program.called import Called
+from compiler.capture.torch_internals import noting_differentiation
 from compiler.wording import SNIPPET_FILE
 
 _OBSERVER = "__fusionscope_observe__"
@@ -19,17 +21,24 @@ _OBSERVER = "__fusionscope_observe__"
 
 @dataclass
 class TopLevelCall:
-    """The first call of one callable from the snippet's top level."""
+    """The first call of one callable from the snippet's top level. It `differentiates` where one of its calls asks
+    for gradients itself, as a step of training does."""
 
     name: str
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    has_tensors: bool = True
+    differentiates: bool = False
+
+    def differentiate(self) -> None:
+        self.differentiates = True
 
 
 @dataclass
 class CallObserver:
-    """Keeps, by callable, the first call that passed it a tensor; `calls` is in the order of the last such calls."""
+    """Keeps, by callable, the first call that passed it a tensor, or else the first call; `calls` is in the order of
+    the last such calls."""
 
     calls: dict[int, TopLevelCall] = field(default_factory=dict)
 
@@ -38,26 +47,32 @@ class CallObserver:
             return function
 
         def observed(*args: Any, **kwargs: Any) -> Any:
-            if any(isinstance(value, torch.Tensor) for value in (*args, *kwargs.values())):
-                call = self.calls.pop(id(function), None)
-                self.calls[id(function)] = call or TopLevelCall(name, function, *copy_values((args, kwargs)))
-            return function(*args, **kwargs)
+            with noting_differentiation(self._note(function, name, args, kwargs).differentiate):
+                return function(*args, **kwargs)
 
         return observed
 
+    def _note(self, function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TopLevelCall:
+        has_tensors = any(isinstance(value, torch.Tensor) for value in tree_leaves((args, kwargs)))
+        call = self.calls.get(id(function))
+        if call is None or (has_tensors and not call.has_tensors):
+            args, kwargs = copy_values((args, kwargs))
+            call = TopLevelCall(name, function, args, kwargs, has_tensors)
+        if has_tensors:
+            self.calls.pop(id(function), None)
+        self.calls[id(function)] = call
+        return call
+
     def last_call(self) -> TopLevelCall | None:
-        return list(self.calls.values())[-1] if self.calls else None
+        """The last one that passed a tensor."""
+        return next((call for call in reversed(self.calls.values()) if call.has_tensors), None)
 
 
 def observe_top_level_calls(tree: ast.Module, names: dict[str, Any]) -> None:
-    """Have every `f(...)` at top level pass `f` through an observer: `f(x)` -> `observe(f, "f")(x)`.
-
-    A snippet that speaks of compiling is left as it is: what it compiles is explored, whatever else it calls.
-    """
-    if not _mentions_compiling(tree):
-        names[_OBSERVER] = CallObserver()
-        _TopLevel().visit(tree)
-        ast.fix_missing_locations(tree)
+    """Have every `f(...)` at top level pass `f` through an observer: `f(x)` -> `observe(f, "f")(x)`."""
+    names[_OBSERVER] = CallObserver()
+    _TopLevel().visit(tree)
+    ast.fix_missing_locations(tree)
 
 
 def note_call(names: dict[str, Any], called: Called) -> None:
@@ -68,8 +83,15 @@ def note_call(names: dict[str, Any], called: Called) -> None:
 
 
 def last_top_level_call(names: dict[str, Any]) -> TopLevelCall | None:
+    """The last call that passed a tensor."""
     observer = names.get(_OBSERVER)
     return observer.last_call() if isinstance(observer, CallObserver) else None
+
+
+def top_level_call_of(function: Any, names: dict[str, Any]) -> TopLevelCall | None:
+    """A call of that function, with tensors or without."""
+    observer = names.get(_OBSERVER)
+    return observer.calls.get(id(function)) if isinstance(observer, CallObserver) else None
 
 
 class _TopLevel(ast.NodeTransformer):
@@ -98,12 +120,3 @@ def _is_observed(function: Any) -> bool:
     if isinstance(function, torch.nn.Module):
         return True
     return isinstance(function, types.FunctionType) and function.__code__.co_filename == SNIPPET_FILE
-
-
-def _mentions_compiling(tree: ast.Module) -> bool:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in ("compile", "_dynamo"):
-            return True
-        if isinstance(node, ast.alias) and node.name.rsplit(".")[-1] in ("compile", "_dynamo"):
-            return True
-    return False

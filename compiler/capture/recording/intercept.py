@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -79,7 +80,9 @@ class Interception:
         self, function: Any, *, backend: Any = None, fullgraph: bool = False, dynamic: bool | None = None
     ) -> Any:
         """Compile `function` with the recording backend; its first call becomes an entry of the capture."""
-        own_backend = backend if callable(backend) else None
+        # torch compiles by its own, such as for `torch.cond` outside of what is compiled.
+        is_of_torch = isinstance(backend, types.FunctionType) and backend.__module__.startswith("torch.")
+        own_backend = backend if callable(backend) and not is_of_torch else None
         compiled = self._optimize(
             self._recorder.backend(own_backend),
             nopython=fullgraph,

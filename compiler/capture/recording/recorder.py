@@ -26,7 +26,12 @@ from compiler.capture.captured import (
 from compiler.capture.diagnosis.errors import line_of_error, message_of_error, name_lines
 from compiler.capture.recording.ledger import Ledger
 from compiler.capture.recording.torch_trace import TraceListener, bytecode_seen, current_compile_id
-from compiler.capture.torch_internals import breaks_the_graph, is_dynamo_control_flow, recompile_limit
+from compiler.capture.torch_internals import (
+    breaks_the_graph,
+    forget_guarded_objects,
+    is_dynamo_control_flow,
+    recompile_limit,
+)
 from compiler.fx.lines import function_of_text, lines_of_text
 from compiler.report import Note
 
@@ -130,6 +135,7 @@ class Recorder:
         """Called by Dynamo with the guards of each compilation; a replay's are nothing new."""
         if not self._finished:
             self._telling(lambda: self.ledger.guards_chosen(guards))
+        forget_guarded_objects(guards)
         return [True] * len(guards)
 
     @contextlib.contextmanager
