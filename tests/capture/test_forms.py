@@ -62,6 +62,15 @@ def test_a_call_counts_wherever_its_tensors_are(arguments: str, body: str) -> No
     assert repr(capture.entries[0].args) == repr((eval(arguments, {"torch": torch}),))
 
 
+def test_what_main_calls_is_explored() -> None:
+    capture = captured_source(
+        "import torch\ndef step(x):\n    return x.sin()\ndef main():\n    print(step(torch.ones(4, 8)).shape)\n"
+        "if __name__ == '__main__':\n    main()\n"
+    )
+    assert capture.error is None and not capture.notes
+    assert capture.graphs[0].function == "step" and capture.entries[0].args[0].shape == (4, 8)
+
+
 @pytest.mark.parametrize("line", ["import re; pattern = re.compile('a')", "torch._dynamo.reset()"])
 def test_a_call_counts_beside_words_of_compiling(line: str) -> None:
     capture = captured_source(

@@ -95,8 +95,13 @@ def top_level_call_of(function: Any, names: dict[str, Any]) -> TopLevelCall | No
 
 
 class _TopLevel(ast.NodeTransformer):
+    """A `main` without parameters belongs to the top level: it cannot be explored itself."""
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return node
+        arguments = node.args
+        takes = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        is_main = node.name == "main" and not any(takes) and not node.decorator_list
+        return self.generic_visit(node) if is_main else node
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return node
