@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 
 from compiler.capture.slow_products import SLOW_SECONDS, product_seconds, products_in_float32
+from compiler.fx.fake_values import hint_of
 from compiler.fx.notes import BACKWARD
 from compiler.passes.layout.passed import Passed
 from compiler.report import Compilation, Error, GraphBreak, Guard, Note, Recompile, Rewrite, SavedTensor, Symbol
@@ -39,6 +40,27 @@ def clone_with_strides(tensor: torch.Tensor) -> torch.Tensor:
 def _extent(tensor: torch.Tensor) -> int:
     """How many elements of its storage a tensor lies in, from its first one to its last."""
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def with_strides_of(traced: Any, value: Any) -> Any:
+    """`value`, or a copy with the strides of the traced tensor if these are known and others; so of each of several."""
+    if isinstance(traced, list | tuple) and isinstance(value, list | tuple):
+        return type(value)(map(with_strides_of, traced, value))
+    if not isinstance(traced, torch.Tensor) or not isinstance(value, torch.Tensor):
+        return value
+    if value.layout != torch.strided or traced.layout != torch.strided:
+        return value
+    # Those of a call with dynamic sizes are as in the first one; -1 where even that does not tell.
+    shape, strides = tuple(map(hint_of, traced.shape)), tuple(map(hint_of, traced.stride()))
+    if value.shape != shape or 0 in shape or -1 in strides:
+        return value
+    if all(one == other or size == 1 for one, other, size in zip(strides, value.stride(), value.shape, strict=True)):
+        return value
+    # Elements along a stride of zero are one.
+    once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
+    base = value[once]
+    copy = torch.empty_strided(base.shape, strides, dtype=value.dtype, device=value.device).copy_(base)
+    return copy.expand(value.shape)
 
 
 #: The first call also pays for what is set up once: later ones may be quicker by such a factor. What takes longer than
@@ -159,11 +181,17 @@ class CapturedGraph:
         return self.seconds_for_values + (slow or 0.0)
 
     def lay_inputs_out(self) -> None:
-        """Give the inputs of a backward graph the strides with which the forward graph, as it was lowered, gives them:
-        they were recorded while it ran operator by operator."""
+        """Give the inputs of a backward graph the strides that its kernels read them by: those with which the forward
+        graph, as it was lowered, gives them, or else those that were traced."""
         passed: Passed | None = self.aten.meta.get(BACKWARD)
         if passed is None or self.inputs is None:
             return
+        # They were recorded while the forward graph ran operator by operator, and such a run may lay a result out
+        # otherwise than traced: for a batch of one, torch foretells a channels-last `cat` that is contiguous.
+        taken = self.aten.graph.find_nodes(op="placeholder")
+        self.inputs[:] = [
+            with_strides_of(node.meta.get("val"), given) for node, given in zip(taken, self.inputs, strict=True)
+        ]
         for place, strides in passed.strides_taken.items():
             given = self.inputs[place]
             laid_out = torch.empty_strided(given.shape, strides, dtype=given.dtype, device=given.device)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from compiler.capture.captured import CapturedGraph
+from compiler.capture.captured import CapturedGraph, with_strides_of
 from compiler.capture.exact_operators import IN_ANY_DTYPE
 from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
 
@@ -82,27 +82,6 @@ class _AsTraced(torch.fx.Interpreter):
         if n.op != "call_function" or not isinstance(n.target, torch._ops.OpOverload) or n.target._schema.is_mutable:
             return result
         return with_strides_of(n.meta.get("val"), result)
-
-
-def with_strides_of(traced: Any, value: Any) -> Any:
-    """`value`, or a copy with the strides of the traced tensor if these are known and others; so of each of several."""
-    if isinstance(traced, list | tuple) and isinstance(value, list | tuple):
-        return type(value)(map(with_strides_of, traced, value))
-    if not isinstance(traced, torch.Tensor) or not isinstance(value, torch.Tensor):
-        return value
-    if value.layout != torch.strided or traced.layout != torch.strided:
-        return value
-    strides = traced.stride()
-    is_known = all(isinstance(number, int) for number in (*traced.shape, *strides))
-    if not is_known or value.shape != traced.shape or 0 in value.shape:
-        return value
-    if all(one == other or size == 1 for one, other, size in zip(strides, value.stride(), value.shape, strict=True)):
-        return value
-    # Elements along a stride of zero are one.
-    once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
-    base = value[once]
-    copy = torch.empty_strided(base.shape, strides, dtype=value.dtype, device=value.device).copy_(base)
-    return copy.expand(value.shape)
 
 
 class _Raised(_AsTraced):

@@ -146,6 +146,9 @@ def _may_be_split(group: Group, graph: UnitGraph) -> bool:
     points."""
     if type(group) is not Group or group.space.r or group.updated or group.has_check:
         return False
+    # Numbers that are drawn are no arithmetic that a part could repeat, and no member but the parts is left to draw.
+    if any(member.body.is_random for member in group.members):
+        return False
     if not any(i.op == "where" for member in group.members for i in member.body.instructions):
         return False
     layouts = [graph.layouts[name] for name in group.stored]

@@ -132,7 +132,8 @@ def _append(out: list[Instruction], instruction: Instruction) -> int:
 
 
 def compose(group: Group, buffer: str) -> Body | None:
-    """What a group stores in `buffer`, as one pointwise body over what the group reads and over its reductions.
+    """What a group stores in `buffer`, as one pointwise body over what the group reads, its reductions and the random
+    numbers that it draws.
 
     None where it is a reduction, a scan, a scatter or a part of a whole itself, draws random numbers, or would become
     too long."""

@@ -36,6 +36,13 @@ def a_part(x: Tensor) -> Tensor:
     return torch.rand(x.shape[0], x.shape[1] + 2)[:, 2:] + x
 
 
+def overwritten_in_part(x: Tensor) -> Tensor:
+    """A choice by position between a number and what is drawn."""
+    numbers = torch.rand_like(x)
+    numbers[0] = 0.0
+    return numbers * x
+
+
 def compared(x: Tensor) -> Tensor:
     return (torch.rand_like(x) > 0.25) * x
 
@@ -67,6 +74,8 @@ def five_layers(x: Tensor) -> Tensor:
         (summed_over_rows, (40, 64), None),
         (summed_over_rows, (9000, 2), None),
         (a_part, (6, 62), None),
+        (overwritten_in_part, (4,), None),
+        (overwritten_in_part, (11,), None),
         (five_layers, (64, 64), None),
     ],
 )

@@ -308,6 +308,23 @@ def test_what_the_memory_held_is_not_compared(monkeypatch: pytest.MonkeyPatch) -
     assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-5
 
 
+@pytest.mark.parametrize("rows, is_dynamic", [("4", False), ("-1", True)])
+def test_what_eager_lays_out_otherwise_than_traced_is_not_called_wrong(rows: str, is_dynamic: bool) -> None:
+    """Of a batch of one, torch traces a `cat` that is channels-last where eager's is contiguous: the backward graph,
+    whose inputs eager makes, reads it."""
+    source = f"""import torch
+def f(x):
+    y = x.transpose(-1, -2).reshape(1, x.shape[-1], {rows}, 4)
+    z = torch.cat([y, y], 1)
+    return z * z.sigmoid()
+torch.compile(f, dynamic={is_dynamic})(torch.randn(1, 16, 8, requires_grad=True)).sum().backward()
+"""
+    report = explored(source, timing=Timing(enabled=False))
+    assert report.error is None, report.error
+    assert len(report.graphs) == 2 and all(check.is_correct for check in report.gradients)
+    assert report.wrong_results == [] and report.status == "ok"
+
+
 NOISY = {
     "float32": "x: torch.nn.functional.layer_norm(layer(x), (32,)).exp().sum()",
     "bfloat16": "x: torch.softmax(layer.bfloat16()(x.bfloat16()), -1).square().sum()",
