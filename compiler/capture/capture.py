@@ -162,7 +162,7 @@ def _explain_no_graphs(recorder: Recorder) -> None:
         one = breaks[0]
         where = "" if one.line is None else f" in line {one.line}"
         recorder.note(f"Nothing was captured: tracing stopped{where}, and the graph break there says why.", one.line)
-    else:
+    elif not recorder.passed_on:
         recorder.note("Nothing was captured: the called code works on no tensor, or could not be traced at all.")
 
 

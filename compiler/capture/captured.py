@@ -163,6 +163,8 @@ class CapturedGraph:
     #: What was replaced between `dynamo` and `aten`, and how to check it where something was.
     rewrites: list[Rewrite] = field(default_factory=list)
     rewrite_check: RewriteCheck | None = None
+    #: torch's default one as the graph was made. Its operators ask for it whenever they are lowered or run.
+    default_dtype: torch.dtype = field(default_factory=torch.get_default_dtype)
 
     @property
     def inputs(self) -> list[Any] | None:
@@ -214,6 +216,8 @@ class EntryCall:
     graphs: list[str] = field(default_factory=list)
     #: Whether that first call returned: one that raised cannot be timed.
     has_returned: bool = False
+    #: torch's default one as it was called, which what runs backward from its results finds too.
+    default_dtype: torch.dtype = field(default_factory=torch.get_default_dtype)
 
     def copy_arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return copy_values((self.args, self.kwargs))  # type: ignore[no-any-return]

@@ -293,6 +293,12 @@ def _gradient_of_image(gradient: torch.Tensor, _: Any, size: Sequence[int], *__:
     return gradient.new_empty(size).contiguous(memory_format=of)
 
 
+def is_transformed() -> bool:
+    """Whether what runs now is within `torch.vmap`, `torch.func.grad` or their like, whose tensors have no memory to
+    look at and mean nothing once that has ended."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
 def is_forward_mode() -> bool:
     """Whether a level of forward-mode differentiation is open, whose tensors carry tangents that no graph sees; a guard
     makes what is compiled now count for that answer alone."""

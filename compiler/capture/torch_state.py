@@ -42,9 +42,7 @@ class CallState:
             if self.default_device != current_default_device():
                 stack.callback(torch.set_default_device, current_default_device())
                 torch.set_default_device(self.default_device)
-            if self.default_dtype != torch.get_default_dtype():
-                stack.callback(torch.set_default_dtype, torch.get_default_dtype())
-                torch.set_default_dtype(self.default_dtype)
+            stack.enter_context(with_default_dtype(self.default_dtype))
             if self.inference != torch.is_inference_mode_enabled():
                 stack.enter_context(torch.inference_mode(self.inference))
             if self.grad != torch.is_grad_enabled():
@@ -62,6 +60,19 @@ class CallState:
                 return function(*args, **kwargs)
 
         return in_state
+
+
+@contextlib.contextmanager
+def with_default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Within: what torch makes of Python numbers, and of an operator that names no dtype."""
+    before = torch.get_default_dtype()
+    if dtype != before:
+        torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        if dtype != before:
+            torch.set_default_dtype(before)
 
 
 @contextlib.contextmanager

@@ -69,7 +69,7 @@ def lower(exploration: Exploration, graphs: Graphs[Target]) -> Graphs[Lowered]:
     """Each graph becomes loops over index expressions, and library calls."""
     done: list[Work[Lowered]] = []
     for work in graphs.work:
-        with exploration.each("lower"):
+        with exploration.each("lower", work.captured):
             note_first_sizes(work.captured)
             lowered = lower_graph(work.captured.aten, work.compilation)
             work.captured.lay_inputs_out()
@@ -92,7 +92,7 @@ def schedule(exploration: Exploration, graphs: Graphs[Lowered]) -> Graphs[Planne
     tunes = exploration.options.mode == "max-autotune"
     done: list[Work[Planned]] = []
     for work in graphs.work:
-        with exploration.each("schedule"), exploration.turn_on_gpu(tunes), garbage_kept():
+        with exploration.each("schedule", work.captured), exploration.turn_on_gpu(tunes), garbage_kept():
             names = exploration.other_names[work.report.name] = other_names(work.compilation, work.report)
             planned = plan(work.compilation, names)
             present_schedule(planned, work.report)
@@ -105,7 +105,7 @@ def codegen(exploration: Exploration, graphs: Graphs[Planned]) -> Graphs[Generat
     """Kernels become Triton and C++ text."""
     done: list[Work[Generated]] = []
     for work in graphs.work:
-        with exploration.each("codegen"):
+        with exploration.each("codegen", work.captured):
             generated = generate(work.compilation, wants_triton=True)
             work.report.kernels = present_kernels(generated)
             work.report.predicted_us = predicted_us(generated)

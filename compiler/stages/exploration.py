@@ -17,8 +17,9 @@ import torch
 
 from compiler import report as rep
 from compiler.budget import TIME_LIMIT, Budget, in_seconds
-from compiler.capture.captured import Capture
+from compiler.capture.captured import Capture, CapturedGraph
 from compiler.capture.program.called import Called
+from compiler.capture.torch_state import with_default_dtype
 from compiler.defects import message_of
 from compiler.devices import device_for
 from compiler.environment import describe_environment
@@ -157,10 +158,11 @@ class Exploration:
         self.report.error = self.report.error or error
 
     @contextmanager
-    def each(self, stage: str) -> Iterator[None]:
-        """A defect in one graph does not stop the others."""
+    def each(self, stage: str, graph: CapturedGraph) -> Iterator[None]:
+        """A defect in one graph does not stop the others; each finds the default dtype that it was captured under."""
         try:
-            yield
+            with with_default_dtype(graph.default_dtype):
+                yield
         except Exception as error:
             self.remember(error_of(stage, error))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from compiler.budget import PLANNED, OutOfTime
+from compiler.capture.torch_state import with_default_dtype
 from compiler.compile import Built
 from compiler.present import present_replay
 from compiler.runtime.timing.kernel_times import KernelTimes, beside_calls, measure_kernels, note_times
@@ -69,7 +70,7 @@ def _with_kernels(exploration: Exploration, timed: Timed, right: list[Work[Built
     timing = options.model_copy(update={"max_seconds": options.max_seconds / max(len(right), 1)})
     found: dict[str, KernelTimes | None] = dict(timed.kernels)
     for work, share in shared_out(exploration.share_for_times, right):
-        with suppress(OutOfTime), share.stopping():
+        with suppress(OutOfTime), share.stopping(), with_default_dtype(work.captured.default_dtype):
             times = measure_kernels(work.captured, work.compilation, timing, share.share(PLANNED))
             found[work.report.name] = times
     return Timed(timed.graphs, {name: times for name, times in found.items() if times is not None})

@@ -21,7 +21,7 @@ def run(exploration: Exploration, graphs: Graphs[Generated]) -> Graphs[Built]:
     """The kernels are compiled and run; eager's and their error against float64."""
     done: list[Work[Built]] = []
     for place, work in enumerate(graphs.work):
-        with exploration.each("run"):
+        with exploration.each("run", work.captured):
             share = exploration.share("checks").share(1 / (len(graphs.work) - place))
             done.append(_run_graph(exploration, work, share))
     built, report = graphs.after(done), exploration.report
@@ -75,7 +75,7 @@ def emulate(exploration: Exploration, graphs: Graphs[Built]) -> None:
     """The Triton kernels of what runs on a CPU. No figure of the verdict depends on them, so they come after it."""
     emulated = [work for work in graphs.work if work.captured.inputs is not None]
     for work, share in shared_out(exploration.share("emulation"), emulated):
-        with exploration.each("emulate"):
+        with exploration.each("emulate", work.captured):
             assert work.captured.inputs is not None
             with products_in_float32(work.captured.runner.has_slow_products):
                 check_by_emulation(work.compilation, work.report, work.captured.inputs, share)

@@ -356,6 +356,31 @@ def test_state_of_the_process_is_restored_and_kept_for_replay() -> None:
     assert capture.graphs[0].runner.calls == calls + 1
 
 
+TRANSFORMED = {
+    "vmap": "torch.vmap(f)(torch.ones(3, 4)).shape",
+    "gradient": "torch.func.grad(f)(torch.ones(3)).shape",
+    "of a tensor from outside": "torch.vmap(lambda row: torch.compile(lambda: row.sin())())(torch.ones(3, 4)).shape",
+}
+
+
+@pytest.mark.parametrize("call", TRANSFORMED.values(), ids=TRANSFORMED)
+def test_a_call_within_a_transformation_is_passed_on_with_a_note(call: str) -> None:
+    capture = captured_source(f"import torch\nf = torch.compile(lambda x: x.sin().sum())\nprint({call})\n")
+    assert capture.error is None and capture.output.startswith("torch.Size([3")
+    assert not capture.entries and len(capture.notes) == 1
+    assert "torch.compile(torch.vmap(f))" in capture.notes[0].message
+
+
+def test_calls_outside_of_a_transformation_are_entries_all_the_same() -> None:
+    capture = captured_source(
+        "import torch\nf = torch.compile(lambda x: x.sin().sum())\n"
+        "f(torch.ones(3))\ntorch.func.grad(f)(torch.ones(3))\n"
+        "@torch.compile\ndef g(x):\n    return torch.vmap(f)(x)\ng(torch.ones(3, 4))\n"
+    )
+    assert capture.error is None and len(capture.graphs) == 2
+    assert [entry.name for entry in capture.entries] == ["<lambda>", "g"]
+
+
 def test_asking_for_a_gpu_is_met_by_the_cpu() -> None:
     capture = captured_source(
         "import torch\nassert torch.cuda.is_available(), 'needs a GPU'\n"

@@ -91,6 +91,11 @@ TABLE = (
         _names("torch._subclasses.fake_tensor", "unset_fake_temporarily FakeTensor FakeTensorMode"),
     ),
     Taken(
+        INTERNALS,
+        "tell what runs within torch.vmap or torch.func.grad",
+        _names("torch._C._functorch", "peek_interpreter_stack"),
+    ),
+    Taken(
         ("compiler/capture/autograd/repeated_writes.py",),
         "tell tensors that do not tell their memory",
         _names("torch._C._functorch", "is_functorch_wrapped_tensor"),
@@ -157,7 +162,7 @@ TABLE = (
         "have AOTAutograd of torch 2.11 trace another gradient",
         (
             "torch._C.DispatchKey.Autograd",
-            *_names("torch._C", "_AutoDispatchBelowAutograd _functorch.peek_interpreter_stack"),
+            "torch._C._AutoDispatchBelowAutograd",
             *_names("torch.ops.aten.cumprod.default", "py_kernels _dispatch_cache"),
         ),
     ),

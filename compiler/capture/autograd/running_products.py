@@ -20,6 +20,8 @@ from unittest import mock
 import torch
 from torch._ops import OpOverload
 
+from compiler.capture.torch_internals import is_transformed
+
 aten = torch.ops.aten
 
 
@@ -54,7 +56,7 @@ def gradient_of_running_product(gradient: torch.Tensor, x: torch.Tensor, y: torc
 
 
 def _product(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> torch.Tensor:
-    if torch._C._functorch.peek_interpreter_stack() is not None:  # within torch.func.grad no Function can be
+    if is_transformed():  # within torch.func.grad no Function can be
         with _autograd_kernels({}):
             return aten.cumprod.default(x, dim, dtype=dtype)
     x = x if dtype is None else x.to(dtype)

@@ -56,12 +56,15 @@ class Explorer:
                 self._differentiate(entry)
 
     def _explore_compiled(self) -> None:
-        called = {entry.name for entry in self._recorder.capture.entries}
+        called = self._names_called()
         for name, compiled, eager in self._interception.compiled:
             if not called:
                 self._call_on_chosen_inputs(compiled, eager)
             elif name not in called:
                 self._recorder.note(f"{name} was compiled but never called on its own, so nothing of its own is shown.")
+
+    def _names_called(self) -> set[str]:
+        return {entry.name for entry in self._recorder.capture.entries} | self._recorder.passed_on
 
     def _explore_named(self, name: str) -> None:
         if name not in self._snippet.names:
@@ -69,7 +72,7 @@ class Explorer:
         target = self._snippet.names[name]
         for compiled_name, compiled, eager in self._interception.compiled:
             if target is compiled or target is eager or (name == compiled_name and not callable(target)):
-                if not any(entry.name == compiled_name for entry in self._recorder.capture.entries):
+                if compiled_name not in self._names_called():
                     self._call_on_chosen_inputs(compiled, eager)
                 return
         self._explore_lone(target)

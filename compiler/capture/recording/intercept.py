@@ -13,7 +13,13 @@ import torch._dynamo
 
 from compiler.capture.captured import EntryCall, copy_values
 from compiler.capture.recording.recorder import FailedCall, Recorder
-from compiler.capture.torch_internals import default_device, mark_as_wrapper, replace_forward, skip_files_of
+from compiler.capture.torch_internals import (
+    default_device,
+    is_transformed,
+    mark_as_wrapper,
+    replace_forward,
+    skip_files_of,
+)
 from compiler.capture.torch_state import CallState
 from compiler.options import Options
 
@@ -107,6 +113,9 @@ class Interception:
         @functools.wraps(call)
         def watched(*args: Any, **kwargs: Any) -> Any:
             nonlocal entry
+            if is_transformed():
+                self._recorder.pass_on(name)
+                return call(*args, **kwargs)
             args, kwargs = self._with_gradients((args, kwargs))
             with self._call_state():
                 is_first = entry is None

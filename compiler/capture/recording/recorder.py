@@ -60,6 +60,8 @@ class Recorder:
         self.ledger = Ledger()
         self.failed: FailedCall | None = None
         self.failures: list[Exception] = []
+        #: Names of what was called where no call can be made again, and where PyTorch compiles nothing.
+        self.passed_on: set[str] = set()
         self._entries: list[EntryCall] = []
         self._compilation_of: dict[str, str] = {}
         self._forward_count = 0
@@ -156,6 +158,14 @@ class Recorder:
         """State something once."""
         if all(message != known.message for known in self.capture.notes):
             self.capture.notes.append(Note(message=message, line=line))
+
+    def pass_on(self, name: str) -> None:
+        """Say of a call why it is no entry."""
+        self.passed_on.add(name)
+        self.note(
+            f"{name} was called within torch.vmap, torch.func.grad or their like, where PyTorch compiles nothing, so "
+            "that call is not shown: compile around them, as in torch.compile(torch.vmap(f))."
+        )
 
     def finish(self) -> None:
         """Give each graph its guards and symbols, and the breaks and recompilations of its compilation."""

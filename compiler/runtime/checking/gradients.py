@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves
 from compiler.capture.captured import Capture, CapturedGraph, EntryCall
 from compiler.capture.reference import is_random
 from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
+from compiler.capture.torch_state import with_default_dtype
 from compiler.runtime.checking.double_precision import InDoublePrecision
 from compiler.runtime.checking.judge import Judgement, judge
 from compiler.runtime.checking.verify import is_rounded, plain, scale_of
@@ -233,7 +234,8 @@ def _run(
     gradients: Sequence[torch.Tensor | None] = ()
     if trained and leaves:
         tangents, gradients_of = [_tangent(result) for result in trained], torch.autograd.grad
-        with mode.differentiating() if mode else contextlib.nullcontext(), state.changes.in_force():
+        in_mode = mode.differentiating() if mode else contextlib.nullcontext()
+        with in_mode, state.changes.in_force(), with_default_dtype(entry.default_dtype):
             gradients = gradients_of(trained, list(leaves.values()), tangents, allow_unused=True)
     state.put_back()
     found = {name: value for name, value in zip(leaves, gradients, strict=False) if value is not None}

@@ -16,6 +16,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from compiler import report as rep
 from compiler.capture.captured import CapturedGraph, copy_values
+from compiler.capture.torch_state import with_default_dtype
 from compiler.runtime.executable import CompiledGraph, build_executable
 
 # The profiler's library tells of each start and stop on standard error, and of a GPU that is not there; it asks once.
@@ -69,7 +70,7 @@ def call_of_graph(graph: CapturedGraph, compilation: CompiledGraph, report: rep.
     named = build_executable(schedule, executable.wrapper, kernels, compilation.runs_on)
 
     def call() -> object:
-        with torch.no_grad(), record_function(graph.name):
+        with torch.no_grad(), with_default_dtype(graph.default_dtype), record_function(graph.name):
             return named.call(copy_values(inputs))
 
     return call
