@@ -13,6 +13,7 @@ alignment                          whether TorchInductor's kernels are aligned w
 one_thread                         small programs and single operators by one CPU thread, beside eager mode
 agreement                          kernels' times beside torch's profiler; two explorations beside each other
 accelerators, ablation             what each accelerator of the compiler is worth, and each rule
+conditions                         the same of each condition of the choice of tiles
 explorations                       every program of the suites explored as the page would
 reproducers                        each kernel of some snippets as a file of its own, run alone
 table, ratios, environment         results as tables and as a picture, and what they depend on

@@ -93,7 +93,7 @@ class Switch:
     """Every reference to a rule's function goes through here: `off` names the rule that is off, and `fired` those that
     gave something else than they would have. Rules whose function is not there any more are left out, and told."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Sequence[Rule] | None = None) -> None:
         self.off: str | None = None
         self.fired: set[str] = set()
         self._caches: list[Any] = []
@@ -103,7 +103,7 @@ class Switch:
         modules = [module for name, module in sys.modules.items() if name.startswith("compiler")]
         values = [value for module in modules for value in vars(module).values()]
         self._caches = [value for value in values if hasattr(value, "cache_clear")]
-        for rule in rules():
+        for rule in rules() if known is None else known:
             self._install(rule, modules)
 
     def _install(self, rule: Rule, modules: Iterable[Any]) -> None:
@@ -268,10 +268,10 @@ def _times(calls: Sequence[Callable[[list[Any]], Any]], inputs: list[Any], devic
     return [round(statistics.median(taken), 2) for taken in times]
 
 
-def _work(names: Any, out: Any, lock: str, deadline: float) -> None:
+def _work(names: Any, out: Any, lock: str, deadline: float, switched: Callable[[], Switch]) -> None:
     torch.set_num_threads(1)
     device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
-    cases, switch = programs(), Switch()
+    cases, switch = programs(), switched()
     with Path(lock).open("w") as file:
         while time.time() < deadline:
             try:
@@ -302,8 +302,11 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def measure(seconds: float, processes: int, out: Path, only: Sequence[str] = ()) -> list[Row]:
-    """The rows of all programs that were begun within `seconds`, also written to `out` as they come."""
+def measure(
+    seconds: float, processes: int, out: Path, only: Sequence[str] = (), switched: Callable[[], Switch] = Switch
+) -> list[Row]:
+    """The rows of all programs that were begun within `seconds`, also written to `out` as they come. Each process has
+    the switch that `switched` makes."""
     context = multiprocessing.get_context("spawn")
     names, results = context.Queue(), context.Queue()
     for name in sorted(only or programs(), key=lambda name: hashlib.sha1(name.encode()).hexdigest()):
@@ -311,7 +314,7 @@ def measure(seconds: float, processes: int, out: Path, only: Sequence[str] = ())
     deadline, rows, ended = time.time() + seconds, list[Row](), 0
     with tempfile.NamedTemporaryFile() as lock, out.open("w") as file:
         workers = [
-            context.Process(target=_work, args=(names, results, lock.name, deadline), daemon=True)
+            context.Process(target=_work, args=(names, results, lock.name, deadline, switched), daemon=True)
             for _ in range(processes)
         ]
         for worker in workers:

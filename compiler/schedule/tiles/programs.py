@@ -27,9 +27,6 @@ _SHORTEST_ROW, _SHORTEST_ALONE, _AS_LONG_AS_BYTES = 128, 64, 4
 #: Instructions of a warp that has whole rows.
 _LONGEST_TEXT = 4000
 
-#: Values that a lane holds where there is much to compute.
-_HELD_BY_A_LANE = 96
-
 #: Elements of a block of a scan.
 _SCANNED = 1024
 
@@ -64,8 +61,6 @@ def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -
     for elements in (_BYTES_OF_A_WARP // max(itemsize, 2), _OF_A_WARP) if has_reason else ():
         at_once = min(max(elements // r_block, 1), _ROWS_OF_A_WARP)
         if at_once * r_block // WARP * length_along_rows(program) > _LONGEST_TEXT:
-            continue
-        if not is_ragged and live * at_once * r_block > _HELD_BY_A_LANE * WARP:
             continue
         is_enough = rows >= at_once * _PROGRAMS_OF_A_WARP * device.multiprocessors
         # Short rows that are loaded one element at a time take longer than their bytes: 31 us above, of 6.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.devices import SECTOR, WARP, Device
+from compiler.devices import SECTOR, Device
 from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.program.program import Program
 from compiler.schedule.tiles.columns import expected_length
@@ -45,8 +45,8 @@ def _elements_of_a_thread(r_block: int, itemsize: int) -> int:
 #: 256 values take 5.5 us by eight warps, 6.1 by one; a mean of 2,048 5.6 by sixteen, 6.1 by eight.
 _FEW_PROGRAMS, _LEAST_OF_FEW, _WARPS_OF_FEW = 4, 256, 16
 
-#: Elements of a program of which a device would start more than it could feed.
-_MANY_ELEMENTS = 4096
+#: Elements of a program of short rows, and of one of which a device would start more than it could feed.
+_ELEMENTS, _MANY_ELEMENTS = 1024, 4096
 
 
 def plan_held(program: Program, walk: Walk, device: Device) -> PersistentPlan:
@@ -60,11 +60,8 @@ def plan_held(program: Program, walk: Walk, device: Device) -> PersistentPlan:
     if in_a_warp and goes_along:
         axes = (Axis("x", program.space.x, in_a_warp, is_scalar=in_a_warp == 1), Axis("r", program.space.r, r_block))
         return PersistentPlan(program, axes, 1)
-    elements = 2048 if walk.itemsize <= 2 else 1024
-    x_block = max(1, elements // r_block)
+    x_block = max(1, _ELEMENTS // r_block)
     of_accesses = elements_of_many_accesses(program)
-    if of_accesses:
-        x_block = min(x_block, max(4 * WARP * of_accesses // r_block, 1))
     is_short = walk.is_mixed and run * walk.itemsize < SECTOR
     if not (goes_along or is_short):
         x_block = max(x_block, COALESCED_POINTS)
@@ -140,9 +137,8 @@ def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -
         # The assembler puts the loads of a block between what is carried along, each next to its use: many threads
         # hide that. On an H200 a cross entropy of rows of 50,304 takes 428 us so, and 790 by 32 elements a thread.
         r_block = min(r_block, 2048)
-        if rows >= _ROWS_AT_ONCE * device.multiprocessors and any(
-            s.value == "exponentials" for s in program.statements
-        ):
+        is_exponential = any(s.value == "exponentials" for s in program.statements)
+        if is_exponential and not finds and rows >= _ROWS_AT_ONCE * device.multiprocessors:
             # In us by eight elements a thread and by four: of 8,192 rows of 32,000 float32 389 and 363; logarithms of
             # sums of 4,096 rows of 65,536 bfloat16 427 and 240, of 300 of 200,000 314 and 121. Of 64 rows 253 and 333.
             r_block, per_thread = min(r_block, 1024), 4

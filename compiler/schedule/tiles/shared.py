@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compiler.devices import SECTOR, Device
-from compiler.ir.size import hint, known, next_power_of_two
+from compiler.ir.size import hint, known
 from compiler.schedule.tiles.columns import shared_plan
 from compiler.schedule.tiles.plan import LoopedPlan, PersistentPlan, Plan, SplitPlan
 from compiler.schedule.tiles.programs import COALESCED_POINTS
@@ -41,40 +41,7 @@ def evicts_first(plan: Plan, device: Device) -> bool:
 
 def shared_rows(plan: LoopedPlan, device: Device) -> LoopedPlan | SplitPlan:
     """A loop of one pass over rows, by as many programs as the device is fed by."""
-    shared = _in_single_blocks(plan, device) or _split(plan, device)
-    return _in_wide_blocks(shared, device) if isinstance(shared, LoopedPlan) else shared
-
-
-#: Elements of a block of many long rows, warps that go over it, and programs of a multiprocessor that are many.
-_WIDE_BLOCK, _WIDE_WARPS, _MANY = 4096, 16, 4
-
-
-def _in_wide_blocks(plan: LoopedPlan, device: Device) -> LoopedPlan:
-    """Long rows of 32-bit elements that come to a few values, with as much of each under way as there may be. On an
-    H200 the truths and the count of 8,192 rows of 8,192 take 68 us so, 76 by 128 threads and blocks of 2,048; the
-    largest of such rows 71 and 73, their sums 71 and 72."""
-    x_axis, r_axis = plan.axes
-    loads = [s for s in plan.program.statements if s.op == "load" and s.level == "r"]
-    sizes = {plan.program.storage[s.buffer or ""].itemsize for s in loads}
-    if not x_axis.is_scalar or hint(x_axis.numel) < _MANY * device.multiprocessors or carries(plan.program):
-        return plan
-    is_small = hint(r_axis.numel) <= r_axis.block or len(r_sections(plan.program)) > 1
-    # What all rows share comes from a cache: on an H200 the largest of 8,192 sums of one value and a row of 8,192, for
-    # each of 8,192 values, take 16.5 us by 128 threads, 23.3 by 512.
-    if any(s.index is not None and not s.index.indirections and s.index.dims <= {*r_axis.dims} for s in loads):
-        return plan
-    if (
-        is_small
-        or sizes != {4}
-        or len(loads) > 2
-        or stores_elements(plan.program)
-        or finds_positions(plan.program)
-        or plan.stages > 1
-    ):
-        return plan
-    block = min(_WIDE_BLOCK, next_power_of_two(hint(r_axis.numel)))
-    wide = replace(plan, axes=(x_axis, replace(r_axis, block=block)), num_warps=_WIDE_WARPS)
-    return replace(wide, evicts_first=True)
+    return _in_single_blocks(plan, device) or _split(plan, device)
 
 
 #: Bytes of a program that takes one block of a sum of everything, and the most of them whose parts one joins.
