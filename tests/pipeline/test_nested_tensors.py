@@ -53,6 +53,12 @@ def test_results_and_gradients_are_those_of_eager(name: str) -> None:
         torch.testing.assert_close(*results)
 
 
+def test_those_that_no_graph_can_hold_are_left_to_eager() -> None:
+    source = SNIPPET.replace(", layout=torch.jagged, requires_grad=True", "").replace(".values().sum().backward()", "")
+    report = explore(source, Options(device="cpu", timing=Timing(min_runs=3, max_seconds=0.1)))
+    assert report.error is None and not report.graphs
+
+
 def test_an_exploration_shows_and_checks_them() -> None:
     report = explore(SNIPPET, Options(device="cpu", timing=Timing(min_runs=3, max_seconds=0.1)))
     assert report.error is None and report.status == "ok"
