@@ -31,10 +31,15 @@ def clone_with_strides(tensor: torch.Tensor) -> torch.Tensor:
     `Tensor.clone` would make an expanded tensor dense, and a graph compiled for stride 0 must be replayed on stride 0.
     """
     tensor = _Base.detach(tensor)
-    if tensor.layout != torch.strided or tensor.numel() == 0:
+    if not _has_strides(tensor):
         return _Base.clone(tensor)
     storage = _Base.clone(_Base.as_strided(tensor, (_extent(tensor),), (1,), tensor.storage_offset()))
     return _Base.as_strided(storage, tensor.shape, tensor.stride(), 0)
+
+
+def _has_strides(tensor: torch.Tensor) -> bool:
+    """Whether its elements lie at strides. A nested tensor may say that its layout is strided, and has none."""
+    return tensor.layout == torch.strided and not tensor.is_nested and tensor.numel() > 0
 
 
 def _extent(tensor: torch.Tensor) -> int:
@@ -232,7 +237,7 @@ def copy_values(values: Any) -> Any:
     tensors = [leaf for leaf in torch.utils._pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor)]
     sharing: dict[tuple[int, torch.dtype], dict[int, torch.Tensor]] = {}
     for tensor in tensors:
-        if _is_copied(tensor) and tensor.layout == torch.strided and tensor.numel():
+        if _is_copied(tensor) and _has_strides(tensor):
             key = (tensor.untyped_storage().data_ptr(), tensor.dtype)
             sharing.setdefault(key, {})[id(tensor)] = tensor
     copies = {id(tensor): _copy_tensor(tensor) for tensor in tensors}

@@ -199,7 +199,9 @@ def _symbol(symbol: Any, environment: Any) -> Integer:
     values = environment.backed_var_to_val if hasattr(environment, "backed_var_to_val") else environment.var_to_val
     if symbol not in values:
         return size(Symbol(str(symbol), FIRST_SIZES.get().get(str(symbol), GUESSED_SIZE), least, is_late=True))
-    whole = size(Symbol(str(symbol), int(values[symbol]), least))
+    # The lengths of a nested tensor's rows count as one size. It has no number, and no memory is laid out by it.
+    number = int(values[symbol]) if values[symbol].is_number else GUESSED_SIZE
+    whole = size(Symbol(str(symbol), number, least))
     divisor = 1
     for fact in environment.divisible:
         of, by = fact.args

@@ -52,7 +52,7 @@ class GuardedTensor:
     @staticmethod
     def of(tensor: torch.Tensor) -> GuardedTensor:
         strides = tuple(int(stride) for stride in tensor.stride()) if tensor.layout == torch.strided else ()
-        sizes = tuple(int(size) for size in tensor.shape)
+        sizes = _sizes_of(tensor)
         dtype = str(tensor.dtype).removeprefix("torch.")
         return GuardedTensor(dtype, str(tensor.device), sizes, strides, tensor.requires_grad)
 
@@ -117,8 +117,10 @@ def read_guards(entries: Iterable[Any]) -> CompilationGuards:
             read.values.setdefault(facts.name, short_value(facts.value))
         if isinstance(facts.value, torch.Tensor):
             read.tensors[facts.name] = GuardedTensor.of(facts.value)
-            sizes = enumerate(facts.value.shape)
-            read.values.update({f"{facts.name}.size()[{place}]": str(int(size)) for place, size in sizes})
+            sizes = enumerate(_sizes_of(facts.value))
+            read.values.update(
+                {f"{facts.name}.size()[{place}]": str(size) for place, size in sizes if size is not None}
+            )
         for guard in _guards_of(facts):
             if (guard.name, guard.expression) not in seen and len(seen) < MOST_GUARDS:
                 seen.add((guard.name, guard.expression))
@@ -129,13 +131,20 @@ def read_guards(entries: Iterable[Any]) -> CompilationGuards:
 def short_value(value: Any) -> str:
     """A value as a reader would write it: numbers and texts as they are, tensors by dtype and sizes, others by type."""
     if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')}{[int(size) for size in value.shape]}"
+        return f"{str(value.dtype).removeprefix('torch.')}{_numbers(_sizes_of(value))}"
     if value is None or isinstance(value, bool | int | float | complex | str):
         return _cut(repr(value))
     if isinstance(value, list | tuple | dict | set):
         return f"{type(value).__name__} of {len(value)}"
     name = getattr(value, "__name__", None)
     return _cut(name) if isinstance(name, str) else type(value).__name__
+
+
+def _sizes_of(tensor: torch.Tensor) -> tuple[int | None, ...]:
+    """None for the lengths of a nested tensor's rows, which count as one size and have no number."""
+    return tuple(
+        None if isinstance(size, torch.SymInt) and size.node.is_nested_int() else int(size) for size in tensor.shape
+    )
 
 
 def _is_of_library(name: str) -> bool:
