@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from torch.utils.checkpoint import CheckpointError
+
 from compiler.budget import Budget, OutOfTime
 from compiler.capture.slow_products import products_in_float32
 from compiler.compile import Built, Generated, build
@@ -15,6 +17,10 @@ from compiler.stages.exploration import Exploration, silenced
 from compiler.stages.graphs import Graphs, Work
 from compiler.stages.offline import check_by_emulation
 from compiler.stages.shares import GRADIENTS_UNCHECKED, shared_out
+
+_CHECKPOINTED = (
+    "PyTorch runs a checkpointed block again for its gradients, and finds other dtypes in it once values are float64"
+)
 
 
 def run(exploration: Exploration, graphs: Graphs[Generated]) -> Graphs[Built]:
@@ -65,6 +71,8 @@ def _trained_calls(exploration: Exploration, graphs: Graphs[Built]) -> list[Chec
             return check_training(graphs.capture, exploration.changes)
     except OutOfTime:
         exploration.note(GRADIENTS_UNCHECKED)
+    except CheckpointError:
+        exploration.note(f"Gradients were not checked from end to end: {_CHECKPOINTED}.")
     except Exception as error:
         what = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
         exploration.note(f"Gradients were not checked from end to end: {what}.")

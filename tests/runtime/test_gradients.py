@@ -188,3 +188,15 @@ def test_what_is_written_to_is_written_in_its_own_dtype() -> None:
         same = x.add_(torch.full((4,), 0.1, dtype=torch.float64))
     assert same is x and x.dtype == torch.float32
     torch.testing.assert_close(x, torch.full((4,), 0.1))
+
+
+def test_a_checkpointed_block_that_float64_changes_is_no_fault_of_the_snippet() -> None:
+    report = explored(
+        "import torch\nfrom torch.utils.checkpoint import checkpoint\nw = torch.ones(12, requires_grad=True)\n"
+        "def block(t):\n    return (t * w).sin()\n"
+        "def f(x):\n    return checkpoint(block, x, use_reentrant=False)\n"
+        "torch.compile(f)(torch.ones(3, 12, requires_grad=True)).sum().backward()\n"
+    )
+    assert report.status == "ok"
+    (note,) = (note.message for note in report.notes if "end to end" in note.message)
+    assert "runs a checkpointed block again" in note and "metadata" not in note
