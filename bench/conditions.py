@@ -27,7 +27,7 @@ LEFT_OUT = ("fits_registers",)
 
 
 class Conditions(ast.NodeTransformer):
-    """Every condition of a module asks `holds` as well, by its name."""
+    """Every condition of a module asks `Switch.holds` as well, by its name."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -79,7 +79,7 @@ class Switch(ablation.Switch):
         return value and self.off != name
 
 
-if any(name in sys.modules for name in (f"compiler.schedule.tiles.{module}" for module in MODULES)):
+if any(f"compiler.schedule.tiles.{module}" in sys.modules for module in MODULES):
     raise ImportError("The compiler was imported before its conditions could be found.")
 sys.meta_path.insert(0, Finder())
 vars(builtins)["_ablation_holds"] = lambda _, value: value

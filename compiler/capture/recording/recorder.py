@@ -163,8 +163,8 @@ class Recorder:
         """Say of a call why it is no entry."""
         self.passed_on.add(name)
         self.note(
-            f"{name} was called within torch.vmap, torch.func.grad or their like, where PyTorch compiles nothing, so "
-            "that call is not shown: compile around them, as in torch.compile(torch.vmap(f))."
+            f"{name} was called within torch.vmap, torch.func.grad or their like. PyTorch compiles nothing there, so "
+            "that call is not shown. Compile around them, as in torch.compile(torch.vmap(f))."
         )
 
     def finish(self) -> None:
