@@ -46,6 +46,7 @@ TABLE = (
     ),
     # Dynamo and AOTAutograd.
     Taken(TRACE, "name files in the trace of a compilation", ("torch._logging.structured.INTERN_TABLE",)),
+    Taken(TRACE, "keep torch's log off a snippet's output", ("torch._logging._internal.handlers",)),
     Taken(TRACE, "show bytecode", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
     Taken(TRACE, "match graphs and their traces", ("torch._guards.CompileContext.current_compile_id",)),
     Taken(THIN, "make bytecode thin", ("torch._dynamo.convert_frame.register_bytecode_hook",)),

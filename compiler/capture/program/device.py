@@ -112,7 +112,6 @@ def cuda_to_cpu(tree: ast.Module) -> list[int]:
     """Rewrite a snippet for the CPU in place; the lines that were changed."""
     rewriter = CudaToCpu()
     rewriter.visit(tree)
-    ast.fix_missing_locations(tree)
     return sorted(rewriter.lines)
 
 

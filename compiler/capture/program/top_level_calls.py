@@ -72,7 +72,6 @@ def observe_top_level_calls(tree: ast.Module, names: dict[str, Any]) -> None:
     """Have every `f(...)` at top level pass `f` through an observer: `f(x)` -> `observe(f, "f")(x)`."""
     names[_OBSERVER] = CallObserver()
     _TopLevel().visit(tree)
-    ast.fix_missing_locations(tree)
 
 
 def note_call(names: dict[str, Any], called: Called) -> None:
@@ -117,7 +116,8 @@ class _TopLevel(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id not in ("super", "locals", "globals", "exec", "eval"):
             name = ast.Constant(node.func.id)
             observer = ast.Name(_OBSERVER, ast.Load())
-            node.func = ast.copy_location(ast.Call(observer, [node.func, name], []), node.func)
+            observed = ast.copy_location(ast.Call(observer, [node.func, name], []), node.func)
+            node.func = ast.fix_missing_locations(observed)
         return node
 
 

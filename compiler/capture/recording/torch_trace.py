@@ -124,13 +124,10 @@ def quiet_logs() -> Iterator[None]:
 
     A snippet that turns logs on itself (`torch._logging.set_logs`) gets new handlers with that, and its logs.
     """
-    handlers = [
-        handler
-        for name, logger in logging.root.manager.loggerDict.items()
-        if isinstance(logger, logging.Logger) and _is_of_torch(name) and name != "torch.__trace"
-        for handler in logger.handlers
-        if isinstance(handler, logging.StreamHandler)
-    ]
+    from torch._logging._internal import handlers as of_torch
+
+    traces = logging.getLogger("torch.__trace").handlers
+    handlers = [handler for handler in of_torch if handler not in traces]
     for handler in handlers:
         handler.addFilter(_drop)
     try:
@@ -138,10 +135,6 @@ def quiet_logs() -> Iterator[None]:
     finally:
         for handler in handlers:
             handler.removeFilter(_drop)
-
-
-def _is_of_torch(logger_name: str) -> bool:
-    return logger_name == "torch" or logger_name.startswith("torch.")
 
 
 def _drop(_record: logging.LogRecord) -> bool:
