@@ -136,7 +136,10 @@ _NO_INPUTS_HINT = (
     "The cause is inputs that were chosen by default, and no other default fits: call the function in the "
     "snippet, give its inputs in the request, or annotate them, as in `x: f32[4096, 4096]`."
 )
-_NOTHING_HINT = "Define a function or an nn.Module, and call torch.compile on it or give its inputs."
+_NOTHING_HINT = (
+    "Put the computation into a function or an nn.Module and call it, as in `def f(x): return x.relu() * 2` and then "
+    "`f(torch.randn(64, 64))`."
+)
 
 
 def _explain(error: Exception, recorder: Recorder) -> Error:

@@ -35,6 +35,22 @@ def test_error_has_its_line_and_words(name: str) -> None:
     assert words in f"{error.message} {error.hint}"
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (">>> import torch", "Take out all prompts"),
+        ("In [1]: import torch", "Take out all prompts"),
+        ("```python", "fence of Markdown"),
+        ("!pip install torch", "command of a notebook"),
+        ("%matplotlib inline", "command of a notebook"),
+    ],
+)
+def test_what_was_pasted_with_the_program_is_named(line: str, words: str) -> None:
+    error = captured_source(f"import math\n{line}\n").error
+    assert error is not None and (error.type, error.line) == ("SyntaxError", 2)
+    assert words in (error.hint or "")
+
+
 def test_a_gradient_of_a_gradient_says_what_to_do() -> None:
     first, after = "y, = torch.autograd.grad((x ** 3).sum(), x, create_graph=True)", ".sum().backward()"
     error = captured_source(PROGRAM.format(first=first, second="y = y.sin()", is_trained=True, after=after)).error

@@ -90,6 +90,60 @@ def test_a_called_step_of_training_has_its_gradients() -> None:
     assert [graph.phase for graph in capture.graphs][:2] == ["forward", "backward"]
 
 
+SIMULATION = """
+import torch
+class Meter:
+    def update(self, value):
+        self.value = value.detach()
+class Simulation:
+    def __init__(self):
+        self.weight = torch.full((4,), 2.0)
+        self.state = torch.ones(4)
+    def step(self, x):
+        return (x * self.weight).sin()
+    def advance(self):
+        self.state = self.state * 0.5
+    def __call__(self, x):
+        return x.cos()
+    @staticmethod
+    def norm(x):
+        return x.square().sum()
+simulation = Simulation()
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "name", "operators"),
+    [
+        ("x = simulation.step(torch.ones(4))", "Simulation.step", "mul sin"),
+        ("x = simulation(torch.ones(4))", "Simulation", "cos"),
+        ("x = Simulation.norm(torch.ones(4))", "norm", "pow sum"),
+        ("simulation.advance()", "Simulation.advance", "mul"),
+        ("if __name__ == '__main__':\n    for _ in range(3):\n        simulation.step(torch.ones(4))",
+         "Simulation.step", "mul sin"),
+    ],
+)  # fmt: skip
+def test_a_called_method_is_explored(calls: str, name: str, operators: str) -> None:
+    capture = captured_source(SIMULATION + calls + "\n")
+    assert capture.error is None and not capture.notes
+    assert [entry.name for entry in capture.entries] == [name]
+    assert [target.split(".")[1] for target in targets(capture.graphs[0])] == operators.split()
+
+
+def test_a_called_function_or_module_comes_before_a_method() -> None:
+    capture = captured_source(
+        SIMULATION + "model = torch.nn.Linear(4, 2)\ny = model(torch.ones(3, 4))\nMeter().update(y)\n"
+    )
+    assert [entry.name for entry in capture.entries] == ["Linear"]
+
+
+def test_a_method_of_a_module_is_explored_as_it_was_called() -> None:
+    source = MODULE.replace("def forward", "def loss") + "model = Block()\nloss = model.loss(torch.ones(7, 48))\n"
+    capture = captured_source(source)
+    assert capture.error is None and [entry.name for entry in capture.entries] == ["Block.loss"]
+    assert capture.entries[0].args[0].shape == (7, 48)
+
+
 def test_a_backend_of_torch_is_not_called_the_snippets_own() -> None:
     capture = captured_source(
         "import torch\ndef f(x):\n    return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))\nf(torch.ones(4))\n"

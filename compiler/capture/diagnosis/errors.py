@@ -75,9 +75,24 @@ def name_lines(error: BaseException, lines: Sequence[int]) -> None:
         error.real_stack = traceback.StackSummary.from_list(frames)  # type: ignore[attr-defined]
 
 
+_PASTED_LINES = {
+    r"(>>>|\.\.\.|(In|Out) ?\[\d+\]:)": "The line begins with the prompt of an interactive session. "
+    "Take out all prompts, such as `>>> ` and `... `, and what the session printed.",
+    r"(```|~~~)": "The line is a fence of Markdown. Paste what stands between the fences.",
+    r"[%!]": "The line is a command of a notebook. Take it out; no package can be installed here.",
+}
+
+
+def _hint_for_line(line: str) -> str | None:
+    """What to do about a line that is no Python, since it was pasted with what stood around the program."""
+    return next((hint for beginning, hint in _PASTED_LINES.items() if re.match(rf"\s*{beginning}", line)), None)
+
+
 def hint_for(error: BaseException) -> str | None:
     """What the reader can do, for the failures that come of running here and not at the author's desk."""
     for link in chain_of(error):
+        if isinstance(link, SyntaxError) and link.filename == SNIPPET_FILE:
+            return _hint_for_line(link.text or "")
         if isinstance(link, urllib.error.URLError | socket.gaierror | ConnectionError | TimeoutError):
             return _NO_NETWORK
         if isinstance(link, OSError) and link.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN):

@@ -3,5 +3,6 @@
 snippet, device, output    the text as `__main__`: what `cuda` means in it, and what it prints
 called                     a function of this process in the place of a snippet
 forms, inputs              what to call where nothing was called, and with what
-top_level_calls            which functions and modules it calls at top level
+top_level_calls            which functions, modules and methods it calls at top level
+script                     what it computes at top level, as a function
 """

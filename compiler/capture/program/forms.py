@@ -1,7 +1,7 @@
 """Find what there is to explore in a snippet that has run.
 
 In this order: what it compiled and called; what it compiled only; `Model` with `get_inputs`; a function or module that
-it called; the last function or module that it defined.
+it called, or else a method; the last function or module that it defined; what it computes at top level.
 """
 
 from __future__ import annotations
@@ -15,8 +15,14 @@ import torch
 
 from compiler.capture.captured import EntryCall
 from compiler.capture.program.inputs import choose_inputs, required_parameters
-from compiler.capture.program.snippet import Snippet
-from compiler.capture.program.top_level_calls import TopLevelCall, last_top_level_call, top_level_call_of
+from compiler.capture.program.script import script_of
+from compiler.capture.program.snippet import Snippet, parse_snippet
+from compiler.capture.program.top_level_calls import (
+    TopLevelCall,
+    last_call_of_object,
+    last_top_level_call,
+    top_level_call_of,
+)
 from compiler.capture.recording.intercept import Interception
 from compiler.capture.recording.recorder import Recorder
 from compiler.fx.lines import SNIPPET_FILE
@@ -98,12 +104,31 @@ class Explorer:
 
     def _explore_last_defined(self) -> None:
         """On inputs that are chosen, unless the snippet called it without any tensor."""
+        names = self._snippet.names
         target = self._last_defined()
-        call = top_level_call_of(target, self._snippet.names)
-        if call is None or self._options.inputs is not None:
+        call = last_call_of_object(names) if target is None else top_level_call_of(target, names)
+        if call is not None and self._options.inputs is None:
+            self._explore_call(call)
+        elif target is not None:
             self._explore_lone(target)
         else:
-            self._explore_call(call)
+            self._explore_script()
+
+    def _explore_script(self) -> None:
+        """What the script computes at top level, as one function."""
+        names = self._snippet.names
+        # What has run was changed, so that its calls were observed.
+        script = script_of(parse_snippet(self._snippet.source, self._device).tree, names)
+        if script is None or self._options.inputs is not None:
+            raise NothingToExploreError("The snippet defines no function and no module to explore.")
+        function, arguments = script.define(names)
+        (first, last), takes = script.lines, ", ".join(script.parameters)
+        lines = f"line {first}" if first == last else f"lines {first} to {last}"
+        what = f"one pass of its last loop, {lines}," if script.is_pass_of_loop else lines
+        self._recorder.note(
+            f"The script calls nothing that can be explored. So {what} became a function, `script({takes})`.", first
+        )
+        self._call(self._interception.explored(function), arguments, {}, differentiates=script.differentiates)
 
     def _explore_lone(self, target: Any) -> None:
         if isinstance(target, type) and issubclass(target, torch.nn.Module):
@@ -115,11 +140,9 @@ class Explorer:
         self._call_on_chosen_inputs(self._interception.explored(target), target)
 
     def _last_defined(self) -> Any:
-        """The last function or module at top level, in the order of the source."""
-        names = [name for name in _defined_names(self._snippet.tree) if _can_be_explored(self._snippet.names.get(name))]
-        if not names:
-            raise NothingToExploreError("The snippet defines no function and no module to explore.")
-        return self._snippet.names[names[-1]]
+        """The last function or module at top level, in the order of the source; None where there is none."""
+        values = [self._snippet.names.get(name) for name in _defined_names(self._snippet.tree)]
+        return next((value for value in reversed(values) if _can_be_explored(value)), None)
 
     def _call_on_chosen_inputs(self, compiled: Callable[..., Any], eager: Callable[..., Any]) -> None:
         chosen = choose_inputs(eager, self._snippet, self._options, self._device)

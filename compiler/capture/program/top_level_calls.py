@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,17 +18,20 @@ from compiler.capture.torch_internals import noting_differentiation
 from compiler.wording import SNIPPET_FILE
 
 _OBSERVER = "__fusionscope_observe__"
+_NOT_OBSERVED = ("super", "locals", "globals", "exec", "eval")
 
 
 @dataclass
 class TopLevelCall:
-    """The first call of one callable from the snippet's top level. It `differentiates` where one of its calls asks
-    for gradients itself, as a step of training does."""
+    """The first call of one callable from the snippet's top level. It `is_of_object` where a method was called, or an
+    object of a class of the snippet's. It `differentiates` where one of its calls asks for gradients itself, as a step
+    of training does."""
 
     name: str
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    is_of_object: bool = False
     has_tensors: bool = True
     differentiates: bool = False
 
@@ -40,36 +44,45 @@ class CallObserver:
     """Keeps, by callable, the first call that passed it a tensor, or else the first call; `calls` is in the order of
     the last such calls."""
 
-    calls: dict[int, TopLevelCall] = field(default_factory=dict)
+    calls: dict[tuple[int, int], TopLevelCall] = field(default_factory=dict)
 
     def __call__(self, function: Any, name: str) -> Any:
-        if not _is_observed(function):
+        called = _observed(function)
+        if called is None:
             return function
 
         def observed(*args: Any, **kwargs: Any) -> Any:
-            with noting_differentiation(self._note(function, name, args, kwargs).differentiate):
+            with noting_differentiation(self._note(called, name, args, kwargs).differentiate):
                 return function(*args, **kwargs)
 
         return observed
 
     def _note(self, function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TopLevelCall:
         has_tensors = any(isinstance(value, torch.Tensor) for value in tree_leaves((args, kwargs)))
-        call = self.calls.get(id(function))
+        key = _key(function)
+        call = self.calls.get(key)
         if call is None or (has_tensors and not call.has_tensors):
             args, kwargs = copy_values((args, kwargs))
-            call = TopLevelCall(name, function, args, kwargs, has_tensors)
+            is_of_object = isinstance(function, types.MethodType) or "." in name
+            call = TopLevelCall(name, function, args, kwargs, is_of_object, has_tensors)
         if has_tensors:
-            self.calls.pop(id(function), None)
-        self.calls[id(function)] = call
+            self.calls.pop(key, None)
+        self.calls[key] = call
         return call
 
     def last_call(self) -> TopLevelCall | None:
-        """The last one that passed a tensor."""
-        return next((call for call in reversed(self.calls.values()) if call.has_tensors), None)
+        """The last one that passed a tensor; one of an object only where there is no other. What is called on an object
+        is often a helper, such as a meter that is told a loss."""
+        calls = [call for call in reversed(self.calls.values()) if call.has_tensors]
+        return next((call for call in calls if not call.is_of_object), calls[0] if calls else None)
+
+    def last_call_of_object(self) -> TopLevelCall | None:
+        return next((call for call in reversed(self.calls.values()) if call.is_of_object), None)
 
 
 def observe_top_level_calls(tree: ast.Module, names: dict[str, Any]) -> None:
-    """Have every `f(...)` at top level pass `f` through an observer: `f(x)` -> `observe(f, "f")(x)`."""
+    """Have every `f(...)` and `x.f(...)` at top level pass what it calls through an observer:
+    `f(x)` -> `observe(f, "f")(x)`."""
     names[_OBSERVER] = CallObserver()
     _TopLevel().visit(tree)
 
@@ -78,7 +91,7 @@ def note_call(names: dict[str, Any], called: Called) -> None:
     """As if a program with these names had made that call."""
     args, kwargs = copy_values((called.args, called.kwargs))
     call = TopLevelCall(called.name, called.function, args, kwargs)
-    names[_OBSERVER] = CallObserver({id(called.function): call})
+    names[_OBSERVER] = CallObserver({_key(called.function): call})
 
 
 def last_top_level_call(names: dict[str, Any]) -> TopLevelCall | None:
@@ -87,10 +100,16 @@ def last_top_level_call(names: dict[str, Any]) -> TopLevelCall | None:
     return observer.last_call() if isinstance(observer, CallObserver) else None
 
 
+def last_call_of_object(names: dict[str, Any]) -> TopLevelCall | None:
+    """The last call of a method, with tensors or without."""
+    observer = names.get(_OBSERVER)
+    return observer.last_call_of_object() if isinstance(observer, CallObserver) else None
+
+
 def top_level_call_of(function: Any, names: dict[str, Any]) -> TopLevelCall | None:
     """A call of that function, with tensors or without."""
     observer = names.get(_OBSERVER)
-    return observer.calls.get(id(function)) if isinstance(observer, CallObserver) else None
+    return observer.calls.get(_key(function)) if isinstance(observer, CallObserver) else None
 
 
 class _TopLevel(ast.NodeTransformer):
@@ -113,15 +132,38 @@ class _TopLevel(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id not in ("super", "locals", "globals", "exec", "eval"):
-            name = ast.Constant(node.func.id)
+        if isinstance(node.func, ast.Attribute) or (
+            isinstance(node.func, ast.Name) and node.func.id not in _NOT_OBSERVED
+        ):
+            name = ast.Constant(_name(node.func))
             observer = ast.Name(_OBSERVER, ast.Load())
             observed = ast.copy_location(ast.Call(observer, [node.func, name], []), node.func)
             node.func = ast.fix_missing_locations(observed)
         return node
 
 
-def _is_observed(function: Any) -> bool:
-    if isinstance(function, torch.nn.Module):
-        return True
-    return isinstance(function, types.FunctionType) and function.__code__.co_filename == SNIPPET_FILE
+def _name(function: ast.expr) -> str:
+    """`sim.step`; of what is no name itself the attribute alone, as in `.step`."""
+    if isinstance(function, ast.Attribute):
+        return f"{_name(function.value)}.{function.attr}"
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _observed(function: Any) -> Callable[..., Any] | None:
+    """What is called: a module, or a function or method of the snippet's; None for all else. An object of one of its
+    classes is called by its method `__call__`."""
+    if isinstance(function, torch.nn.Module) or _is_of_snippet(function):
+        return function  # type: ignore[no-any-return]
+    method = inspect.getattr_static(type(function), "__call__", None)
+    return types.MethodType(method, function) if _is_of_snippet(method) else None
+
+
+def _is_of_snippet(function: Any) -> bool:
+    plain = function.__func__ if isinstance(function, types.MethodType) else function
+    return isinstance(plain, types.FunctionType) and plain.__code__.co_filename == SNIPPET_FILE
+
+
+def _key(function: Any) -> tuple[int, int]:
+    """A method is another object each time that it is asked for."""
+    is_method = isinstance(function, types.MethodType)
+    return (id(function.__self__), id(function.__func__)) if is_method else (0, id(function))

@@ -160,10 +160,11 @@ def _wanting_gradient(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _name_of(function: Any) -> str:
-    """`MLP` for a module or a method of one, else the function's name."""
-    owner = getattr(function, "__self__", None)
+    """`MLP` for a module or its `forward`, `MLP.loss` for another method, else the function's name."""
+    owner, own = getattr(function, "__self__", None), str(getattr(function, "__name__", type(function).__name__))
     if isinstance(function, torch.nn.Module):
         return type(function).__name__
-    if isinstance(owner, torch.nn.Module):
-        return type(owner).__name__
-    return str(getattr(function, "__name__", type(function).__name__))
+    if owner is None or isinstance(owner, types.ModuleType):
+        return own
+    owner_name = owner.__name__ if isinstance(owner, type) else type(owner).__name__
+    return owner_name if own in ("forward", "__call__", "_call_impl") else f"{owner_name}.{own}"

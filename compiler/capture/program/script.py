@@ -1,0 +1,213 @@
+"""A script that defines nothing to explore: what it computes becomes a function.
+
+    x = torch.randn(64)         x = torch.randn(64)
+    y = x.sin()           ->    def script(x):
+    print(y.sum())                  y = x.sin()
+    z = y + 1                       print(y.sum())
+                                    z = y + 1
+                                    return z
+
+Statements that only set something up stay outside: imports, and what is assigned without reading a tensor or anything
+that was computed before. The function returns what it computes and does not use itself, as its author would write it.
+Of a script with a loop, such as one that trains, one pass of the last loop is the function.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from compiler.wording import SNIPPET_FILE
+
+_STATE = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script in two parts. `define` makes a function of the second one that takes `parameters`."""
+
+    set_up: ast.Module
+    function: ast.FunctionDef
+    parameters: tuple[str, ...]
+    is_pass_of_loop: bool
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """The first and the last of the function's."""
+        body = self.function.body
+        return body[0].lineno, max(getattr(part, "end_lineno", None) or 0 for part in body)
+
+    @property
+    def differentiates(self) -> bool:
+        """Whether it asks for gradients itself."""
+        return _differentiates(self.function.body)
+
+    def define(self, names: dict[str, Any]) -> tuple[Any, list[Any]]:
+        """The function, and its arguments as the script makes them, both in `names`."""
+        with contextlib.redirect_stdout(io.StringIO()):  # it was printed when the script ran
+            exec(compile(self.set_up, SNIPPET_FILE, "exec", dont_inherit=True), names)
+        arguments = [names[name] for name in self.parameters]
+        exec(compile(ast.Module([self.function], []), SNIPPET_FILE, "exec", dont_inherit=True), names)
+        return names[self.function.name], arguments
+
+
+def script_of(tree: ast.Module, names: dict[str, Any]) -> Script | None:
+    """The two parts of a script that has run and left `names`; None where nothing is computed from a tensor."""
+    set_up: list[ast.stmt] = []
+    computed: list[ast.stmt] = []
+    settled: set[str] = set()
+    used: set[str] = set()
+    for statement in _statements(tree.body):
+        if _only_prints(statement):
+            continue
+        loaded, stored = _loaded([statement]), _stored([statement])
+        if not _only_sets_up(statement, names) or loaded & _stored(computed) or stored & used:
+            computed.append(statement)
+            used |= loaded | stored
+        elif not _is_print(statement):
+            set_up.append(statement)
+            settled |= stored
+    loop = _loop(computed, names)
+    is_pass_of_loop = loop is not None
+    while loop is not None:
+        place = computed.index(loop)
+        before = [statement for statement in computed[:place] if not _leaves(statement)]
+        set_up += before
+        settled |= _stored(before) | (_stored([loop.target]) if isinstance(loop, ast.For) else set())
+        computed = loop.body
+        inner = _loop(computed, names)
+        loop = inner if inner is not None and _differentiates([inner]) == _differentiates(computed) else None
+    computed = [_LeavesByReturn().visit(statement) for statement in computed]
+    read = list(dict.fromkeys(_names(computed, ast.Load)))
+    if not any(_has(names.get(name), torch.Tensor) for name in read):
+        return None
+    bound_again = _stored(computed)
+    parameters = [
+        name for name in read if name in settled and (_has(names.get(name), torch.Tensor) or name in bound_again)
+    ]
+    function = ast.parse(f"def script({', '.join(parameters)}): pass").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    for node in ast.walk(function):
+        ast.copy_location(node, computed[0])
+    function.body = _with_return(computed, names)
+    return Script(ast.Module(set_up, []), function, tuple(parameters), is_pass_of_loop)
+
+
+def _loop(statements: list[ast.stmt], names: dict[str, Any]) -> ast.For | ast.While | None:
+    """The last one that computes a tensor, and does not only print some."""
+    loops = (statement for statement in reversed(statements) if isinstance(statement, ast.For | ast.While))
+    return next(
+        (loop for loop in loops if any(_has(names.get(name), torch.Tensor) for name in _stored(loop.body))), None
+    )
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Whether it may leave the pass of a loop that it is in."""
+    return any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(statement))
+
+
+def _differentiates(statements: Sequence[ast.stmt]) -> bool:
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    return any(isinstance(node, ast.Attribute) and node.attr in ("backward", "grad") for node in nodes)
+
+
+class _LeavesByReturn(ast.NodeTransformer):
+    """What leaves a pass of the loop leaves the function."""
+
+    def visit_Break(self, node: ast.Break) -> ast.AST:
+        return ast.copy_location(ast.Return(None), node)
+
+    def visit_Continue(self, node: ast.Continue) -> ast.AST:
+        return ast.copy_location(ast.Return(None), node)
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Those of the top level, and those within `if __name__ == "__main__":` in its place."""
+    for statement in body:
+        if isinstance(statement, ast.If) and not statement.orelse and "__name__" in _loaded([statement.test]):
+            yield from statement.body
+        else:
+            yield statement
+
+
+def _only_sets_up(statement: ast.stmt, names: dict[str, Any]) -> bool:
+    if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
+        return True
+    if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr):
+        return False
+    made = [names.get(name) for name in _stored([statement])]
+    if made and all(isinstance(value, torch.nn.Module | torch.optim.Optimizer) for value in made):
+        return True
+    return not any(_has(names.get(name), *_STATE) for name in _loaded([statement]))
+
+
+def _only_prints(statement: ast.stmt) -> bool:
+    """Whether it is a loop that prints, at which tracing would stop, and does nothing else."""
+    return isinstance(statement, ast.For) and all(map(_is_print, statement.body))
+
+
+def _is_print(statement: ast.stmt) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"
+
+
+def _with_return(computed: list[ast.stmt], names: dict[str, Any]) -> list[ast.stmt]:
+    """It returns the tensors that it assigns and does not read afterwards, or else the value of its last line."""
+    last = computed[-1]
+    results: list[ast.expr] = [
+        ast.Name(name, ast.Load())
+        for name in sorted(_stored(computed))
+        if _has(names.get(name), torch.Tensor) and not _is_read_later(name, computed)
+    ]
+    if isinstance(last, ast.Expr) and not results:
+        computed, results = computed[:-1], [last.value]
+    if not results:
+        return computed
+    returned = ast.Return(results[0] if len(results) == 1 else ast.Tuple(results, ast.Load()))
+    return [*computed, ast.fix_missing_locations(ast.copy_location(returned, last))]
+
+
+def _is_read_later(name: str, computed: list[ast.stmt]) -> bool:
+    """Whether a statement after the last one that binds it reads it."""
+    last = max(place for place, statement in enumerate(computed) if name in _stored([statement]))
+    return name in _loaded(computed[last + 1 :])
+
+
+def _names(parts: Sequence[ast.AST], context: type[ast.expr_context]) -> Iterator[str]:
+    for node in (node for part in parts for node in ast.walk(part)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, context):
+            yield node.id
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and context is ast.Load:
+            yield node.target.id
+        elif isinstance(node, ast.alias) and context is ast.Store:
+            yield (node.asname or node.name).partition(".")[0]
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and context is ast.Store:
+            yield node.name
+
+
+def _loaded(parts: Sequence[ast.AST]) -> set[str]:
+    return set(_names(parts, ast.Load))
+
+
+def _stored(parts: Sequence[ast.AST]) -> set[str]:
+    return set(_names(parts, ast.Store))
+
+
+def _has(value: Any, *kinds: type) -> bool:
+    return any(isinstance(leaf, kinds) for leaf in tree_leaves(value))

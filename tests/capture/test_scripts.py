@@ -1,0 +1,97 @@
+"""Scripts that define nothing to explore: what they compute at top level is explored as a function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from compiler.capture.captured import Capture
+from tests.capture.programs import captured_source, targets
+
+
+def explored(source: str) -> Capture:
+    capture = captured_source("import torch\n" + source)
+    assert capture.error is None, capture.error
+    assert [entry.name for entry in capture.entries] == ["script"]
+    return capture
+
+
+def operators(capture: Capture) -> list[str]:
+    return [target.split(".")[1] for graph in capture.graphs for target in targets(graph)]
+
+
+def results(capture: Capture) -> Any:
+    entry = capture.entries[0]
+    return entry.eager(*entry.args)
+
+
+def test_what_is_computed_from_tensors_becomes_a_function_of_them() -> None:
+    capture = explored("n = 4\nx = torch.ones(n)\nw = torch.full((n,), 2.0)\ny = x * w\nz = y.sin()\n")
+    assert [tuple(value.shape) for value in capture.entries[0].args] == [(4,), (4,)]
+    assert operators(capture) == ["mul", "sin"]
+    assert torch.equal(results(capture), torch.full((4,), 2.0).sin())
+
+
+def test_the_note_says_which_lines() -> None:
+    (note,) = explored("x = torch.ones(4)\ny = x.sin()\nz = y + x\n").notes
+    assert note.line == 3 and "lines 3 to 4 became a function, `script(x)`" in note.message
+
+
+def test_a_name_may_be_bound_again() -> None:
+    capture = explored("x = torch.ones(4)\nx = x * 2\nx = x.sin()\n")
+    assert operators(capture) == ["mul", "sin"]
+    assert torch.equal(results(capture), torch.full((4,), 2.0).sin())
+
+
+def test_the_value_of_the_last_line_is_the_result() -> None:
+    assert torch.equal(results(explored("x = torch.ones(4)\nx.cos()\n")), torch.ones(4).cos())
+
+
+def test_what_is_printed_is_computed() -> None:
+    capture = captured_source("import torch\nx = torch.ones(4)\ny = x.sin()\nprint(y.sum())\n")
+    assert capture.error is None and operators(capture) == ["sin", "sum"]
+
+
+def test_what_stands_under_main_belongs_to_it() -> None:
+    capture = explored('if __name__ == "__main__":\n    x = torch.ones(4)\n    y = x.sin()\n')
+    assert len(capture.entries[0].args) == 1 and operators(capture) == ["sin"]
+
+
+def test_a_loop_that_trains_is_explored_by_one_pass() -> None:
+    capture = explored(
+        "x = torch.ones(8, 3)\nw = torch.ones(3, requires_grad=True)\noptimizer = torch.optim.SGD([w], 0.1)\n"
+        "print('begins')\n"
+        "for step in range(3):\n    loss = (x @ w).square().mean()\n    optimizer.zero_grad()\n    loss.backward()\n"
+        "    optimizer.step()\n    if loss < 0:\n        break\n    print(step)\n"
+    )
+    assert [graph.phase for graph in capture.graphs][:2] == ["forward", "backward"]
+    assert "one pass of its last loop" in capture.notes[0].message
+    assert capture.output.count("begins") == 1
+
+
+def test_of_loops_within_each_other_the_inner_one_is_taken_if_it_trains() -> None:
+    source = (
+        "w = torch.ones(3, requires_grad=True)\ndata = [(torch.ones(3), torch.ones(())) for _ in range(2)]\n"
+        "for epoch in range(2):\n    if epoch > 5:\n        break\n    for x, y in data:\n"
+        "        if y.dim():\n            continue\n        loss = ((w * x).sum() - y).square()\n{backward}"
+        "    print(epoch)\n"
+    )
+    inner = explored(source.format(backward="        loss.backward()\n"))
+    assert inner.notes[0].line == 8
+    outer = captured_source("import torch\n" + source.format(backward="    loss.backward()\n"))
+    assert outer.notes[0].line == 5
+
+
+def test_a_loop_that_only_prints_is_no_computation() -> None:
+    capture = captured_source("import torch\nx = torch.ones(4)\ny = x.sin()\nfor i in range(2):\n    print(y[i])\n")
+    assert capture.error is None and "sin" in operators(capture)
+
+
+@pytest.mark.parametrize("source", ["print(1 + 1)\n", "import torch\nx = torch.ones(4)\n", ""])
+def test_a_script_without_computation_has_nothing_to_explore(source: str) -> None:
+    error = captured_source(source).error
+    assert (
+        error is not None and error.type == "NothingToExplore" and "Put the computation into a function" in error.hint
+    )
