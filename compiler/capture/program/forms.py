@@ -7,6 +7,7 @@ it called, or else a method; the last function or module that it defined; what i
 from __future__ import annotations
 
 import ast
+import inspect
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -186,6 +187,7 @@ def _can_be_explored(value: Any) -> bool:
         return issubclass(value, torch.nn.Module) and not _needs_arguments(value)
     return (
         isinstance(value, types.FunctionType)
+        and not inspect.isgeneratorfunction(value)
         and value.__code__.co_filename == SNIPPET_FILE
         and bool(required_parameters(value))
     )

@@ -60,37 +60,25 @@ class Script:
 
 def script_of(tree: ast.Module, names: dict[str, Any]) -> Script | None:
     """The two parts of a script that has run and left `names`; None where nothing is computed from a tensor."""
-    set_up: list[ast.stmt] = []
-    computed: list[ast.stmt] = []
-    settled: set[str] = set()
-    used: set[str] = set()
-    for statement in _statements(tree.body):
-        if _only_prints(statement):
-            continue
-        loaded, stored = _loaded([statement]), _stored([statement])
-        if not _only_sets_up(statement, names) or loaded & _stored(computed) or stored & used:
-            computed.append(statement)
-            used |= loaded | stored
-        elif not _is_print(statement):
-            set_up.append(statement)
-            settled |= stored
+    set_up, computed = _divided(tree, names)
+    given: list[ast.AST] = [*set_up]
     loop = _loop(computed, names)
     is_pass_of_loop = loop is not None
     while loop is not None:
-        place = computed.index(loop)
-        before = [statement for statement in computed[:place] if not _leaves(statement)]
+        before = [statement for statement in computed[: computed.index(loop)] if not _leaves(statement)]
         set_up += before
-        settled |= _stored(before) | (_stored([loop.target]) if isinstance(loop, ast.For) else set())
+        given += [*before, loop.target] if isinstance(loop, ast.For) else before
         computed = loop.body
         inner = _loop(computed, names)
         loop = inner if inner is not None and _differentiates([inner]) == _differentiates(computed) else None
     computed = [_LeavesByReturn().visit(statement) for statement in computed]
-    read = list(dict.fromkeys(_names(computed, ast.Load)))
+    read, bound_again = _loaded(computed), _stored(computed)
     if not any(_has(names.get(name), torch.Tensor) for name in read):
         return None
-    bound_again = _stored(computed)
     parameters = [
-        name for name in read if name in settled and (_has(names.get(name), torch.Tensor) or name in bound_again)
+        name
+        for name in dict.fromkeys(_names(given, ast.Store))
+        if name in read and (_has(names.get(name), torch.Tensor) or name in bound_again)
     ]
     function = ast.parse(f"def script({', '.join(parameters)}): pass").body[0]
     assert isinstance(function, ast.FunctionDef)
@@ -98,6 +86,23 @@ def script_of(tree: ast.Module, names: dict[str, Any]) -> Script | None:
         ast.copy_location(node, computed[0])
     function.body = _with_return(computed, names)
     return Script(ast.Module(set_up, []), function, tuple(parameters), is_pass_of_loop)
+
+
+def _divided(tree: ast.Module, names: dict[str, Any]) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """What sets something up, and what is computed from that."""
+    set_up: list[ast.stmt] = []
+    computed: list[ast.stmt] = []
+    for statement in _statements(tree.body):
+        if isinstance(statement, ast.Delete) or _only_prints(statement):
+            continue
+        needs = _loaded([statement]) & _stored(computed) or _stored([statement]) & (
+            _loaded(computed) | _stored(computed)
+        )
+        if needs or not _only_sets_up(statement, names):
+            computed.append(statement)
+        elif not _prints_or_exits(statement):
+            set_up.append(statement)
+    return set_up, computed
 
 
 def _loop(statements: list[ast.stmt], names: dict[str, Any]) -> ast.For | ast.While | None:
@@ -159,12 +164,12 @@ def _only_sets_up(statement: ast.stmt, names: dict[str, Any]) -> bool:
 
 def _only_prints(statement: ast.stmt) -> bool:
     """Whether it is a loop that prints, at which tracing would stop, and does nothing else."""
-    return isinstance(statement, ast.For) and all(map(_is_print, statement.body))
+    return isinstance(statement, ast.For) and all(map(_prints_or_exits, statement.body))
 
 
-def _is_print(statement: ast.stmt) -> bool:
+def _prints_or_exits(statement: ast.stmt) -> bool:
     call = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"
+    return isinstance(call, ast.Call) and ast.unparse(call.func) in ("print", "exit", "quit", "sys.exit")
 
 
 def _with_return(computed: list[ast.stmt], names: dict[str, Any]) -> list[ast.stmt]:

@@ -159,8 +159,10 @@ def _observed(function: Any) -> Callable[..., Any] | None:
 
 
 def _is_of_snippet(function: Any) -> bool:
+    """Not a generator, which computes nothing when it is called."""
     plain = function.__func__ if isinstance(function, types.MethodType) else function
-    return isinstance(plain, types.FunctionType) and plain.__code__.co_filename == SNIPPET_FILE
+    is_function = isinstance(plain, types.FunctionType) and not inspect.isgeneratorfunction(plain)
+    return is_function and plain.__code__.co_filename == SNIPPET_FILE
 
 
 def _key(function: Any) -> tuple[int, int]:
