@@ -130,6 +130,13 @@ def test_a_called_method_is_explored(calls: str, name: str, operators: str) -> N
     assert [target.split(".")[1] for target in targets(capture.graphs[0])] == operators.split()
 
 
+@pytest.mark.parametrize("call", ["", "f(torch.ones(3, 5))\n"])
+def test_a_decorated_function_is_one_of_the_snippets(call: str) -> None:
+    capture = captured_source(f"import torch\n@torch.no_grad()\ndef f(x: f32[3, 5]):\n    return x.sin()\n{call}")
+    assert capture.error is None and not capture.notes
+    assert [entry.name for entry in capture.entries] == ["f"] and capture.entries[0].args[0].shape == (3, 5)
+
+
 def test_a_called_function_or_module_comes_before_a_method() -> None:
     capture = captured_source(
         SIMULATION + "model = torch.nn.Linear(4, 2)\ny = model(torch.ones(3, 4))\nMeter().update(y)\n"

@@ -7,8 +7,6 @@ it called, or else a method; the last function or module that it defined; what i
 from __future__ import annotations
 
 import ast
-import inspect
-import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,13 +18,13 @@ from compiler.capture.program.script import script_of
 from compiler.capture.program.snippet import Snippet, parse_snippet
 from compiler.capture.program.top_level_calls import (
     TopLevelCall,
+    is_of_snippet,
     last_call_of_object,
     last_top_level_call,
     top_level_call_of,
 )
 from compiler.capture.recording.intercept import Interception
 from compiler.capture.recording.recorder import Recorder
-from compiler.fx.lines import SNIPPET_FILE
 from compiler.options import Options
 
 
@@ -185,12 +183,7 @@ def _can_be_explored(value: Any) -> bool:
         return True
     if isinstance(value, type):
         return issubclass(value, torch.nn.Module) and not _needs_arguments(value)
-    return (
-        isinstance(value, types.FunctionType)
-        and not inspect.isgeneratorfunction(value)
-        and value.__code__.co_filename == SNIPPET_FILE
-        and bool(required_parameters(value))
-    )
+    return is_of_snippet(value) and bool(required_parameters(value))
 
 
 def _needs_arguments(module_class: type) -> bool:

@@ -152,17 +152,21 @@ def _name(function: ast.expr) -> str:
 def _observed(function: Any) -> Callable[..., Any] | None:
     """What is called: a module, or a function or method of the snippet's; None for all else. An object of one of its
     classes is called by its method `__call__`."""
-    if isinstance(function, torch.nn.Module) or _is_of_snippet(function):
+    if isinstance(function, torch.nn.Module) or is_of_snippet(function):
         return function  # type: ignore[no-any-return]
     method = inspect.getattr_static(type(function), "__call__", None)
-    return types.MethodType(method, function) if _is_of_snippet(method) else None
+    return types.MethodType(method, function) if is_of_snippet(method) else None
 
 
-def _is_of_snippet(function: Any) -> bool:
-    """Not a generator, which computes nothing when it is called."""
+def is_of_snippet(function: Any) -> bool:
+    """Whether it is a function or method that the snippet defines, as it is or decorated. A generator computes nothing
+    when it is called, and counts as none."""
     plain = function.__func__ if isinstance(function, types.MethodType) else function
-    is_function = isinstance(plain, types.FunctionType) and not inspect.isgeneratorfunction(plain)
-    return is_function and plain.__code__.co_filename == SNIPPET_FILE
+    if not isinstance(plain, types.FunctionType):
+        return False
+    own = inspect.unwrap(plain)
+    is_function = isinstance(own, types.FunctionType) and not inspect.isgeneratorfunction(own)
+    return is_function and own.__code__.co_filename == SNIPPET_FILE
 
 
 def _key(function: Any) -> tuple[int, int]:
