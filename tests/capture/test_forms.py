@@ -137,6 +137,21 @@ def test_a_decorated_function_is_one_of_the_snippets(call: str) -> None:
     assert [entry.name for entry in capture.entries] == ["f"] and capture.entries[0].args[0].shape == (3, 5)
 
 
+@pytest.mark.parametrize(
+    ("call", "operators"),
+    [
+        ("functools.partial(f, 2.0)(torch.ones(4))", "mul sum"),
+        ("torch.func.grad(f, 1)(2.0, torch.ones(4))", "mul sum full_like expand mul"),
+        ("torch.vmap(f, (None, 0))(2.0, torch.ones(4, 3))", "mul sum"),
+        ("torch.nn.ReLU()(torch.ones(4))", "relu"),
+    ],
+)
+def test_what_a_call_makes_may_be_called(call: str, operators: str) -> None:
+    capture = captured_source(f"import functools, torch\ndef f(scale, x):\n    return (x * scale).sum()\n{call}\n")
+    assert capture.error is None and not capture.notes
+    assert [target.split(".")[1] for target in targets(capture.graphs[0])] == operators.split()
+
+
 def test_a_called_function_or_module_comes_before_a_method() -> None:
     capture = captured_source(
         SIMULATION + "model = torch.nn.Linear(4, 2)\ny = model(torch.ones(3, 4))\nMeter().update(y)\n"

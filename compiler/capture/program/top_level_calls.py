@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import types
 from collections.abc import Callable
@@ -81,8 +82,7 @@ class CallObserver:
 
 
 def observe_top_level_calls(tree: ast.Module, names: dict[str, Any]) -> None:
-    """Have every `f(...)` and `x.f(...)` at top level pass what it calls through an observer:
-    `f(x)` -> `observe(f, "f")(x)`."""
+    """Have every call at top level pass what it calls through an observer: `f(x)` -> `observe(f, "f")(x)`."""
     names[_OBSERVER] = CallObserver()
     _TopLevel().visit(tree)
 
@@ -132,9 +132,7 @@ class _TopLevel(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Attribute) or (
-            isinstance(node.func, ast.Name) and node.func.id not in _NOT_OBSERVED
-        ):
+        if not (isinstance(node.func, ast.Name) and node.func.id in _NOT_OBSERVED):
             name = ast.Constant(_name(node.func))
             observer = ast.Name(_OBSERVER, ast.Load())
             observed = ast.copy_location(ast.Call(observer, [node.func, name], []), node.func)
@@ -143,7 +141,7 @@ class _TopLevel(ast.NodeTransformer):
 
 
 def _name(function: ast.expr) -> str:
-    """`sim.step`; of what is no name itself the attribute alone, as in `.step`."""
+    """`sim.step`; of what has no name the attribute alone, as in `.step`, or nothing."""
     if isinstance(function, ast.Attribute):
         return f"{_name(function.value)}.{function.attr}"
     return function.id if isinstance(function, ast.Name) else ""
@@ -152,21 +150,23 @@ def _name(function: ast.expr) -> str:
 def _observed(function: Any) -> Callable[..., Any] | None:
     """What is called: a module, or a function or method of the snippet's; None for all else. An object of one of its
     classes is called by its method `__call__`."""
-    if isinstance(function, torch.nn.Module) or is_of_snippet(function):
+    inner = function.func if isinstance(function, functools.partial) else function
+    if isinstance(inner, torch.nn.Module) or is_of_snippet(inner):
         return function  # type: ignore[no-any-return]
     method = inspect.getattr_static(type(function), "__call__", None)
     return types.MethodType(method, function) if is_of_snippet(method) else None
 
 
 def is_of_snippet(function: Any) -> bool:
-    """Whether it is a function or method that the snippet defines, as it is or decorated. A generator computes nothing
-    when it is called, and counts as none."""
+    """Whether it is a function or method that the snippet defines, as it is or decorated. A generator or coroutine
+    computes nothing when it is called, and counts as none."""
     plain = function.__func__ if isinstance(function, types.MethodType) else function
     if not isinstance(plain, types.FunctionType):
         return False
     own = inspect.unwrap(plain)
-    is_function = isinstance(own, types.FunctionType) and not inspect.isgeneratorfunction(own)
-    return is_function and own.__code__.co_filename == SNIPPET_FILE
+    if not isinstance(own, types.FunctionType) or inspect.isgeneratorfunction(own) or inspect.iscoroutinefunction(own):
+        return False
+    return own.__code__.co_filename == SNIPPET_FILE
 
 
 def _key(function: Any) -> tuple[int, int]:
