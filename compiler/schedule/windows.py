@@ -66,6 +66,8 @@ def over_windows(group: Group) -> Group | None:
     kept = group.space.r[-1:] if text * count > LONGEST or (is_multiplied and count > MOST_WRITTEN) else ()
     if text * count > LONGEST * prod(known(dim.size) for dim in kept):
         return None
+    if kept and all(dim.size == 1 for dim in group.space.x):  # one result: there are no lanes to loop side by side
+        return None
     written = written_out(group, kept)
     if written is None or not is_multiplied:
         return written

@@ -173,3 +173,14 @@ def test_what_a_window_needs_once_for_each_channel_does_not_wait_for_masks_of_it
     inputs += [torch.randn(12), torch.randn(52, 1, 5, 5)]
     _, (result,) = interpreted(depthwise, *inputs)
     torch.testing.assert_close(result, depthwise(*inputs))
+
+
+def test_one_result_of_a_long_text_has_no_lanes_to_loop_side_by_side() -> None:
+    """It was taken for windows whose last loop is left, and had no loop for their lanes."""
+    x = torch.linspace(0.1, 1.0, 6)
+
+    def function(x: Tensor) -> Tensor:
+        return (x[:, None] - x).abs().sin().exp().cos().tanh().sigmoid().log().abs().sqrt().sum()
+
+    _, (result,) = interpreted(function, x)
+    torch.testing.assert_close(result, function(x))
