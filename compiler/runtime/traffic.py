@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -166,11 +168,17 @@ def eager_traffic(
     mode = getattr(fakes[0], "fake_mode", None) if fakes else None
     if mode is None:
         return None
+    is_open = any(
+        isinstance(size, torch.SymInt) for size in (*examples, *(size for fake in fakes for size in fake.shape))
+    )
+    if is_open:
+        # A decomposition of torch may ask for the number that a size is, which would fix it for the graph.
+        mode = FakeTensorMode(shape_env=ShapeEnv())
     names = _Names()
     forward, backward = _Counter(names, "{}"), _Counter(names, "gradient_{}")
     try:
         with mode, transforms_closed():
-            inputs = [_leaf(value) for value in examples]
+            inputs = [_of_this_call(value) if is_open else _leaf(value) for value in examples]
             with torch.set_grad_enabled(with_backward), forward:
                 results = _NodeByNode(graph, names, forward, backward).run(*inputs)
             outputs = [o for o in tree_leaves(results) if isinstance(o, torch.Tensor) and o.requires_grad]
@@ -190,3 +198,14 @@ def _leaf(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     return value.detach().requires_grad_(value.requires_grad)
+
+
+def _of_this_call(value: Any) -> Any:
+    """The same in the mode in force, with the sizes of the call in which the graph was captured."""
+    if isinstance(value, torch.SymInt):
+        return _in_this_call(value)
+    if not isinstance(value, torch.Tensor):
+        return value
+    shape, stride = ([_in_this_call(size) for size in sizes] for sizes in (value.shape, value.stride()))
+    made = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
+    return made.requires_grad_(value.requires_grad)

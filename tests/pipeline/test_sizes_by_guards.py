@@ -11,6 +11,8 @@ from torch import Tensor
 
 from compiler.compile import observed_compilations
 from compiler.lowering import eager as eager_sizes
+from compiler.options import Options, Timing
+from compiler.pipeline import explore
 
 
 def broadcast_by_a_quotient(x: Tensor) -> Any:
@@ -83,3 +85,18 @@ def test_a_size_that_no_formula_tells_is_that_of_the_call(monkeypatch: pytest.Mo
             gradients = (torch.autograd.grad(result.sin().sum(), x)[0] for result in (ours, eager))
             torch.testing.assert_close(*gradients)
     assert len(made) == 4, "a forward and a backward graph for each of two sizes"
+
+
+def test_what_eager_moves_is_counted_without_fixing_a_size() -> None:
+    """The gradient of `fold` is called at another size than it was traced with. torch's decomposition of `unfold` asks
+    for the numbers of sizes, and its kernel was made for those of the trace."""
+    report = explore(
+        "import torch\nimport torch.nn.functional as F\n@torch.compile\ndef f(x):\n"
+        "    columns = F.unfold(x, 3, padding=1, stride=2)\n"
+        "    return F.fold(columns, x.shape[-2:], 3, padding=1, stride=2)\n"
+        "for size in (8, 10):\n    f(torch.randn(2, 4, size, size, requires_grad=True))\n",
+        Options(device="cpu", training=True, timing=Timing(enabled=False)),
+    )
+    assert report.status == "ok" and not report.wrong_results
+    first, second = (graph.eager_bytes for graph in report.graphs if graph.phase == "forward")
+    assert second is not None and first is not None and second > first
