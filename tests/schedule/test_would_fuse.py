@@ -175,3 +175,16 @@ f(torch.randn(64, 64), torch.randn(64, 64))
     report = explore(source, Options(device="cpu", target="sm_90", produce=("capture", "lower", "schedule")))
     assert report.error is None
     assert any(decision.verdict == "refused" for decision in report.graphs[0].decisions)
+
+
+def test_a_change_that_only_some_sizes_allow_is_not_proposed() -> None:
+    """Whether the other order stays inside of memory depends on the rows, and to ask for that ended the stage."""
+    report = explore(
+        "import torch\n@torch.compile\ndef f(x):\n    x[x > 1.5] *= -1\n    x[0].sigmoid_()\n"
+        "    x[1:3, 1:3] = torch.arange(4.0).view(2, 2)\n    x.T[3] -= 1\n"
+        "    y = x[1:]\n    y[:-1] = x[2:].clone()\n    return x.sum(), y\n"
+        "for rows in (5, 8):\n    f(torch.randn(rows, 6))\n",
+        Options(device="cpu", produce=("capture", "lower", "schedule")),
+    )
+    assert report.error is None
+    assert any(graph.decisions for graph in report.graphs)

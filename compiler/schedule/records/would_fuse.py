@@ -256,8 +256,12 @@ def _with_loads(body: Body, buffer: str, places: Mapping[Index, Index]) -> Body:
 
 
 def _is_inside(index: Index, layout: Layout) -> bool:
+    """Whether it is, in every call; what depends on the sizes of a call is no advice."""
     low, high = index.bounds
-    return bool(low >= 0 and high < layout.storage_numel)
+    try:
+        return bool(low >= 0 and high < layout.storage_numel)
+    except Undecided:
+        return False
 
 
 def _row_major(space: Space) -> Index:
