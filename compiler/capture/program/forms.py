@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from compiler.capture.captured import EntryCall
+from compiler.capture.program.device import makes_tensors_in_functions
 from compiler.capture.program.inputs import choose_inputs, required_parameters
 from compiler.capture.program.script import script_of
 from compiler.capture.program.snippet import Snippet, parse_snippet
@@ -120,6 +121,7 @@ class Explorer:
         script = script_of(parse_snippet(self._snippet.source, self._device).tree, names)
         if script is None or self._options.inputs is not None:
             raise NothingToExploreError("The snippet defines no function and no module to explore.")
+        self._interception.needs_default_device = makes_tensors_in_functions(ast.Module([script.function], []))
         function, arguments = script.define(names)
         (first, last), takes = script.lines, ", ".join(script.parameters)
         lines = f"line {first}" if first == last else f"lines {first} to {last}"

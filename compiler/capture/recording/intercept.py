@@ -36,7 +36,7 @@ class Interception:
         self._recorder = recorder
         self._options = options
         self._device = device
-        self._needs_default_device = needs_default_device
+        self.needs_default_device = needs_default_device
         self._optimize = torch._dynamo.optimize
         skip_files_of("compiler.capture")
 
@@ -141,7 +141,7 @@ class Interception:
     @contextlib.contextmanager
     def _call_state(self) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
-            if not self._needs_default_device and default_device() is not None:
+            if not self.needs_default_device and default_device() is not None:
                 stack.callback(torch.set_default_device, default_device())
                 torch.set_default_device(None)
             stack.enter_context(self._gradient_mode())
