@@ -89,6 +89,11 @@ def test_a_loop_that_only_prints_is_no_computation() -> None:
     assert capture.error is None and "sin" in operators(capture)
 
 
+def test_what_its_lines_make_is_on_the_default_device() -> None:
+    capture = explored('torch.set_default_device("meta")\nx = torch.ones(4)\ny = x + torch.zeros(4)\n')
+    assert results(capture).device.type == "meta"
+
+
 def test_names_that_are_deleted_and_an_exit_do_not_matter() -> None:
     capture = explored("import sys\nx = torch.ones(4)\ny = x.sin()\ndel x\nz = y.cos()\nsys.exit(0)\n")
     assert operators(capture)[-1] == "cos"
