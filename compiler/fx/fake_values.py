@@ -51,6 +51,14 @@ def hint_of(size: Any) -> int:
     return int(hint) if hint is not None else -1
 
 
+def fake_mode_of_its_own() -> contextlib.AbstractContextManager[Any]:
+    """A mode with sizes of its own, in which what is asked of one is no guard of a graph's."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    return FakeTensorMode(shape_env=ShapeEnv())
+
+
 def fake_mode_of(values: Iterable[Any]) -> contextlib.AbstractContextManager[Any]:
     """The mode in which the fake tensors among `values` were traced, in which further ones fit to them; else a new one.
 

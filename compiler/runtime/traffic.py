@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from compiler.capture.torch_internals import transforms_closed
+from compiler.fx.fake_values import fake_mode_of_its_own
 
 #: Calls that launch nothing: they allocate, or pass their argument on.
 _FREE = frozenset(
@@ -173,7 +172,7 @@ def eager_traffic(
     )
     if is_open:
         # A decomposition of torch may ask for the number that a size is, which would fix it for the graph.
-        mode = FakeTensorMode(shape_env=ShapeEnv())
+        mode = fake_mode_of_its_own()
     names = _Names()
     forward, backward = _Counter(names, "{}"), _Counter(names, "gradient_{}")
     try:
