@@ -82,6 +82,11 @@ def mark_as_wrapper(wrapper: Callable[..., Any]) -> None:
         wrapper._torchdynamo_wrapper_id = id(wrapper)
 
 
+def is_compiled_function(function: Any) -> bool:
+    """Whether it is what torch.compile made of a function, or a wrapper around that."""
+    return hasattr(function, "_torchdynamo_orig_callable")
+
+
 def replace_forward(module: torch.nn.Module, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     """Put `wrap` around what an OptimizedModule calls; setting `forward` on it does not touch the user's module."""
     module.forward = wrap(module.forward)

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 from compiler.capture.captured import copy_values
 from compiler.capture.program.called import Called
-from compiler.capture.torch_internals import noting_differentiation
+from compiler.capture.torch_internals import is_compiled_function, noting_differentiation
 from compiler.wording import SNIPPET_FILE
 
 _OBSERVER = "__fusionscope_observe__"
@@ -149,7 +149,9 @@ def _name(function: ast.expr) -> str:
 
 def _observed(function: Any) -> Callable[..., Any] | None:
     """What is called: a module, or a function or method of the snippet's; None for all else. An object of one of its
-    classes is called by its method `__call__`."""
+    classes is called by its method `__call__`. What is compiled keeps its first call by itself."""
+    if isinstance(function, types.FunctionType) and is_compiled_function(function):
+        return None
     inner = function.func if isinstance(function, functools.partial) else function
     if isinstance(inner, torch.nn.Module) or is_of_snippet(inner):
         return function  # type: ignore[no-any-return]
