@@ -19,6 +19,7 @@ from compiler.capture.torch_internals import is_compiled_function, noting_differ
 from compiler.wording import SNIPPET_FILE
 
 _OBSERVER = "__fusionscope_observe__"
+_PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 _NOT_OBSERVED = ("super", "locals", "globals", "exec", "eval")
 
 
@@ -133,10 +134,9 @@ class _TopLevel(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if not (isinstance(node.func, ast.Name) and node.func.id in _NOT_OBSERVED):
-            name = ast.Constant(_name(node.func))
-            observer = ast.Name(_OBSERVER, ast.Load())
-            observed = ast.copy_location(ast.Call(observer, [node.func, name], []), node.func)
-            node.func = ast.fix_missing_locations(observed)
+            place = {name: getattr(node.func, name) for name in _PLACE}
+            observer, name = ast.Name(_OBSERVER, ast.Load(), **place), ast.Constant(_name(node.func), **place)
+            node.func = ast.Call(observer, [node.func, name], [], **place)
         return node
 
 

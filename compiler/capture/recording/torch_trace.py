@@ -65,15 +65,13 @@ class TraceListener(logging.Handler):
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
+        # torch keeps the level of this logger at DEBUG. To set it would empty what all loggers of the process remember.
         logger = logging.getLogger("torch.__trace")
-        level = logger.level
         logger.addHandler(self)
-        logger.setLevel(logging.DEBUG)
         try:
             yield
         finally:
             logger.removeHandler(self)
-            logger.setLevel(level)
 
 
 def _frames(frames: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, int, str], ...]:
