@@ -392,6 +392,14 @@ def forget_guarded_objects(entries: Iterable[Any]) -> None:
         entry.orig_guard.obj_weakref = None
 
 
+def trace_default_device() -> None:
+    """Have Dynamo trace what a default device does to each function that makes a tensor. torch 2.11 does so for four of
+    them, and `torch.arange` makes a tensor on the CPU there; 2.13 does it by itself."""
+    from torch._dynamo.variables.torch import get_overridable_functions
+
+    get_overridable_functions().update(torch.utils._device._device_constructors())
+
+
 def default_device() -> torch.device | None:
     """The device set by torch.set_default_device, or None. `torch.get_default_device` cannot tell "cpu" from unset."""
     return getattr(torch.utils._device, "CURRENT_DEVICE", None)

@@ -29,6 +29,15 @@ def test_snippet_is_captured_on_the_gpu_and_replays(prefix: str) -> None:
         assert sum(graph.runner.calls for graph in result.graphs) >= calls + len(result.entries)
 
 
+@pytest.mark.parametrize(
+    "made", ["arange(4)", "rand(4)", "eye(4)", "linspace(0, 1, 4)", "tensor([1.0, 2.0, 3.0, 4.0])", "ones(4, 4).tril()"]
+)
+def test_what_compiled_functions_make_is_on_the_gpu(made: str) -> None:
+    source = f"import torch\ndef f(x):\n    return x @ x + torch.{made}\nf(torch.ones(4, 4))\n"
+    result = capture(source, Options(), torch.device("cuda"))
+    assert result.error is None and device_of(result.graphs[0].aten).type == "cuda"
+
+
 def test_gpu_snippet_can_be_run_on_the_cpu_of_the_same_machine() -> None:
     result = capture(source_of("02"), Options(), torch.device("cpu"))
     assert result.error is None and device_of(result.graphs[0].aten).type == "cpu"

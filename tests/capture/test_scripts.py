@@ -94,6 +94,15 @@ def test_what_its_lines_make_is_on_the_default_device() -> None:
     assert results(capture).device.type == "meta"
 
 
+@pytest.mark.parametrize(
+    "made", ["arange(4)", "rand(4)", "eye(4)", "linspace(0, 1, 4)", "randint(3, (4,))", "full((4,), 2)"]
+)
+def test_what_compiled_functions_make_is_on_the_default_device(made: str) -> None:
+    source = f'torch.set_default_device("meta")\ndef f(x):\n    return x @ x + torch.{made}\nf(torch.ones(4, 4))\n'
+    capture = captured_source("import torch\n" + source)
+    assert capture.error is None and results(capture).device.type == "meta"
+
+
 def test_names_that_are_deleted_and_an_exit_do_not_matter() -> None:
     capture = explored("import sys\nx = torch.ones(4)\ny = x.sin()\ndel x\nz = y.cos()\nsys.exit(0)\n")
     assert operators(capture)[-1] == "cos"

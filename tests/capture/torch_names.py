@@ -235,6 +235,11 @@ TABLE = (
     ),
     Taken(INTERNALS, "tell a default device from none", ("torch.utils._device.CURRENT_DEVICE",)),
     Taken(
+        INTERNALS,
+        "make tensors on the default device in compiled code",
+        ("torch.utils._device._device_constructors", "torch._dynamo.variables.torch.get_overridable_functions"),
+    ),
+    Taken(
         ("server/worker/channel.py",), "load what every job needs before the first", ("torch._functorch.aot_autograd",)
     ),
     # Operators: decompositions, rules of promotion, formulas of sizes.

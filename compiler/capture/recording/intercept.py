@@ -19,6 +19,7 @@ from compiler.capture.torch_internals import (
     mark_as_wrapper,
     replace_forward,
     skip_files_of,
+    trace_default_device,
 )
 from compiler.capture.torch_state import CallState
 from compiler.options import Options
@@ -44,6 +45,7 @@ class Interception:
     def installed(self) -> Iterator[None]:
         # torch keeps these for the life of the process, torch.compile among them: not ours, with all that is behind it.
         torch.overrides.get_ignored_functions()
+        trace_default_device()
         compile_before, optimize_before = torch.compile, torch._dynamo.optimize
         torch.compile, torch._dynamo.optimize = self.compile, self.optimize
         try:
