@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import device_for
 from compiler.ir.nodes import LoopNode
 from compiler.runtime.triton.offline import OfflineResult, compile_offline
 from compiler.schedule.group import Group, Member, Space
+from tests.compile_program import compile_program, compiled_for_gpus
 from tests.lowering.checks import Samples
 from tests.lowering.tables import OPERATORS
 
@@ -43,3 +45,11 @@ def test_product_at_computed_places_compares_and_swaps() -> None:
     assert all(result.error is None and result.spills == 0 for result in results)
     swapping = [result for result in results if "atom.global" in result.ptx and ".cas" in result.ptx]
     assert len(swapping) == len(ROWS["scatter_reduce.prod"].dtypes)
+
+
+@pytest.mark.parametrize("kind", ["amax", "amin", "prod", "sum"])
+def test_a_program_of_one_row_updates_one_place(kind: str) -> None:
+    def function(rows: torch.Tensor, weight: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        return torch.ones(6).scatter_reduce(0, places, (rows * weight).sum(-1), kind)
+
+    compiled_for_gpus(compile_program(function, torch.empty(6, 8), torch.empty(8), torch.zeros(6, dtype=torch.int64)))

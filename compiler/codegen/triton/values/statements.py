@@ -294,7 +294,7 @@ class StatementPrinter:
         if statement.value == "mul":
             return self._product_in_place(statement, stored, masks)
         if statement.value in _EXTREMES_IN_PLACE and stored.is_floating_point:
-            mask = " & ".join([*masks, f"tl.full({self.shape(axes)}, True, tl.int1)"])
+            mask = " & ".join(masks) or "tl.full([], True, tl.int1)"
             return f"{_EXTREMES_IN_PLACE[statement.value]}({arguments[0]}, {value}, {mask})"
         # What was written before the kernel is there already, and nothing waits for these updates inside of it.
         return f'tl.atomic_{statement.value}({", ".join(arguments)}, sem="relaxed")'
