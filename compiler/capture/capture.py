@@ -28,7 +28,7 @@ from compiler.capture.recording.torch_trace import quiet_logs
 from compiler.capture.torch_internals import is_error_of_compiler, lazy_backward_off, reset_dynamo
 from compiler.capture.torch_state import restored_state
 from compiler.options import Options
-from compiler.report import Error
+from compiler.report import Error, Note
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 from compiler.wording import SNIPPET_FILE
 
@@ -50,21 +50,33 @@ def capture(
     runs for longer than the budget. Only what stops the process (KeyboardInterrupt) is raised. torch's cache of
     compiled code is emptied first: the compiled functions of an earlier capture in this process compile again.
     What the snippet changes in the process is set aside by `changes` when it has run.
+
+    A snippet that names no device runs on a GPU. Where it ends there before anything was captured, it may have been
+    written for a CPU, as one with a `DataLoader` that shuffles. It is then run on the CPU.
     """
     with _ONE_AT_A_TIME:
-        result = Capture(device=device)
         try:
             snippet = parse_snippet(source, device) if called is None else snippet_of(called)
         except (SyntaxError, ValueError) as error:
-            result.error = report_error(error)
+            return Capture(device=device, error=report_error(error))
+        result = _run(snippet, options, device, budget, changes)
+        failed = result.error
+        if failed is None or failed.type in _ENDS_ANYWHERE or result.graphs or not _is_for_gpu(snippet, device):
             return result
-        result.names = snippet.module.__dict__
-        _run(snippet, options, result, budget, changes)
-        return result
+        cpu = torch.device("cpu")
+        again = _run(parse_snippet(source, cpu), options, cpu, budget, changes)
+        if again.error is not None:
+            return result
+        result.forget()
+        why = failed.message.partition("\n")[0].rstrip(".")
+        said = f"On the GPU the snippet ends with {failed.type}: {why}. It names no device, so it was run on the CPU."
+        again.notes.insert(0, Note(message=said, line=failed.line))
+        return again
 
 
-def _run(snippet: Snippet, options: Options, result: Capture, budget: Budget, changes: SnippetChanges) -> None:
+def _run(snippet: Snippet, options: Options, device: torch.device, budget: Budget, changes: SnippetChanges) -> Capture:
     reset_dynamo()
+    result = Capture(device=device, names=snippet.names)
     recorder, output = Recorder(result, _joint_pass(options, result.device)), OutputRecorder()
     interception = Interception(recorder, options, result.device, makes_tensors_in_functions(snippet.tree))
     _note_cuda(snippet, recorder)
@@ -100,6 +112,7 @@ def _run(snippet: Snippet, options: Options, result: Capture, budget: Budget, ch
     result.output = output.text()
     if not result.graphs and result.error is None:
         _explain_no_graphs(recorder)
+    return result
 
 
 def _explain_stop(stop: OutOfTime, limit: float) -> Error:
@@ -132,6 +145,8 @@ def _run_script(snippet: Snippet) -> None:
             raise
 
 
+#: Types of errors that say nothing about the device.
+_ENDS_ANYWHERE = frozenset({TIME_LIMIT, "NothingToExplore", "SystemExit", "OutOfMemoryError"})
 _NO_INPUTS_HINT = (
     "The cause is inputs that were chosen by default, and no other default fits: call the function in the "
     "snippet, give its inputs in the request, or annotate them, as in `x: f32[4096, 4096]`."
@@ -179,10 +194,14 @@ def _note_cuda(snippet: Snippet, recorder: Recorder) -> None:
         )
 
 
+def _is_for_gpu(snippet: Snippet, device: torch.device) -> bool:
+    """Whether the snippet runs on a GPU and leaves it to us where its tensors are made."""
+    return snippet.called is None and is_gpu_wanted(snippet.tree, device)
+
+
 @contextlib.contextmanager
 def _default_device(snippet: Snippet, recorder: Recorder, device: torch.device) -> Iterator[None]:
-    """Make the tensors of a snippet that names no device on the GPU."""
-    if snippet.called is not None or not is_gpu_wanted(snippet.tree, device):
+    if not _is_for_gpu(snippet, device):
         yield
         return
     recorder.note("The snippet names no device: its tensors were made on the GPU.")

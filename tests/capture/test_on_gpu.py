@@ -38,6 +38,24 @@ def test_what_compiled_functions_make_is_on_the_gpu(made: str) -> None:
     assert result.error is None and device_of(result.graphs[0].aten).type == "cuda"
 
 
+def test_a_shuffling_loader_is_run_on_the_cpu() -> None:
+    source = (
+        "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\nmodel = torch.nn.Linear(4, 2)\n"
+        "data = TensorDataset(torch.randn(8, 4))\n"
+        "for (x,) in DataLoader(data, batch_size=4, shuffle=True):\n    y = model(x).relu()\n"
+    )
+    result = capture(source, Options(), torch.device("cuda"))
+    assert result.error is None and {device_of(graph.aten).type for graph in result.graphs} == {"cpu"}
+    assert "It names no device" in result.notes[0].message
+
+
+def test_what_was_captured_before_a_snippet_ends_there_stays_on_the_gpu() -> None:
+    source = "import torch\ndef f(x):\n    return x * 2\ny = torch.compile(f)(torch.ones(4))\nprint(y.numpy())\n"
+    result = capture(source, Options(), torch.device("cuda"))
+    assert result.error is not None and result.error.line == 5
+    assert [device_of(graph.aten).type for graph in result.graphs] == ["cuda"]
+
+
 def test_gpu_snippet_can_be_run_on_the_cpu_of_the_same_machine() -> None:
     result = capture(source_of("02"), Options(), torch.device("cpu"))
     assert result.error is None and device_of(result.graphs[0].aten).type == "cpu"

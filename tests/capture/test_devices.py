@@ -1,0 +1,40 @@
+"""A snippet that names no device, where its tensors are made on another one: on "meta", as on a GPU."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+import torch
+
+from compiler.capture import capture
+from compiler.capture.captured import Capture
+from compiler.fx.fake_values import device_of
+from compiler.options import Options
+
+
+@pytest.fixture(autouse=True)
+def meta_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("compiler.capture.capture")  # the package has a function of that name
+    monkeypatch.setattr(module, "is_gpu_wanted", lambda _, device: device.type == "meta")
+
+
+def captured(source: str) -> Capture:
+    return capture(f"import torch\n{source}", Options(), torch.device("meta"))
+
+
+def test_one_that_ends_there_alone_is_run_on_the_cpu() -> None:
+    result = captured(
+        "n = int(torch.ones(3).sum())\ndef f(x):\n    return x * n\ny = f(torch.ones(4))\nprint(y.sum())\n"
+    )
+    assert result.error is None and result.output == "tensor(12.)\n"
+    assert [device_of(graph.aten).type for graph in result.graphs] == ["cpu"]
+    note = result.notes[0]
+    assert note.line == 2 and note.message.startswith("On the GPU the snippet ends with RuntimeError: ")
+    assert note.message.endswith(". It names no device, so it was run on the CPU.")
+
+
+def test_one_that_ends_everywhere_keeps_its_first_error() -> None:
+    result = captured("x = torch.ones(3)\nprint(x.device)\nraise ValueError('no')\n")
+    assert result.error is not None and result.error.message == "no" and result.output == "meta\n"
+    assert not any("CPU" in note.message for note in result.notes)
