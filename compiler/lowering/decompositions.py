@@ -134,6 +134,18 @@ def _silu_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return (gradient.to(computed) * slope * (1 + value * (1 - slope))).to(x.dtype)
 
 
+def _counted_from_the_front(decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """That of a norm over dimensions which may be counted from the end. Over one of size 1, torch 2.11 keeps such a
+    dimension, and the result has a shape that is not eager's."""
+
+    @wraps(decomposition)
+    def decompose(x: torch.Tensor, ord: Any = 2, dim: Any = None, *args: Any, **kwargs: Any) -> Any:
+        front = [one % x.ndim for one in dim] if dim is not None and x.ndim else dim
+        return decomposition(x, ord, front, *args, **kwargs)
+
+    return decompose
+
+
 def _operators_looked_up_once() -> AbstractContextManager[Any]:
     """Torch looks up all operators that are made of others, for each of the namespaces that they are in."""
     from torch._export import utils
@@ -149,6 +161,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
     table.update(get_decompositions(split))
     table[aten.native_group_norm.default] = _native_group_norm
     table[aten.silu_backward.default] = _silu_backward
+    table[aten.linalg_vector_norm.default] = _counted_from_the_front(table[aten.linalg_vector_norm.default])
     table |= DECOMPOSITIONS
     of_reals = (*DECOMPOSITIONS, aten.nan_to_num.default)
     table.update({target: _unless(_is_complex, table[target]) for target in of_reals})

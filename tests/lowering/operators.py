@@ -331,6 +331,7 @@ REDUCTIONS = [
         Operator(f"norm.{p}", partial(lambda x, p: torch.linalg.vector_norm(x, p, dim=-1), p=p), matrices, FLOATS)
         for p in (0, 1, 2, 3, float("inf"), -float("inf"))
     ),
+    Operator("norm.of_one", lambda x: torch.linalg.vector_norm(x[:, :1], 3, dim=-1), matrices, FLOATS),
     Operator("norm.all", lambda x: x.norm(), matrices, FLOATS),
     Operator("sum.dtype", lambda x: x.sum(0, dtype=torch.float32), matrices),
     Operator("sum.empty", lambda x: (x.sum(0), x.prod(0), x.any(0), x.all(0)), lambda d: [(values(d, 0, 3),)]),
