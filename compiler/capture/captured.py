@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from compiler.capture.slow_products import SLOW_SECONDS, product_seconds, products_in_float32
-from compiler.fx.fake_values import hint_of
+from compiler.fx.fake_values import strides_at
 from compiler.fx.notes import BACKWARD
 from compiler.passes.layout.passed import Passed
 from compiler.report import Compilation, Error, GraphBreak, Guard, Note, Recompile, Rewrite, SavedTensor, Symbol
@@ -55,9 +55,8 @@ def with_strides_of(traced: Any, value: Any) -> Any:
         return value
     if value.layout != torch.strided or traced.layout != torch.strided:
         return value
-    # Those of a call with dynamic sizes are as in the first one; -1 where even that does not tell.
-    shape, strides = tuple(map(hint_of, traced.shape)), tuple(map(hint_of, traced.stride()))
-    if value.shape != shape or 0 in shape or -1 in strides:
+    strides = strides_at(traced, value.shape) if len(traced.shape) == value.ndim else None
+    if strides is None or 0 in value.shape:
         return value
     if all(one == other or size == 1 for one, other, size in zip(strides, value.stride(), value.shape, strict=True)):
         return value

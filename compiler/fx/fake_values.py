@@ -7,6 +7,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import sympy
 import torch
 
 #: Operators whose results hold whatever the memory held.
@@ -49,6 +50,23 @@ def hint_of(size: Any) -> int:
         return size
     hint = getattr(size.node, "hint", None)
     return int(hint) if hint is not None else -1
+
+
+def strides_at(traced: torch.Tensor, shape: Sequence[int]) -> tuple[int, ...] | None:
+    """The strides of a fake tensor in a call in which it has this shape; None where the shape does not tell them."""
+    if tuple(map(hint_of, traced.shape)) == tuple(shape):
+        strides = tuple(map(hint_of, traced.stride()))
+        return None if -1 in strides else strides
+    formulas = [None if isinstance(size, int) else size.node.expr for size in traced.shape]
+    known = {size: sympy.Integer(one) for size, one in zip(formulas, shape, strict=True) if size is not None}
+
+    def number(size: Any) -> Any:
+        return size if isinstance(size, int) else size.node.expr.xreplace(known)
+
+    numbers = [*map(number, traced.shape), *map(number, traced.stride())]
+    if numbers[: len(shape)] != list(shape) or not all(isinstance(one, int | sympy.Integer) for one in numbers):
+        return None
+    return tuple(map(int, numbers[len(shape) :]))
 
 
 def fake_mode_of_its_own() -> contextlib.AbstractContextManager[Any]:

@@ -54,6 +54,20 @@ def test_values_keep_their_elements_under_other_strides(traced: Tensor) -> None:
     assert laid_out.stride() == traced.stride() and torch.equal(laid_out, value)
 
 
+def test_open_sizes_of_a_call_tell_its_strides() -> None:
+    def padded(x: Tensor) -> Tensor:
+        return (
+            torch.nn.functional.pad(x, (0, 8 - x.shape[-1] % 8))[..., : x.shape[-1]].unsqueeze(1).expand(-1, 3, -1, -1)
+        )
+
+    graph = capture_graph(padded, torch.randn(2, 7, 13), dynamic=True)
+    traced = next(node.meta["val"] for node in graph.graph.nodes if node.name.startswith("expand"))
+    for rows, columns in ((7, 13), (5, 9), (4, 21)):
+        value = torch.randn(2, rows, columns).unsqueeze(1).expand(-1, 3, -1, -1)
+        laid_out = with_strides_of(traced, value)
+        assert laid_out.stride() == padded(torch.empty(2, rows, columns)).stride() and torch.equal(laid_out, value)
+
+
 def test_what_attention_keeps_of_its_dropout_is_not_compared() -> None:
     graph = torch.fx.Graph()
     query = graph.placeholder("query")
