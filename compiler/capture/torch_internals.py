@@ -403,3 +403,9 @@ def trace_default_device() -> None:
 def default_device() -> torch.device | None:
     """The device set by torch.set_default_device, or None. `torch.get_default_device` cannot tell "cpu" from unset."""
     return getattr(torch.utils._device, "CURRENT_DEVICE", None)
+
+
+def device_in_force() -> torch.device | None:
+    """The device set so, or by `with torch.device(...)`, or None."""
+    modes = torch.overrides._get_current_function_mode_stack()
+    return next((mode.device for mode in modes if isinstance(mode, torch.utils._device.DeviceContext)), None)

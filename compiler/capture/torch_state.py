@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from compiler.capture.torch_internals import default_device as current_default_device
+from compiler.capture.torch_internals import device_in_force
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class CallState:
             inference=torch.is_inference_mode_enabled(),
             autocast=torch.get_autocast_dtype(device.type) if enabled else None,
             device_type=device.type,
-            default_device=current_default_device(),
+            default_device=device_in_force(),
             default_dtype=torch.get_default_dtype(),
         )
 

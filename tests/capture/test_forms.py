@@ -428,6 +428,16 @@ def test_which_functions_need_a_default_device() -> None:
     assert [makes_tensors_in_functions(ast.parse(source)) for source in (inside, said, before)] == [True, False, False]
 
 
+def test_a_call_within_a_device_is_made_again_there() -> None:
+    capture = captured_source(
+        "import torch\nwith torch.device('meta'):\n    x = torch.ones(2)\n"
+        "    torch.compile(lambda x: x + torch.linspace(0, 1, 2))(x)\n"
+    )
+    entry = capture.entries[0]
+    assert capture.error is None and entry.eager(*entry.args).device.type == "meta"
+    assert torch.ones(1).device.type == "cpu"
+
+
 def test_state_of_the_process_is_restored_and_kept_for_replay() -> None:
     capture = captured_source(
         "import torch\ntorch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(False)\n"

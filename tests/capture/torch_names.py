@@ -240,6 +240,11 @@ TABLE = (
         ("torch.utils._device._device_constructors", "torch._dynamo.variables.torch.get_overridable_functions"),
     ),
     Taken(
+        INTERNALS,
+        "tell on which device a call makes its tensors",
+        ("torch.overrides._get_current_function_mode_stack", "torch.utils._device.DeviceContext"),
+    ),
+    Taken(
         ("server/worker/channel.py",), "load what every job needs before the first", ("torch._functorch.aot_autograd",)
     ),
     # Operators: decompositions, rules of promotion, formulas of sizes.
