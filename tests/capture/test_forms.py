@@ -428,6 +428,25 @@ def test_which_functions_need_a_default_device() -> None:
     assert [makes_tensors_in_functions(ast.parse(source)) for source in (inside, said, before)] == [True, False, False]
 
 
+@pytest.mark.parametrize(
+    ("state", "dtype", "device"),
+    [
+        ("torch.autocast('cpu', torch.bfloat16)", torch.bfloat16, "cpu"),
+        ("torch.autocast('cuda', torch.bfloat16)", torch.bfloat16, "cpu"),
+        ("torch.device('meta')", torch.float32, "meta"),
+        ("torch.inference_mode()", torch.float32, "cpu"),
+    ],
+)
+def test_a_call_is_explored_in_the_state_that_it_was_made_in(state: str, dtype: torch.dtype, device: str) -> None:
+    capture = captured_source(
+        "import torch\ndef f(x):\n    return x @ torch.ones(2, 2)\n"
+        f"with {state}:\n    f(torch.ones(2, 2))\nx = torch.ones(1)\n"
+    )
+    entry = capture.entries[0]
+    result = entry.eager(*entry.args)
+    assert capture.error is None and (result.dtype, result.device.type) == (dtype, device)
+
+
 def test_a_call_within_a_device_is_made_again_there() -> None:
     capture = captured_source(
         "import torch\nwith torch.device('meta'):\n    x = torch.ones(2)\n"

@@ -100,7 +100,8 @@ class Explorer:
 
     def _explore_call(self, call: TopLevelCall) -> None:
         compiled = self._interception.explored(call.function)
-        self._call(compiled, list(call.args), call.kwargs, differentiates=call.differentiates)
+        with call.state.entered():
+            self._call(compiled, list(call.args), call.kwargs, differentiates=call.differentiates)
 
     def _explore_last_defined(self) -> None:
         """On inputs that are chosen, unless the snippet called it without any tensor."""

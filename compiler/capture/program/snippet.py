@@ -22,9 +22,10 @@ from compiler.wording import SNIPPET_FILE
 
 @dataclass
 class Snippet:
-    """The parsed source. `tree` is what is run: `cuda_lines` of it were rewritten for the CPU."""
+    """The parsed source. `tree` is what is run on `device`: `cuda_lines` of it were rewritten for the CPU."""
 
     source: str
+    device: torch.device
     tree: ast.Module
     module: types.ModuleType
     cuda_lines: list[int] = field(default_factory=list)
@@ -44,7 +45,7 @@ def parse_snippet(source: str, device: torch.device) -> Snippet:
     cuda_lines = cuda_to_cpu(tree) if device.type == "cpu" else []
     module = types.ModuleType("__main__")
     module.__dict__.update({"__file__": SNIPPET_FILE, "__builtins__": __builtins__, STAND_IN: CudaStandIn})
-    return Snippet(source, tree, module, cuda_lines)
+    return Snippet(source, device, tree, module, cuda_lines)
 
 
 def snippet_of(called: Called) -> Snippet:
@@ -53,14 +54,14 @@ def snippet_of(called: Called) -> Snippet:
     module = types.ModuleType("__main__")
     module.__dict__["__file__"] = SNIPPET_FILE
     note_call(module.__dict__, called)
-    return Snippet(called.source, ast.Module([], []), module, called=called)
+    return Snippet(called.source, called.device, ast.Module([], []), module, called=called)
 
 
 def run_snippet(snippet: Snippet) -> None:
     """Execute the snippet as a script, inside `as_main`. Whatever it raises passes through."""
     if snippet.called is not None:
         return
-    observe_top_level_calls(snippet.tree, snippet.names)
+    observe_top_level_calls(snippet.tree, snippet.names, snippet.device)
     flags = 0
     if has_shape_annotations(snippet.tree):
         # `x: f32[4096, 4096]` says what x is like; f32 need not be a name when the program runs.

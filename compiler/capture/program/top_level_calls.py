@@ -7,7 +7,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from compiler.capture.captured import copy_values
 from compiler.capture.program.called import Called
 from compiler.capture.torch_internals import is_compiled_function, noting_differentiation
+from compiler.capture.torch_state import CallState
 from compiler.wording import SNIPPET_FILE
 
 _OBSERVER = "__fusionscope_observe__"
@@ -27,12 +28,13 @@ _NOT_OBSERVED = ("super", "locals", "globals", "exec", "eval")
 class TopLevelCall:
     """The first call of one callable from the snippet's top level. It `is_of_object` where a method was called, or an
     object of a class of the snippet's. It `differentiates` where one of its calls asks for gradients itself, as a step
-    of training does."""
+    of training does. `state` is what the call found of torch, such as autocast, gradients aside."""
 
     name: str
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    state: CallState
     is_of_object: bool = False
     has_tensors: bool = True
     differentiates: bool = False
@@ -44,8 +46,9 @@ class TopLevelCall:
 @dataclass
 class CallObserver:
     """Keeps, by callable, the first call that passed it a tensor, or else the first call; `calls` is in the order of
-    the last such calls."""
+    the last such calls. What they compute on is on `device`."""
 
+    device: torch.device
     calls: dict[tuple[int, int], TopLevelCall] = field(default_factory=dict)
 
     def __call__(self, function: Any, name: str) -> Any:
@@ -66,7 +69,7 @@ class CallObserver:
         if call is None or (has_tensors and not call.has_tensors):
             args, kwargs = copy_values((args, kwargs))
             is_of_object = isinstance(function, types.MethodType) or "." in name
-            call = TopLevelCall(name, function, args, kwargs, is_of_object, has_tensors)
+            call = TopLevelCall(name, function, args, kwargs, _state_on(self.device), is_of_object, has_tensors)
         if has_tensors:
             self.calls.pop(key, None)
         self.calls[key] = call
@@ -82,17 +85,21 @@ class CallObserver:
         return next((call for call in reversed(self.calls.values()) if call.is_of_object), None)
 
 
-def observe_top_level_calls(tree: ast.Module, names: dict[str, Any]) -> None:
+def _state_on(device: torch.device) -> CallState:
+    return replace(CallState.current(device), grad=True, inference=False)
+
+
+def observe_top_level_calls(tree: ast.Module, names: dict[str, Any], device: torch.device) -> None:
     """Have every call at top level pass what it calls through an observer: `f(x)` -> `observe(f, "f")(x)`."""
-    names[_OBSERVER] = CallObserver()
+    names[_OBSERVER] = CallObserver(device)
     _TopLevel().visit(tree)
 
 
 def note_call(names: dict[str, Any], called: Called) -> None:
     """As if a program with these names had made that call."""
     args, kwargs = copy_values((called.args, called.kwargs))
-    call = TopLevelCall(called.name, called.function, args, kwargs)
-    names[_OBSERVER] = CallObserver({_key(called.function): call})
+    call = TopLevelCall(called.name, called.function, args, kwargs, _state_on(called.device))
+    names[_OBSERVER] = CallObserver(called.device, {_key(called.function): call})
 
 
 def last_top_level_call(names: dict[str, Any]) -> TopLevelCall | None:
