@@ -447,6 +447,21 @@ def test_a_call_is_explored_in_the_state_that_it_was_made_in(state: str, dtype: 
     assert capture.error is None and (result.dtype, result.device.type) == (dtype, device)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.jit.script(f)(torch.ones(3))",
+        "torch.jit.trace(f, (torch.ones(2),))(torch.ones(3))",
+        "torch.fx.experimental.proxy_tensor.make_fx(f)(torch.ones(3))",
+    ],
+)
+def test_what_a_tracer_was_given_is_explored_as_it_is(call: str) -> None:
+    source = "import torch\nimport torch.fx.experimental.proxy_tensor\ndef f(x):\n    return x.sin() + 1\n"
+    capture = captured_source(f"{source}{call}\n")
+    assert capture.error is None and capture.graphs[0].function == "f"
+    assert [tuple(value.shape) for value in capture.entries[-1].args] == [(3,)]
+
+
 def test_a_call_within_a_device_is_made_again_there() -> None:
     capture = captured_source(
         "import torch\nwith torch.device('meta'):\n    x = torch.ones(2)\n"

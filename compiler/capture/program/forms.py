@@ -7,7 +7,9 @@ it called, or else a method; the last function or module that it defined; what i
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -102,6 +104,10 @@ class Explorer:
         compiled = self._interception.explored(call.function)
         with call.state.entered():
             self._call(compiled, list(call.args), call.kwargs, differentiates=call.differentiates)
+        own = inspect.unwrap(call.function)
+        if own is not call.function and not self._recorder.capture.graphs:
+            # What is around it, such as a tracer of torch.fx, cannot be compiled.
+            self._explore_call(replace(call, function=own))
 
     def _explore_last_defined(self) -> None:
         """On inputs that are chosen, unless the snippet called it without any tensor."""

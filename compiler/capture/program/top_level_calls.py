@@ -156,7 +156,10 @@ def _name(function: ast.expr) -> str:
 
 def _observed(function: Any) -> Callable[..., Any] | None:
     """What is called: a module, or a function or method of the snippet's; None for all else. An object of one of its
-    classes is called by its method `__call__`. What is compiled keeps its first call by itself."""
+    classes is called by its method `__call__`. What is compiled keeps its first call by itself. Of what TorchScript has
+    made, Dynamo reads the Python."""
+    if isinstance(function, torch.jit.ScriptFunction):
+        return getattr(function, "_torchdynamo_inline", None)
     if isinstance(function, types.FunctionType) and is_compiled_function(function):
         return None
     inner = function.func if isinstance(function, functools.partial) else function
