@@ -84,9 +84,9 @@ def _shift(name: str, op: str) -> None:
             if isinstance(y, int) and 0 <= y < bits:
                 return getattr(ops, op)(a, b)
             is_out = (b < 0) | (b >= bits)
-            safe = ops.where(is_out, 0 if op == "left_shift" else bits - 1, b)
-            shifted = getattr(ops, op)(a, safe)
-            return ops.where(is_out, 0, shifted) if op == "left_shift" else shifted
+            if op == "right_shift" and dtype.is_signed:
+                return ops.right_shift(a, ops.where(is_out, bits - 1, b))
+            return ops.where(is_out, 0, getattr(ops, op)(a, ops.where(is_out, 0, b)))
 
         return elementwise(build, SAME, function, x, y)
 

@@ -106,7 +106,7 @@ template <typename T> inline T left_shift(T a, T b) {
 }
 template <typename T> inline T right_shift(T a, T b) {
     const bool is_out = (b < T(0)) | (uint64_t(b) >= 8 * sizeof(T));
-    return T(a >> (is_out ? T(8 * sizeof(T) - 1) : b));
+    return T(a >> (is_out ? T(8 * sizeof(T) - (T(-1) < T(0))) : b));
 }
 
 }  // namespace fusionscope
