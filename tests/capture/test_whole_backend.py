@@ -110,6 +110,26 @@ def test_of_two_equal_zeros_the_one_that_eager_keeps_is_kept() -> None:
         torch.testing.assert_close(torch.compile(signs, backend=fusionscope)(x), signs(x))
 
 
+def test_zeros_that_were_whole_numbers_have_no_sign() -> None:
+    """GCC 12 makes one rounding of a conversion to a whole number and back, which would keep it."""
+
+    def whole(x: Tensor) -> list[Tensor]:
+        bits = (2**33 * x).long()
+        results = (
+            x.int().to(x.dtype),
+            x.long().to(x.dtype),
+            x.floor().long().to(x.dtype),
+            x.int() + 1,
+            bits.int().long(),
+        )
+        return [*results, *(result.signbit() for result in results)]
+
+    torch._dynamo.reset()
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        x = torch.tensor([0.0, -0.0, -0.5, 2.75, -3.0] * 9, dtype=dtype)
+        torch.testing.assert_close(torch.compile(whole, backend=fusionscope)(x), whole(x), rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 @pytest.mark.parametrize("name", ["pinv", "lstsq"])
 def test_complex_solutions_and_their_gradients_are_right_from_the_first_call_on(name: str, dtype: torch.dtype) -> None:

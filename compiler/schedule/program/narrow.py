@@ -13,6 +13,7 @@ vectors have twice as many numbers of 32 bits, and masks that fit those of float
 
 And what was rounded before it became an index is a whole number already, which needs no way there and back. A sum with
 zero makes 0.0 of -0.0, as the whole number does. Beyond the range of int64 PyTorch leaves open what becomes of a float.
+For a CPU a float that was not rounded is: GCC 12 does the same, and leaves -0.0.
 """
 
 from __future__ import annotations
@@ -152,18 +153,23 @@ def _widened(source: Statement, number: int) -> Statement:
     )
 
 
-def without_ways_back(statements: Sequence[Statement]) -> list[Statement]:
-    """The statements without floats that were rounded, made whole numbers, and floats again."""
+def without_ways_back(statements: Sequence[Statement], rounds: bool = False) -> list[Statement]:
+    """The statements without floats that were rounded, made whole numbers, and floats again; with `rounds` those that
+    were not are rounded."""
     by_number = {s.number: s for s in statements}
     following = 1 + max(by_number, default=0)
     result: list[Statement] = []
     for s in statements:
         whole = by_number[s.operands[0]] if s.op == "to_dtype" else s
-        rounded = by_number[whole.operands[0]] if whole.op == "to_dtype" and whole.dtype in _WHOLE else s
-        if rounded.op not in _ROUNDING or rounded.dtype != s.dtype or s is whole:
+        given = by_number[whole.operands[0]] if whole.op == "to_dtype" and whole.dtype in _WHOLE else s
+        is_rounded = given.op in _ROUNDING
+        if given is s or given.dtype != s.dtype or not (is_rounded or (rounds and s.dtype.is_floating_point)):
             result.append(s)
             continue
-        zero = replace(s, number=following, op="constant", operands=(), value=0.0)
-        result += [zero, replace(s, op="add", operands=(rounded.number, following))]
-        following += 1
+        if not is_rounded:
+            result.append(replace(s, number=following, op="trunc", operands=(given.number,)))
+        source = given.number if is_rounded else following
+        zero = replace(s, number=following + 1, op="constant", operands=(), value=0.0)
+        result += [zero, replace(s, op="add", operands=(source, zero.number))]
+        following += 2
     return result
