@@ -16,10 +16,11 @@ from compiler.lowering.promotion import (
     dtypes_of,
     element_of,
     elementwise,
+    in_common_dtype,
     lowers_elements,
 )
 from compiler.lowering.registry import lowers
-from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, constant
+from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
 
 aten = torch.ops.aten
 
@@ -34,10 +35,7 @@ SHIFTS = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shif
 def _comparison(name: str) -> None:
     @lowers(getattr(aten, name))
     def lowering(build: Builder, x: Operand, y: Operand) -> TensorValue:
-        # Eager compares in the common dtype itself: a number beside a float16 tensor is rounded to float16 first.
-        dtype = common_dtype(x, y)
-        numbers = [constant(operand, (), dtype) if not isinstance(operand, TensorValue) else operand
-                   for operand in (x, y)]  # fmt: skip
+        dtype, numbers = common_dtype(x, y), in_common_dtype(x, y)
         shape = broadcast_shapes(*numbers)
         return build.pointwise(
             shape,

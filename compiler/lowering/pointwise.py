@@ -11,7 +11,7 @@ import torch
 import compiler.functions  # noqa: F401  (which defines what is called here by name)
 from compiler.ir.ops import ops
 from compiler.lowering.builder import Builder
-from compiler.lowering.promotion import Kind, Operand, dtypes_of, elementwise, lowers_elements
+from compiler.lowering.promotion import Kind, Operand, dtypes_of, elementwise, in_common_dtype, lowers_elements
 from compiler.lowering.registry import lowers, lowers_late
 from compiler.lowering.values import CannotLower, TensorValue
 
@@ -157,8 +157,16 @@ def rsub(build: Builder, x: Operand, y: Operand, alpha: Any = 1) -> TensorValue:
 
 mul = lowers_elements(SAME, ops.mul, aten.mul.Tensor, aten.mul.Scalar, on_bool=ops.logical_and)
 div = lowers_elements(FLOAT, ops.truediv, aten.div.Tensor, aten.div.Scalar, aten.true_divide)
-lowers_elements(SAME, ops.remainder, aten.remainder)
-lowers_elements(SAME, ops.fmod, aten.fmod)
+
+
+def _remainder(name: str) -> None:
+    @lowers(getattr(aten, name))
+    def lowering(build: Builder, x: Operand, y: Operand) -> TensorValue:
+        return elementwise(build, SAME, getattr(ops, name), *in_common_dtype(x, y))
+
+
+for _name in ("remainder", "fmod"):
+    _remainder(_name)
 
 
 def _floor_quotient(a: Any, b: Any) -> Any:

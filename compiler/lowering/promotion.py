@@ -18,7 +18,7 @@ from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer, Size, hint
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import Lowering, lowers
-from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
+from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, constant
 
 Operand = Any  # a TensorValue or a Python number
 Kind = ELEMENTWISE_TYPE_PROMOTION_KIND
@@ -36,6 +36,13 @@ def stand_in(operand: Operand) -> Any:
 def common_dtype(x: Operand, y: Operand) -> torch.dtype:
     """The dtype that eager converts the operands of a comparison to."""
     return torch.result_type(stand_in(x), stand_in(y))
+
+
+def in_common_dtype(*operands: Operand) -> list[TensorValue]:
+    """Operands of which a number is a tensor of the common dtype. Eager compares, and takes remainders, in that dtype
+    itself: a number beside a float16 tensor is rounded to float16 first."""
+    dtype = common_dtype(*operands)
+    return [operand if isinstance(operand, TensorValue) else constant(operand, (), dtype) for operand in operands]
 
 
 def dtypes_of(kind: Kind, *operands: Operand) -> tuple[torch.dtype, torch.dtype]:

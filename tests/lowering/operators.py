@@ -230,6 +230,7 @@ BINARY = [
         "bitwise_right_shift", torch.bitwise_right_shift, partial(two, low=-9, high=9), (torch.int64, torch.int32)
     ),
     Operator("bitwise_right_shift.bytes", lambda a, b: ~a >> b, partial(two, low=0, high=9), (torch.uint8,)),
+    Operator("remainder.number", lambda a: (64 * a % 0.3 > 0.15, torch.fmod(64 * a, -0.3) > 0.1), one, FLOATS),
     Operator("add.mixed", torch.add, mixed),
     Operator("mul.mixed", torch.mul, mixed),
     Operator("lt.mixed", torch.lt, mixed),
