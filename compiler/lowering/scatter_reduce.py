@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from compiler.ir.ops import ops
+from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import Update
@@ -93,11 +93,14 @@ def combined(
     before = None if include_self else bringing(identity(mode, held), held)
     if reduce != "mean" or 0 in sources or 0 in x.shape:
         return scatter_into(build, x, sources, mode, update, before=before)
-    # The sum stays in the wide type until it is divided.
+    # A sum of half types stays wide until it is divided; one of small whole numbers wraps around before, as eager's.
     total = scatter_into(build, x, sources, mode, update, before=before, dtype=held, label="sum")
     start = constant(int(include_self), x.shape, torch.int64)
     count = scatter_into(build, start, sources, mode, bringing(1, torch.int64), label="count")
-    return build.pointwise(x.shape, x.dtype, lambda position: quotient(total.load(position), count.load(position)))
+    summed = compute_dtype(x.dtype)
+    return build.pointwise(
+        x.shape, x.dtype, lambda position: quotient(total.load(position).to(summed), count.load(position))
+    )
 
 
 def identity(mode: str, dtype: torch.dtype) -> int | float:

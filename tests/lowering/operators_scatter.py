@@ -137,6 +137,7 @@ SCATTER = [
         for kind in ("sum", "amin", "amax", "mean")
     ),
     *(Operator(f"scatter_reduce.{kind}.edges", _reduce(kind), with_specials, FLOATS) for kind in ("amin", "amax")),
+    Operator("scatter_reduce.mean.wrapped", lambda x, i, s: x.scatter_reduce(0, i, ~s, "mean"), rows, (torch.uint8,)),
     Operator("scatter_reduce.prod", _reduce("prod"), products, (*NUMBERS, torch.bool)),
     Operator("scatter_reduce.prod.alone", _reduce("prod", include_self=False), products, NUMBERS),
     Operator("scatter_reduce.prod.edges", _reduce("prod"), with_specials, FLOATS),
