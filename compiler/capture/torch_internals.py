@@ -15,7 +15,7 @@ import functools
 import math
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -245,6 +245,21 @@ set_gradients: Callable[[bool], None] = torch._C._set_grad_enabled
 def is_made_of_tensors(value: Any) -> bool:
     """Whether a value is of a class that wraps other tensors, which AOTAutograd unwraps and wraps again."""
     return bool(torch.utils._python_dispatch.is_traceable_wrapper_subclass(value))
+
+
+@contextlib.contextmanager
+def autograd_kernels(kernels: Mapping[torch._ops.OpOverload[..., Any], Callable[..., Any] | None]) -> Iterator[None]:
+    """What autograd calls for operators within, in the place of what PyTorch has it call; None for ATen's own code."""
+    key = torch._C.DispatchKey.Autograd
+    with contextlib.ExitStack() as stack:
+        for overload, kernel in kernels.items():
+            stack.callback(overload._dispatch_cache.clear)
+            stack.enter_context(mock.patch.dict(overload.py_kernels))
+            overload.py_kernels.pop(key, None)
+            if kernel is not None:
+                overload.py_kernels[key] = kernel
+            overload._dispatch_cache.clear()
+        yield
 
 
 @contextlib.contextmanager

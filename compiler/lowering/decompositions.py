@@ -26,6 +26,7 @@ from compiler.lowering import (  # noqa: F401  (which have decompositions of the
     embeddings,
     foreach,
     index_put,
+    losses,
     scatter_reduce,
     searching,
 )

@@ -130,6 +130,28 @@ def test_zeros_that_were_whole_numbers_have_no_sign() -> None:
         torch.testing.assert_close(torch.compile(whole, backend=fusionscope)(x), whole(x), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("is_open", [False, True], ids=["fixed", "open"])
+def test_labels_of_a_row_end_at_the_first_that_is_none(reduction: str, is_open: bool) -> None:
+    """PyTorch's decomposition goes on with the first class."""
+
+    def loss(x: Tensor, labels: Tensor) -> Tensor:
+        return F.multilabel_margin_loss(x * 2, labels, reduction=reduction)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(loss, backend=fusionscope, dynamic=is_open, fullgraph=True)
+    labels = torch.tensor([[1, 3, -1, 0, -1], [0, -1, -1, -1, -1], [-1, 2, 2, 2, 2], [4, 3, 2, 1, 0]])
+    x = torch.linspace(-1, 1, 20).sin().reshape(4, 5)
+    for rows in ((x, labels), (x[1:], labels[1:]), (x[0], labels[0])):
+        given, wanted = (rows[0].clone().requires_grad_() for _ in range(2))
+        result, expected = compiled(given, rows[1]), loss(wanted, rows[1])
+        torch.testing.assert_close(result, expected)
+        torch.testing.assert_close(compiled(rows[0], rows[1]), expected.detach())
+        result.sum().backward()
+        expected.sum().backward()
+        torch.testing.assert_close(given.grad, wanted.grad)
+
+
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 @pytest.mark.parametrize("name", ["pinv", "lstsq"])
 def test_complex_solutions_and_their_gradients_are_right_from_the_first_call_on(name: str, dtype: torch.dtype) -> None:

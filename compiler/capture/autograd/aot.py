@@ -22,6 +22,7 @@ from compiler.capture.captured import Implementation, Phase
 from compiler.capture.shortcuts.thin_calls import without_guard_on_saved_tensors, without_marks, without_wrapper
 from compiler.capture.shortcuts.traced_once import Unlike, may_be_traced_once, traced_once
 from compiler.capture.torch_internals import (
+    autograd_kernels,
     differentiated_whole,
     generators_as_tensors,
     is_autocast_on,
@@ -77,6 +78,7 @@ def compile_through_aot(
     """
     # Imported here: lowering and rewriting read captured graphs, so capture must not need them to be imported.
     from compiler.lowering.decompositions import decompositions
+    from compiler.lowering.losses import multilabel_margin_loss
     from compiler.passes.rewrite.regions import with_regions_written_out
     from compiler.passes.rewrite.rewriting import rewrite
 
@@ -115,6 +117,7 @@ def compile_through_aot(
         generators_as_tensors(),
         _gradients_of_interpolation(example_inputs),
         short_gradients_of_running_products(),
+        autograd_kernels({torch.ops.aten.multilabel_margin_loss_forward.default: multilabel_margin_loss}),
     ):
         compiled = _traced_once(backend, with_regions_written_out(rewriting.graph), example_inputs)
     if is_thin:

@@ -13,14 +13,13 @@ trace a formula of their own (`cumprod_backward` in torch/csrc/autograd/Function
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import torch
 from torch._ops import OpOverload
 
-from compiler.capture.torch_internals import is_transformed
+from compiler.capture.torch_internals import autograd_kernels, is_transformed
 
 aten = torch.ops.aten
 
@@ -57,7 +56,7 @@ def gradient_of_running_product(gradient: torch.Tensor, x: torch.Tensor, y: torc
 
 def _product(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> torch.Tensor:
     if is_transformed():  # within torch.func.grad no Function can be
-        with _autograd_kernels({}):
+        with autograd_kernels(dict.fromkeys(_PRODUCTS)):
             return aten.cumprod.default(x, dim, dtype=dtype)
     x = x if dtype is None else x.to(dtype)
     if torch.is_grad_enabled() and x.requires_grad:
@@ -70,23 +69,14 @@ def _product_in_place(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = 
     return x.copy_(_product(x.clone(), dim, dtype=dtype))
 
 
-@contextlib.contextmanager
-def _autograd_kernels(kernels: dict[OpOverload, Callable[..., torch.Tensor]]) -> Iterator[None]:
-    """What autograd calls for running products within, in the place of what it calls outside."""
-    key = torch._C.DispatchKey.Autograd
-    with contextlib.ExitStack() as stack:
-        for overload in (aten.cumprod.default, aten.cumprod_.default):
-            stack.callback(overload._dispatch_cache.clear)
-            stack.enter_context(mock.patch.dict(overload.py_kernels))
-            overload.py_kernels.pop(key, None)
-            if overload in kernels:
-                overload.py_kernels[key] = kernels[overload]
-            overload._dispatch_cache.clear()
-        yield
+_PRODUCTS: dict[OpOverload, Callable[..., torch.Tensor]] = {
+    aten.cumprod.default: _product,
+    aten.cumprod_.default: _product_in_place,
+}
 
 
 def short_gradients_of_running_products() -> contextlib.AbstractContextManager[None]:
     """Have AOTAutograd trace the gradient above where torch has none that is as short."""
     if torch.__version__ >= (2, 12):  # type: ignore[operator]
         return contextlib.nullcontext()
-    return _autograd_kernels({aten.cumprod.default: _product, aten.cumprod_.default: _product_in_place})
+    return autograd_kernels(_PRODUCTS)
