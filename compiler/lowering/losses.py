@@ -1,8 +1,4 @@
-"""The loss of several labels, as a function of ATen's other operators.
-
-PyTorch has a decomposition of its own in front of autograd. Up to torch 2.13 it goes on behind the -1 that ends a row's
-labels, with the first class for each place: the loss of one label among five classes is five times too large.
-"""
+"""Losses whose decompositions by PyTorch are wrong, as functions of ATen's other operators."""
 
 from __future__ import annotations
 
@@ -16,7 +12,10 @@ aten = torch.ops.aten
 
 @decomposes(aten.multilabel_margin_loss_forward)
 def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
-    """For each row, by how much less than one its labels' scores are above each other class's, over the number of
+    """PyTorch has its decomposition in front of autograd. Up to torch 2.13 it goes on behind the -1 that ends a row's
+    labels, with the first class for each place: the loss of one label among five classes is five times too large.
+
+    For each row, by how much less than one its labels' scores are above each other class's, over the number of
     classes: of each row, the mean, or the sum (0, 1, 2). And which classes are labels, in x's dtype."""
     scores, labels = torch.atleast_2d(x), torch.atleast_2d(target)
     count = scores.shape[1]
@@ -29,3 +28,10 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: int) -> tuple[T
     losses = torch.where(counts, missing, 0).sum((1, 2)) / count
     loss = losses.reshape(x.shape[:-1]) if reduction == 0 else losses.mean() if reduction == 1 else losses.sum()
     return loss, is_target.to(x.dtype).reshape(target.shape)
+
+
+@decomposes(aten.smooth_l1_loss_backward)
+def gradient_of_smooth_l1_loss(gradient: Tensor, x: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
+    """Of x. PyTorch's takes the sign of a difference that is NaN, which is zero."""
+    of_each = gradient / x.numel() if reduction == 1 else gradient
+    return of_each * ((x - target) / beta).clamp(-1, 1)

@@ -219,6 +219,12 @@ ACTIVATIONS = [
     Operator("addcdiv_.value", lambda a, b, c: a.clone().addcdiv_(b, c.abs() + 1, value=-2.0), three, FLOATS),
 ]
 
+
+def gradient_of_smooth_l1(a: Tensor, b: Tensor) -> Tensor:
+    x = a - b
+    return torch.ops.aten.smooth_l1_loss_backward(torch.ones_like(x), x, torch.zeros_like(x), 0, 0.5)  # type: ignore[no-any-return]
+
+
 BINARY = [
     *rows("add sub mul atan2 hypot copysign heaviside logaddexp xlogy", two),
     *rows("true_divide floor_divide remainder fmod", divisors),
@@ -231,6 +237,7 @@ BINARY = [
     ),
     Operator("bitwise_right_shift.bytes", lambda a, b: ~a >> b, partial(two, low=0, high=9), (torch.uint8,)),
     Operator("remainder.number", lambda a: (64 * a % 0.3 > 0.15, torch.fmod(64 * a, -0.3) > 0.1), one, FLOATS),
+    Operator("smooth_l1.gradient", gradient_of_smooth_l1, with_nan, FLOATS),
     Operator("add.mixed", torch.add, mixed),
     Operator("mul.mixed", torch.mul, mixed),
     Operator("lt.mixed", torch.lt, mixed),
