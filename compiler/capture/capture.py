@@ -16,6 +16,7 @@ from compiler.budget import TIME_LIMIT, UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.autograd.aot import JointPass
 from compiler.capture.captured import Capture
 from compiler.capture.diagnosis.errors import hint_only_compiled, report_error
+from compiler.capture.program.absent import note_on_absent
 from compiler.capture.program.called import Called
 from compiler.capture.program.device import is_gpu_wanted, makes_tensors_in_functions
 from compiler.capture.program.forms import Explorer, NothingToExploreError
@@ -80,6 +81,8 @@ def _run(snippet: Snippet, options: Options, device: torch.device, budget: Budge
     recorder, output = Recorder(result, _joint_pass(options, result.device)), OutputRecorder()
     interception = Interception(recorder, options, result.device, makes_tensors_in_functions(snippet.tree))
     _note_cuda(snippet, recorder)
+    for package, line in snippet.absent.items():
+        recorder.note(note_on_absent(package), line)
     with (
         output.recording(),
         _no_input(),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import torch
 
 from compiler.annotations import has_shape_annotations
+from compiler.capture.program.absent import ABSENT, Absent, stand_in_for_absent
 from compiler.capture.program.called import Called
 from compiler.capture.program.device import STAND_IN, CudaStandIn, cuda_to_cpu
 from compiler.capture.program.top_level_calls import note_call, observe_top_level_calls
@@ -22,13 +23,15 @@ from compiler.wording import SNIPPET_FILE
 
 @dataclass
 class Snippet:
-    """The parsed source. `tree` is what is run on `device`: `cuda_lines` of it were rewritten for the CPU."""
+    """The parsed source. `tree` is what is run on `device`. `cuda_lines` of it were rewritten for the CPU. `absent` are
+    packages that are not installed, each with the line of its first import."""
 
     source: str
     device: torch.device
     tree: ast.Module
     module: types.ModuleType
     cuda_lines: list[int] = field(default_factory=list)
+    absent: dict[str, int] = field(default_factory=dict)
     #: A function of this process that is explored in the place of a program.
     called: Called | None = None
 
@@ -43,9 +46,11 @@ def parse_snippet(source: str, device: torch.device) -> Snippet:
     _register_source(source)
     tree = ast.parse(source, SNIPPET_FILE)
     cuda_lines = cuda_to_cpu(tree) if device.type == "cpu" else []
+    absent = stand_in_for_absent(tree)
     module = types.ModuleType("__main__")
-    module.__dict__.update({"__file__": SNIPPET_FILE, "__builtins__": __builtins__, STAND_IN: CudaStandIn})
-    return Snippet(source, device, tree, module, cuda_lines)
+    module.__dict__.update({"__file__": SNIPPET_FILE, "__builtins__": __builtins__})
+    module.__dict__.update({STAND_IN: CudaStandIn, ABSENT: Absent})
+    return Snippet(source, device, tree, module, cuda_lines, absent)
 
 
 def snippet_of(called: Called) -> Snippet:
