@@ -83,6 +83,28 @@ def test_what_is_typed_before_a_link_is_loaded_stays(page: Page, server_url: str
     expect(page.locator(".edited")).to_be_visible()
 
 
+def test_what_is_written_and_not_explored_outlives_a_reload_and_the_way_back(page: Page, server_url: str) -> None:
+    first = open_stored(page, server_url, look="")
+    page.get_by_label("while typing").uncheck()
+    type_snippet(page, "# half a thought\n" + SOURCE)
+    page.reload()
+    expect(page.locator("[data-figure=kernels]")).to_have_attribute("data-state", "known")
+    expect(page.locator(".cm-content")).to_contain_text("# half a thought")
+    expect(page.locator(".edited")).to_be_visible()
+    page.goto(server_url)
+    expect(page.locator("[data-figure=kernels]")).to_have_attribute("data-state", "known")
+    expect(page.locator(".cm-content")).not_to_contain_text("# half a thought")
+    page.go_back()
+    expect(page.locator(".cm-content")).to_contain_text("# half a thought")
+    page.locator("[data-action=explore]").click()
+    expect(page).not_to_have_url(re.compile(first))
+    expect(page.locator("[data-action=stop]")).to_have_count(0)
+    page.go_back()
+    expect(page).to_have_url(re.compile(first))
+    expect(page.locator(".cm-content")).not_to_contain_text("# half a thought")
+    expect(page.locator(".edited")).to_have_count(0)
+
+
 def test_another_version_stops_the_one_before(page: Page, server_url: str) -> None:
     open_stored(page, server_url, look="")
     type_snippet(page, "# stuck\n" + SOURCE)

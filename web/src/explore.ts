@@ -1,6 +1,7 @@
 /** Running an exploration: post it, follow its events, put what arrives into the state. */
 import { batch } from "@preact/signals";
 import * as api from "./api";
+import { draftHere, dropDraft, settleDraft } from "./draft";
 import { isEmbedded, ONLY_TO_READ } from "./embed";
 import { changedSince, fieldsFrom, options } from "./options";
 import { begunAgain, withParts } from "./parts";
@@ -57,7 +58,11 @@ export async function explore(request: api.ExplorationRequest, address: "push" |
     const first = await persistently(() => api.startExploration(request, signal), mine);
     if (mine !== turn) return "asked";
     own = first.id;
-    if (address === "push" && first.id && pathOf(first.id) !== location.pathname) history.pushState(null, "", pathOf(first.id) + viewQuery());
+    if (address === "push" && first.id && pathOf(first.id) !== location.pathname) {
+      dropDraft();
+      history.pushState(null, "", pathOf(first.id) + viewQuery());
+    }
+    settleDraft(request.source);
     follow(first, mine, "from the start");
   } catch (error) {
     if (mine === turn) fail(error);
@@ -72,13 +77,14 @@ export async function open(id: string, query: string | null = null): Promise<voi
   if (query !== null) lookAt(query);
   if (state.report.value?.id === id && !state.isRunning.value) return;
   const mine = begin();
+  const draft = draftHere();
   const before = { source: state.source.value, options: options.value };
   if (query !== null) lookAt(query);
   try {
     const stored = await persistently(() => api.getExploration(id), mine);
     if (mine !== turn) return;
-    // What was written and chosen while it loaded is the reader's: it stays, as an edit of what arrives.
-    if (state.source.value === before.source) state.source.value = stored.source;
+    // What was written and chosen while it loaded, or before a reload, is the reader's: it stays, as an edit of what arrives.
+    if (state.source.value === before.source) state.source.value = draft ?? stored.source;
     options.value = { ...fieldsFrom(stored.options), ...changedSince(before.options) };
     // The editor takes in a long snippet, then the panes take in the report.
     await breathe();

@@ -1,6 +1,7 @@
 import { render } from "preact";
 import * as api from "./api";
 import { App } from "./components/App";
+import { draftHere } from "./draft";
 import { explore, idInPath, open } from "./explore";
 import { followLessonInAddress, followValues, glossary, lessonHeads, openLesson } from "./lessons";
 import { installLighting } from "./lighting";
@@ -35,7 +36,7 @@ async function firstExploration(written = ""): Promise<void> {
   }
   const [first] = state.examples.value;
   if (!first || written) return;
-  state.source.value = first.source;
+  state.source.value = draftHere() ?? first.source;
   await explore(requestFrom(first.source), "keep");
 }
 

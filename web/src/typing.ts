@@ -1,6 +1,7 @@
 /** Exploring while one types: after a pause, where the reader wants it. */
 import { signal } from "@preact/signals";
 import type { ExplorationRequest } from "./api";
+import { keepDraft } from "./draft";
 import { isEmbedded } from "./embed";
 import { explore, isAsked } from "./explore";
 import { requestFrom } from "./options";
@@ -28,6 +29,7 @@ export function forgetTyping(): void {
 /** The reader has changed the snippet or an option. */
 export function typed(): void {
   forgetTyping();
+  keepDraft();
   if (!exploresWhileTyping.value || isEmbedded()) return;
   timer = window.setTimeout(() => void exploreTyped(), PAUSE_MS);
 }

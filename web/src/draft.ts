@@ -1,0 +1,52 @@
+/**
+ * What is written and not explored yet stays with its entry of the browser's history, so that a reload, and a way back
+ * and forward, lose nothing of it. No other tab and no server gets it.
+ */
+import { source } from "./state";
+
+/** Browsers allow only some changes of an entry a second. */
+const PAUSE_MS = 300;
+
+let timer = 0;
+
+function kept(): string | null {
+  const found = (history.state as { draft?: unknown } | null)?.draft;
+  return typeof found === "string" ? found : null;
+}
+
+function put(text: string | null): void {
+  window.clearTimeout(timer);
+  timer = 0;
+  // An empty editor is nothing to come back to.
+  if ((text || null) !== kept()) history.replaceState(text ? { draft: text } : null, "", location.href);
+}
+
+/** What the reader wrote at this entry of the history; null where nothing of it is left to explore. */
+export function draftHere(): string | null {
+  // What waits to be kept was written at the entry before.
+  window.clearTimeout(timer);
+  timer = 0;
+  return kept();
+}
+
+/** The reader has changed the snippet. */
+export function keepDraft(): void {
+  timer ||= window.setTimeout(() => put(source.value), PAUSE_MS);
+}
+
+/** This is explored now: what differs from it was written in the meantime. */
+export function settleDraft(explored: string): void {
+  put(source.value === explored ? null : source.value);
+}
+
+/** What was written here is explored at an entry of its own. */
+export function dropDraft(): void {
+  put(null);
+}
+
+// Not `pagehide`: what is put there is gone after a reload.
+if (typeof window !== "undefined") {
+  window.addEventListener("beforeunload", () => {
+    if (timer !== 0) put(source.value);
+  });
+}
