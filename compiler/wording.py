@@ -38,11 +38,27 @@ def plus_minus(share: float) -> str:
     return "± over 100 %" if percent >= 100 else f"± {percent:.1f} %" if percent < 10 else f"± {percent:.0f} %"
 
 
+def within_factor(factor: float) -> str:
+    """How far the ratio of another run may be, one `factor` either way: `± 12 %`, `within a factor of 3.1`.
+
+    A share of 100 % or more, of which one half would lie below zero, says nothing of a ratio.
+    """
+    if factor < 2:
+        return plus_minus(factor - 1)
+    return f"within a factor of {factor:.2g}" if factor < 99.5 else "within a factor of over 100"
+
+
+def times(ratio: float, factor: float | None) -> str:
+    """`1.07 times` where another run gives that within a tenth, else `3.4 times`."""
+    is_exact = factor is not None and factor < 1.1 and ratio < 10
+    return f"{ratio:.2f} times" if is_exact else f"{ratio:.2g} times" if ratio < 99.5 else f"{ratio:,.0f} times"
+
+
 def beside_eager(eager_ms: float, ms: float, factor: float | None, is_clear: bool | None) -> str:
     """How a time compares with eager's, with how far the ratio of another run may be: one `factor` either way."""
-    within = "" if factor is None else f" ({plus_minus(factor - 1)})"
+    within = "" if factor is None else f" ({within_factor(factor)})"
     if not is_clear:
         return f"no measurable difference in time{within}"
     ratio = eager_ms / ms
-    words = f"{ratio:.2f} times as fast as eager" if ratio >= 1 else f"{1 / ratio:.2f} times slower than eager"
+    words = f"{times(ratio, factor)} as fast as eager" if ratio >= 1 else f"{times(1 / ratio, factor)} as slow as eager"
     return words + within

@@ -17,7 +17,7 @@ from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.refusals import costliest
 from compiler.report import Error, GraphBreak, Report, WrongResult
-from compiler.wording import byte_count, line_list
+from compiler.wording import beside_eager, byte_count, line_list
 from server.answer import print_answer
 from server.cli import app
 from server.figures import milliseconds
@@ -188,3 +188,18 @@ def test_numbers_have_three_digits_and_their_unit() -> None:
 
 def test_one_line_is_no_lines() -> None:
     assert [line_list(lines) for lines in ((), (8,), (8, 9))] == ["", "line 8", "lines 8, 9"]
+
+
+@pytest.mark.parametrize(
+    ("eager_ms", "factor", "said"),
+    [
+        (103.4, 1.02, "1.03 times as fast as eager (± 2.0 %)"),
+        (337.9, 1.54, "3.4 times as fast as eager (± 54 %)"),
+        (47.6, 1.36, "2.1 times as slow as eager (± 36 %)"),
+        (2243.0, 3.09, "22 times as fast as eager (within a factor of 3.1)"),
+    ],
+)
+def test_a_ratio_is_as_exact_as_another_run_and_never_reaches_below_zero(
+    eager_ms: float, factor: float, said: str
+) -> None:
+    assert beside_eager(eager_ms, 100.0, factor, is_clear=True) == said

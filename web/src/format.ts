@@ -63,8 +63,25 @@ export function rate(value: Figure): string {
   return value == null ? "" : significant(value, 2);
 }
 
-export function ratio(value: Figure): string {
-  return value == null ? "" : `${significant(value, value >= 10 ? 3 : 2)}×`;
+/** `2.7×`; `1.07×` where another run gives that within a tenth: `factor` says by how much it may differ, either way. */
+export function ratio(value: Figure, factor: Figure = null): string {
+  if (value == null) return "";
+  const isExact = factor != null && factor < 1.1 && value < 10;
+  return `${isExact ? value.toFixed(2) : significant(value, 2)}×`;
+}
+
+/** `± 1.7 %`: by how much another run may differ. */
+export function plusMinus(share: number): string {
+  const percent = 100 * share;
+  if (percent >= 100) return "± over 100 %";
+  return `± ${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
+}
+
+/** `± 12 %`, `within a factor of 3.1`: how far the ratio of another run may be. A share of 100 % or more, of which one
+ * half would lie below zero, says nothing of a ratio. */
+export function within(factor: number): string {
+  if (factor < 2) return plusMinus(factor - 1);
+  return `within a factor of ${factor < 99.5 ? significant(factor, 2) : "over 100"}`;
 }
 
 export function scientific(value: Figure): string {

@@ -100,7 +100,7 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
           {spread && <span class="spread" title="The difference to expect from the median of another run, 95 times in 100">{` ${spread}`}</span>}
           {summary.speedup !== null && differs === true && (
             <span title="Eager's time over ours, of interleaved calls, and the difference to expect in another run">
-              {` (${format.ratio(summary.speedup)}`}
+              {` (${format.ratio(summary.speedup, compiled?.ratio_factor)}`}
               <span class="spread">{withinFactor(compiled)}</span>
               {")"}
             </span>
@@ -161,18 +161,12 @@ export function spreadText(shown: Report): string {
   const compiled = contestant(shown, "compiled");
   if (!compiled || compiled.median_ms <= 0) return "";
   if (compiled.samples_ms.length < FEWEST_SAMPLES) return compiled.samples_ms.length === 1 ? "1 sample" : `${compiled.samples_ms.length} samples`;
-  return plusMinus((compiled.spread_ms ?? (compiled.high_ms - compiled.low_ms) / 2) / compiled.median_ms);
+  return format.plusMinus((compiled.spread_ms ?? (compiled.high_ms - compiled.low_ms) / 2) / compiled.median_ms);
 }
 
 /** " ± 1.7 %": by how much the ratio to eager's time may differ in another run; empty where that is not known. */
 export function withinFactor(one: Contestant | undefined): string {
-  return one?.ratio_factor == null ? "" : ` ${plusMinus(one.ratio_factor - 1)}`;
-}
-
-function plusMinus(share: number): string {
-  const percent = 100 * share;
-  if (percent >= 100) return "± over 100 %";
-  return `± ${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
+  return one?.ratio_factor == null ? "" : ` ${format.within(one.ratio_factor)}`;
 }
 
 /** Small differences get no colour. */

@@ -20,9 +20,17 @@ describe("figures", () => {
     expect(format.milliseconds(0.0228)).toBe("22.8 µs");
     expect(format.milliseconds(23_456)).toBe("23.5 s");
     expect(format.ratio(2.693)).toBe("2.7×");
+    expect(format.ratio(22.43)).toBe("22×");
     expect(format.scientific(1.1e-3)).toBe("1.1e-3");
     expect(format.count(1, "kernel")).toBe("1 kernel");
     expect(format.shape([])).toBe("scalar");
+  });
+});
+
+describe("a ratio of times", () => {
+  it("has the digits that another run would give, and a spread that never reaches below zero", () => {
+    expect([format.ratio(1.034, 1.02), format.ratio(3.379, 1.54)]).toEqual(["1.03×", "3.4×"]);
+    expect([1.02, 1.54, 3.09, 1234].map(format.within)).toEqual(["± 2.0 %", "± 54 %", "within a factor of 3.1", "within a factor of over 100"]);
   });
 });
 

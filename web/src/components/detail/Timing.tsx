@@ -59,7 +59,7 @@ export function besideEager(one: Contestant, eager: Contestant): string {
   const within = withinFactor(one);
   if (!one.differs_from_eager) return `no measurable difference from eager${within}`;
   const [shorter, longer] = [one, eager].map(({ median_ms }) => median_ms).sort((a, b) => a - b);
-  const ratio = format.ratio((longer ?? 1) / (shorter ?? 1));
+  const ratio = format.ratio((longer ?? 1) / (shorter ?? 1), one.ratio_factor);
   return `${one.median_ms < eager.median_ms ? `${ratio} as fast as eager` : `takes ${ratio} as long as eager`}${within}`;
 }
 
