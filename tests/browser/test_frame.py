@@ -199,6 +199,16 @@ def test_a_first_visit_is_told_what_this_is_and_only_once(page: Page, server_url
     expect(welcome).to_have_count(0)
 
 
+def test_the_way_back_from_a_map_to_a_failure_complains_of_nothing(page: Page, server_url: str) -> None:
+    failed = open_stored(page, server_url, "# fails\n" + SOURCE, look="")
+    type_snippet(page, "# good again\n" + SOURCE)
+    expect(page.locator(".map-svg .node").first).to_be_visible()
+    expect(page.locator("[data-action=stop]")).to_have_count(0)
+    page.go_back()
+    expect(page).to_have_url(re.compile(failed))
+    expect(page.locator(".map-svg")).to_have_count(0)
+
+
 def test_a_server_that_does_not_answer_is_asked_again(loose_page: Page, server_url: str) -> None:
     page = loose_page
     open_stored(page, server_url, look="")

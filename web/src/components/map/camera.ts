@@ -39,6 +39,8 @@ export function attach(svg: SVGSVGElement, onResize: () => void): () => void {
   behaviour = zoom<SVGSVGElement, unknown>()
     .scaleExtent([0.02, 4])
     .clickDistance(5)
+    // d3's own way reads the element, which fails once it has left the page.
+    .extent(() => [[0, 0], [size.peek().width, size.peek().height]])
     .on("zoom", (event: { transform: View; sourceEvent: Event | null }) => {
       if (event.sourceEvent) {
         wasMoved = true;
