@@ -67,6 +67,7 @@ def test_what_is_typed_is_explored_unless_the_reader_turns_that_off(page: Page, 
     page.wait_for_timeout(1500)
     assert "POST" not in asked
     expect(page.locator(".edited")).to_be_visible()
+    expect(page.locator(".verdict")).to_contain_text("The snippet has changed since.")
 
 
 def test_what_is_typed_before_a_link_is_loaded_stays(page: Page, server_url: str) -> None:

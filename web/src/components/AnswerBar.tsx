@@ -1,6 +1,6 @@
 import { stop, tryNow } from "../explore";
 import type { Report } from "../report";
-import { beside, isFailed, isRunning, offline, openView, previous, problem, report, showsPrevious } from "../state";
+import { beside, isEdited, isFailed, isRunning, offline, openView, previous, problem, report, showsPrevious } from "../state";
 import { isWrong } from "../wrong";
 import { type Figure, type FigureGroup, figuresOf, PLACES, subjectOf } from "./figures";
 import { GraphSelector } from "./GraphSelector";
@@ -126,6 +126,7 @@ function Verdict({ hasStale }: { hasStale: boolean }) {
     <p class="verdict" data-tone={isWrong(shown) || isDoubted(shown) ? "bad" : undefined}>
       {isFailed(shown) && <span class="status-chip" data-status={shown.status}>{STATUS_WORDS[shown.status as keyof typeof STATUS_WORDS]}</span>} {verdictOf(shown)}
       {hasStale && !isRunning.value && <span class="quiet"> What is grey is from the previous version.</span>}
+      {isEdited.value && <span class="quiet"> The snippet has changed since.</span>}
     </p>
   );
 }
