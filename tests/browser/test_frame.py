@@ -200,6 +200,15 @@ def test_a_first_visit_is_told_what_this_is_and_only_once(page: Page, server_url
     expect(welcome).to_have_count(0)
 
 
+def test_who_pastes_is_told_no_more_how_to(loose_page: Page, server_url: str) -> None:
+    loose_page.goto(server_url)
+    welcome = loose_page.get_by_role("region", name="What this is")
+    expect(welcome).to_contain_text("became 3 kernels")
+    type_snippet(loose_page, "# mine\n" + SOURCE)
+    expect(welcome).to_have_count(0)
+    expect(loose_page.locator(".cm-content")).to_contain_text("# mine")
+
+
 def test_the_way_back_from_a_map_to_a_failure_complains_of_nothing(page: Page, server_url: str) -> None:
     failed = open_stored(page, server_url, "# fails\n" + SOURCE, look="")
     type_snippet(page, "# good again\n" + SOURCE)

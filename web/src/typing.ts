@@ -14,6 +14,9 @@ export const exploresWhileTyping = signal(localStorage.getItem(STORED) !== "no")
 
 let timer = 0;
 
+/** The reader has written something of their own. */
+export const hasTyped = signal(false);
+
 export function toggleExploring(): void {
   exploresWhileTyping.value = !exploresWhileTyping.value;
   localStorage.setItem(STORED, exploresWhileTyping.value ? "yes" : "no");
@@ -29,6 +32,7 @@ export function forgetTyping(): void {
 /** The reader has changed the snippet or an option. */
 export function typed(): void {
   forgetTyping();
+  hasTyped.value = true;
   keepDraft();
   if (!exploresWhileTyping.value || isEmbedded()) return;
   timer = window.setTimeout(() => void exploreTyped(), PAUSE_MS);

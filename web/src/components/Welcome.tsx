@@ -1,13 +1,18 @@
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { isEmbedded } from "../embed";
 import * as format from "../format";
 import { askedHere, lessonName } from "../lessons";
 import type { Summary } from "../report";
 import { examples, isRunning, phoneTab, report, source } from "../state";
+import { hasTyped } from "../typing";
 
 const STORED = "fusionscope.welcomed";
 
 const isNew = signal(localStorage.getItem(STORED) === null);
+// Who writes has found the way, and a button that empties the editor is then in it.
+effect(() => {
+  if (hasTyped.value) dismiss();
+});
 
 function dismiss(): void {
   isNew.value = false;
