@@ -194,6 +194,12 @@ function ownKernel(plan: Plan, node: FxNode): string | null {
   return own?.function ?? null;
 }
 
+/** `mul_2`: the number that decisions and kernels know it by tells it from the other `mul`. */
+function calledOnMap(node: FxNode): string {
+  const operation = shortTarget(node);
+  return node.name.replace(/_\d+$/, "") === operation ? node.name : operation;
+}
+
 function single(plan: Plan, node: FxNode): MapNode {
   const toRef = plan.look.level === "aten" ? refsOf(plan.graph).aten : refsOf(plan.graph).fx;
   const isSize = isInput(node) && node.shape === null && /^s\d+$/.test(node.name);
@@ -202,7 +208,7 @@ function single(plan: Plan, node: FxNode): MapNode {
   const told = isSize ? "a size that differs from call to call" : detail && `${detail}, ${format.bytes(node.bytes)}`;
   const title = [own && `${own}, a Triton kernel of the snippet's own`, node.text || node.target, told, node.module && `in ${node.module}`, node.dead && "dead: no result uses it"];
   return {
-    id: node.name, ref: toRef(node.name), label: cut(own ?? shortTarget(node)), detail: cut(detail),
+    id: node.name, ref: toRef(node.name), label: cut(own ?? calledOnMap(node)), detail: cut(detail),
     role: node.op === "output" ? "output" : isInput(node) ? "input" : "operation",
     kernels: [...plan.kernelsOf(node.name)], dead: node.dead, isResult: false,
     title: title.filter(Boolean).join("\n"), members: [node.name], width: 0, height: 0,

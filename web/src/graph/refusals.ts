@@ -66,8 +66,10 @@ function findLasting(graph: Graph): Found[] {
     if (!a || !b || kernelsOf(as).some((place) => ofB.has(place))) return;
     const from = lastIn(originsOfLoop.get(a) ?? [], order);
     const to = (originsOfLoop.get(b) ?? []).find((origin) => order.has(origin));
-    if (!from || !to || pairs.has(`${a} ${b}`)) return;
-    pairs.add(`${a} ${b}`);
+    // Asked in one order and in the other, it is one pair.
+    const pairOf = [a, b].sort().join(" ");
+    if (!from || !to || pairs.has(pairOf)) return;
+    pairs.add(pairOf);
     const classes = [a, b].map((loop) => [...(kernelOf.get(loop) ?? [])].map((place) => classOf[place]).join("+"));
     // Numbers in names count the layers.
     const key = [graph.name, decision.reason, stake, ...classes, ...[a, b].map((name) => name.replace(/_?\d+/g, ""))].join(" ");

@@ -52,6 +52,12 @@ describe("the map of a graph", () => {
     expect(draw({ ...graph, aten: calls, kernels }).nodes.find((node) => node.id === "mm")).toMatchObject({ label: "scale", detail: "your Triton kernel", kernels: [0] });
   });
 
+  it("calls a node by the number that decisions know it by", () => {
+    const twice = graph.aten.map((node) => (node.name === "exp" ? { ...node, name: "exp_2" } : node));
+    expect(draw({ ...graph, aten: twice }).nodes.find((node) => node.id === "exp_2")?.label).toBe("exp_2");
+    expect(draw(graph).nodes.find((node) => node.id === "exp")?.label).toBe("exp");
+  });
+
   it("shortens targets without losing names", () => {
     const named = (target: string) => shortTarget({ ...graph.aten[3]!, op: "call_function", target });
     expect(named("aten.sum.dim_IntList")).toBe("sum");
@@ -136,6 +142,12 @@ describe("what costs most", () => {
     const refusals = costliestRefusals([graph]);
     expect(refusals.map(({ from, to }) => `${from} ${to}`)).toEqual(expect.arrayContaining(["mm mul", "div add", "mm add"]));
     expect(refusals.map(({ stake }) => stake)).toEqual(refusals.map(({ stake }) => stake).sort((one, other) => other - one));
+  });
+
+  it("names a pair once that was refused in both orders", () => {
+    const turned = graph.decisions.map((one) => ({ ...one, a: one.b, b: one.a }));
+    const named = (one: Graph): string[] => costliestRefusals([one]).map(({ a, b }) => [a, b].sort().join(" "));
+    expect(named({ ...graph, decisions: [...graph.decisions, ...turned] })).toEqual(named(graph));
   });
 });
 
