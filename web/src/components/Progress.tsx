@@ -24,11 +24,12 @@ export function nextStage(done: readonly string[]): string | null {
   return STAGES[last + 1] ?? null;
 }
 
-/** How long the stages that are left took the last time; null where that is not known. */
-export function restMs(done: readonly string[], before: Report | null): number | null {
+/** How long the stages that are left took the last time, of which the first has run for a while; null where that is not
+ * known. */
+export function restMs(done: readonly string[], before: Report | null, ranMs = 0): number | null {
   if (!before || before.stages.length < STAGES.length) return null;
   const left = before.stages.filter((stage) => !done.includes(stage.name));
-  return left.reduce((sum, stage) => sum + stage.ms, 0);
+  return left.reduce((sum, stage, place) => sum + Math.max(0, stage.ms - (place === 0 ? ranMs : 0)), 0);
 }
 
 function clock(now: number): string {
@@ -44,12 +45,12 @@ export function progressText(now: number): string {
   const done = (report.value?.stages ?? []).map((stage) => stage.name);
   const last = done.at(-1);
   const next = nextStage(done);
-  const rest = restMs(done, previous.value);
+  const rest = restMs(done, previous.value, stageSince.value === null ? 0 : now - stageSince.value);
   return [
     time.value === null && !last ? `starting, ${clock(now)}` : clock(now),
     last && `${last} done`,
     next && last && `${next} next`,
-    rest !== null && rest > 1000 && `about ${format.milliseconds(rest)} left, by the last run`,
+    rest !== null && rest > 1000 && `about ${Math.round(rest / 1000)} s left, by the last run`,
   ]
     .filter(Boolean)
     .join(" · ");

@@ -33,6 +33,8 @@ describe("progress", () => {
     const [first] = exampleReport.stages;
     expect(restMs([], exampleReport)).toBeCloseTo(all);
     expect(restMs([first!.name], exampleReport)).toBeCloseTo(all - first!.ms);
+    expect(restMs([], exampleReport, first!.ms)).toBeCloseTo(all - first!.ms);
+    expect(restMs([], exampleReport, 10 * all)).toBeCloseTo(all - first!.ms);
     expect(restMs([], null)).toBeNull();
     expect(restMs([], { ...exampleReport, stages: exampleReport.stages.slice(0, 3) })).toBeNull();
   });
