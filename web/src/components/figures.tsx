@@ -115,6 +115,12 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
       open: open("timing"),
       tone: differs === true ? toneOf(summary.speedup) : undefined,
     },
+    wasRunUncompared(summary, shown) && {
+      id: "error",
+      label: "largest relative error",
+      value: "not compared",
+      open: open("notes"),
+    },
     (summary.compiled_error !== null || isWrongResult) && {
       id: "error",
       label: "largest relative error",
@@ -124,11 +130,16 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
           {summary.eager_error !== null && ` (eager ${format.scientific(summary.eager_error)})`}
         </>
       ),
-      open: open("stages"),
+      open: open("errors"),
       tone: isWrongResult ? "bad" : undefined,
     },
   ];
   return inGroup("measured", figures);
+}
+
+/** Compiled and run, and not compared with eager, as where each draws random numbers of its own. A note says why. */
+function wasRunUncompared({ compiled_error }: Summary, shown: Report): boolean {
+  return compiled_error === null && !isWrong(shown) && shown.status === "ok" && shown.stages.some(({ name, status }) => name === "run" && status === "done");
 }
 
 /** Of the generated kernels alone, one after another: what library calls take is not predicted. */

@@ -1,10 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { sentenceOf } from "../api";
 import { Timing } from "../components/detail/Timing";
 import { figuresOf, spreadText } from "../components/figures";
 import { nextStage, restMs, STAGES } from "../components/Progress";
 import { middle } from "../format";
 import type { Observed, Report } from "../report";
+import { drawer } from "../state";
 import { titleOf, type Visit, withVisit } from "../visits";
 import { exampleReport } from "./example";
 import { textOf } from "./textOf";
@@ -52,6 +53,18 @@ describe("figures", () => {
   it("give no prediction that lacks a graph", () => {
     const graphs = [{ ...exampleReport.graphs[0]!, predicted_us: 21.5 }, { ...exampleReport.graphs[0]!, predicted_us: null }];
     expect(figuresOf(exampleReport.summary, { ...exampleReport, graphs }).some((one) => one.group === "predicted")).toBe(false);
+  });
+
+  it("lead to the errors, and say where nothing was compared", () => {
+    vi.stubGlobal("requestAnimationFrame", () => 0);
+    const errorOf = (one: Report) => figuresOf(one.summary, one).find(({ id }) => id === "error");
+    errorOf(exampleReport)?.open();
+    expect(drawer.value).toBe("errors");
+    const random = { ...exampleReport, summary: { ...exampleReport.summary, compiled_error: null, eager_error: null } };
+    expect(textOf(errorOf(random)?.value)).toBe("not compared");
+    errorOf(random)?.open();
+    expect(drawer.value).toBe("notes");
+    expect(errorOf({ ...random, stages: [] })).toBeUndefined();
   });
 
   it("count one kernel as one", () => {

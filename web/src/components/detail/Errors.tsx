@@ -53,8 +53,8 @@ function numbers<R extends { of: ElementErrors | null }>(): Column<R>[] {
     cell: (row) => row.of !== null && shown(of(row.of)),
   });
   return [
-    number("largest", "largest error", "The largest difference of an element", (one) => one.largest, figure),
-    number("mean", "mean error", "The mean of all differences", (one) => one.mean, figure),
+    number("largest", "largest difference", "The largest absolute difference of an element", (one) => one.largest, figure),
+    number("mean", "mean difference", "The mean of all absolute differences", (one) => one.mean, figure),
     number("largest-ulp", "largest, ulp", "In units in the last place", (one) => one.largest_ulp, units),
     number("mean-ulp", "mean, ulp", "In units in the last place", (one) => one.mean_ulp, units),
   ];
