@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Answer, Comparison, Figure } from "../api";
-import { bytesOf, decisionOf, historyOf, ofGraph, whyNotForce } from "../components/why/answers";
+import { bytesOf, decisionOf, historyOf, metAs, ofGraph, whyNotForce } from "../components/why/answers";
 import { besideFigure, changeOf, told } from "../components/why/changes";
 import { hunks, lineDiff } from "../components/why/lineDiff";
 import { isProgram, partsOf } from "../components/why/page";
@@ -48,6 +48,13 @@ describe("what is known of two nodes", () => {
     expect(history.map((decision) => decision.reason)).toEqual(["index.no_common_loops"]);
     expect(decisionOf(answer(), history)?.shared).toBe("arg0_1");
     expect(historyOf(answer({ decisions: history }), graph)).toHaveLength(1);
+  });
+
+  it("says as what the two were looked at, where that is under other names", () => {
+    const [decision] = historyOf(answer(), graph);
+    expect(metAs(decision!, answer())).toBeNull();
+    expect(metAs(decision!, answer({ a: decision!.b, b: decision!.a }))).toBeNull();
+    expect(metAs({ ...decision!, round: 9, a: "argmax", b: "sub" }, answer())).toBe("In round 9 they were looked at as `argmax` and `sub`, with what each had been fused with.");
   });
 
   it("prefers the graph that was asked about, and knows what each side reads", () => {

@@ -9,7 +9,7 @@ import { type Pair, pair, reasons, reasonShown } from "../../state";
 import { KernelTag } from "../KernelTag";
 import { Name } from "../Name";
 import { Worded } from "../Worded";
-import { decisionOf, historyOf } from "./answers";
+import { decisionOf, historyOf, metAs } from "./answers";
 import { Numbers } from "./Numbers";
 import { ReasonName, ReasonPage } from "./ReasonPage";
 import { Sides } from "./Sides";
@@ -76,10 +76,16 @@ function Rounds({ answer, graph }: { answer: Answer; graph: Graph | null }) {
 function Body({ answer, report }: { answer: Answer; report: Report }) {
   const graph = report.graphs.find(({ name }) => name === answer.graph) ?? null;
   const decision = decisionOf(answer, historyOf(answer, graph));
+  const met = decision && metAs(decision, answer);
   const seen = new Set<string>();
   return (
     <>
       <Verdict answer={answer} seen={seen} />
+      {met && (
+        <p class="quiet" data-testid="met-as">
+          <Worded text={met} seen={seen} />
+        </p>
+      )}
       <Rule answer={answer} graph={graph} />
       {decision && graph && <Sides decision={decision} graph={graph} />}
       {graph && <Numbers answer={answer} decision={decision} graph={graph} report={report} />}

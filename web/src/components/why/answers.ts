@@ -27,6 +27,12 @@ export function decisionOf(answer: Answer, history: readonly Decision[]): Decisi
   return history.filter((decision) => decision.reason === answer.reason).at(-1) ?? history.at(-1) ?? null;
 }
 
+/** How the two were looked at, where that was by what they had been fused with. */
+export function metAs(decision: Decision, { a, b }: Answer): string | null {
+  if (isOf(decision, a, b)) return null;
+  return `In round ${decision.round} they were looked at as \`${decision.a}\` and \`${decision.b}\`, with what each had been fused with.`;
+}
+
 /** Bytes of the shared buffer that one side touches; null where the side does not name it. */
 export function bytesOf(name: string, does: Side["does"], shared: string | null, graph: Graph): number | null {
   if (shared === null) return null;
