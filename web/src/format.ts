@@ -77,6 +77,13 @@ export function plusMinus(share: number): string {
   return `± ${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
 }
 
+/** `3.4× ± 54 %`, `22×, 7.3–68×`: a ratio and where that of another run may be, in little room. */
+export function ratioWithin(value: number, factor: Figure): [ratio: string, within: string] {
+  const told = ratio(value, factor);
+  if (factor == null) return [told, ""];
+  return [told, factor < 2 ? ` ${within(factor)}` : `, ${significant(value / factor, 2)}–${ratio(value * factor)}`];
+}
+
 /** `± 12 %`, `within a factor of 3.1`: how far the ratio of another run may be. A share of 100 % or more, of which one
  * half would lie below zero, says nothing of a ratio. */
 export function within(factor: number): string {

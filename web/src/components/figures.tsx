@@ -90,6 +90,7 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
   const compiled = contestant(shown, "compiled");
   const differs = compiled?.differs_from_eager;
   const spread = isWrongResult ? "" : spreadText(shown);
+  const [inRatio, within] = format.ratioWithin(summary.speedup ?? 1, compiled?.ratio_factor);
   const figures: (Omit<Figure, "group"> | false)[] = [
     (summary.compiled_ms !== null || summary.eager_ms !== null) && {
       id: "time",
@@ -100,8 +101,8 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
           {spread && <span class="spread" title="The difference to expect from the median of another run, 95 times in 100">{` ${spread}`}</span>}
           {summary.speedup !== null && differs === true && (
             <span title="Eager's time over ours, of interleaved calls, and the difference to expect in another run">
-              {` (${format.ratio(summary.speedup, compiled?.ratio_factor)}`}
-              <span class="spread">{withinFactor(compiled)}</span>
+              {` (${inRatio}`}
+              <span class="spread">{within}</span>
               {")"}
             </span>
           )}

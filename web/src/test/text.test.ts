@@ -30,6 +30,7 @@ describe("figures", () => {
 describe("a ratio of times", () => {
   it("has the digits that another run would give, and a spread that never reaches below zero", () => {
     expect([format.ratio(1.034, 1.02), format.ratio(3.379, 1.54)]).toEqual(["1.03×", "3.4×"]);
+    expect([format.ratioWithin(3.379, 1.54), format.ratioWithin(22.43, 3.09)]).toEqual([["3.4×", " ± 54 %"], ["22×", ", 7.3–69×"]]);
     expect([1.02, 1.54, 3.09, 1234].map(format.within)).toEqual(["± 2.0 %", "± 54 %", "within a factor of 3.1", "within a factor of over 100"]);
   });
 });
