@@ -48,3 +48,14 @@ it("names a thing of the graph on every line", () => {
 it("has nothing to tell before there are two sides", () => {
   expect(passesOf({ ...graph, aten: [], loops: [], rounds: [] })).toEqual([]);
 });
+
+it("works out the lines of the rounds that are looked at, and of no other", () => {
+  let looks = 0;
+  const loops = graph.loops;
+  const counted = Object.defineProperty({ ...graph }, "loops", { get: () => ((looks += 1), loops) });
+  const found = passesOf(counted);
+  const before = looks;
+  expect(found.at(-1)!.after.length).toBeGreaterThan(0);
+  expect(looks).toBeGreaterThan(before);
+  expect(before).toBeLessThan(4);
+});

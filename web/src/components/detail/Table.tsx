@@ -68,7 +68,8 @@ interface Props<Row> {
   limit?: number;
 }
 
-const ROWS_AT_FIRST = 200;
+/** With more a click on the views with most columns is not answered at once. */
+const ROWS_AT_FIRST = 100;
 
 function Head<Row>({ id, columns }: { id: string; columns: Column<Row>[] }) {
   const order = orders.value.get(id);

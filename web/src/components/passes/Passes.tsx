@@ -15,6 +15,7 @@ export function Passes({ graph }: { graph: Graph }) {
   const passes = passesOf(graph);
   const pass = passes.find((one) => one.id === chosen.value) ?? passes[0];
   if (!pass) return <Empty>No pass has both its sides yet.</Empty>;
+  const { before, after } = pass;
   return (
     <div class="passes">
       <div class="filters">
@@ -28,7 +29,7 @@ export function Passes({ graph }: { graph: Graph }) {
         <p class="quiet">{pass.about}</p>
       </div>
       <Scroller label="What the pass changed">
-        <TextDiff label={pass.label} before={textOf(pass.before)} after={textOf(pass.after)} refsBefore={pass.before.map((line) => line.ref)} refsAfter={pass.after.map((line) => line.ref)} />
+        <TextDiff label={pass.label} before={textOf(before)} after={textOf(after)} refsBefore={before.map((line) => line.ref)} refsAfter={after.map((line) => line.ref)} />
         {pass.id === "operators" && <Rewrites rewrites={graph.rewrites} />}
         {pass.id === "loops" && <Removed graph={graph} />}
       </Scroller>

@@ -50,8 +50,13 @@ function fusing(graph: Graph, refs: GraphRefs): Pass[] {
     id: `round-${number}`,
     label: `Round ${number}`,
     about: `${format.count(fused.length, "fusion")}, ${format.count(refused, "refusal")}. Each line is one kernel.`,
-    before: unitLines(graph, number - 1, refs),
-    after: unitLines(graph, number, refs),
+    // A graph of many kernels has hundreds of rounds, of which one is looked at.
+    get before() {
+      return unitLines(graph, number - 1, refs);
+    },
+    get after() {
+      return unitLines(graph, number, refs);
+    },
   }));
 }
 
