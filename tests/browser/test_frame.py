@@ -168,6 +168,17 @@ def test_everything_is_reached_by_the_keyboard(page: Page, server_url: str) -> N
     assert faults_known_to_axe(page) == []
 
 
+def test_the_way_out_of_the_editor_closes_nothing(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    expect(page.locator("#pane-side .code-line").first).to_be_visible()
+    page.locator(".cm-content").focus()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    expect(page.locator(".cm-content")).not_to_be_focused()
+    expect(page.locator("#pane-side")).to_be_visible()
+    expect(page.locator("#drawer")).to_be_visible()
+
+
 def test_a_link_restores_all_that_is_looked_at(page: Page, server_url: str) -> None:
     open_stored(page, server_url, look="")
     open_view(page, "traffic")

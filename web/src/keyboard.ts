@@ -17,6 +17,11 @@ function isTyping(event: KeyboardEvent): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
+function isInEditor(event: KeyboardEvent): boolean {
+  const [target] = event.composedPath();
+  return target instanceof HTMLElement && target.isContentEditable;
+}
+
 function focusNextPane(step: 1 | -1): void {
   const panes = [...document.querySelectorAll<HTMLElement>("[data-pane]")].filter((pane) => pane.offsetParent !== null);
   const now = panes.findIndex((pane) => pane.contains(document.activeElement));
@@ -38,7 +43,10 @@ export function installKeys(exploreNow: () => void): () => void {
   };
   // After whoever has the focus: what closes something of its own with Escape prevents the default.
   const onEscape = (event: KeyboardEvent): void => {
-    if (event.key === "Escape" && !event.defaultPrevented && !helpIsOpen.value) stepBack();
+    if (event.key !== "Escape" || event.defaultPrevented || helpIsOpen.value) return;
+    // In the editor it is the way out, which closes nothing elsewhere; a line that a click pinned is released.
+    if (isInEditor(event)) pinned.value = null;
+    else stepBack();
   };
   document.addEventListener("keydown", onKey, true);
   document.addEventListener("keydown", onEscape);
