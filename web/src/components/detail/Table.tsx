@@ -80,9 +80,9 @@ function Head<Row>({ id, columns }: { id: string; columns: Column<Row>[] }) {
           const isSorted = order?.column === column.id;
           const direction = order?.isDescending ? "descending" : "ascending";
           return (
-            <th key={column.id} scope="col" class={classOf(column)} title={column.hint} aria-sort={isSorted ? direction : undefined}>
+            <th key={column.id} scope="col" class={classOf(column)} title={column.by ? undefined : column.hint} aria-sort={isSorted ? direction : undefined}>
               {column.by ? (
-                <button type="button" class="sort" onClick={() => sortBy(id, column.id, column.isNumber === true)}>
+                <button type="button" class="sort" title={column.hint} onClick={() => sortBy(id, column.id, column.isNumber === true)}>
                   {column.head}
                   <span class="sort-mark" aria-hidden="true">
                     {isSorted ? (order.isDescending ? "↓" : "↑") : ""}
