@@ -82,7 +82,7 @@ def test_a_pair_is_asked_about_once_the_service_knows_it(page: Page, server_url:
     type_snippet(page, "# slow\n" + SOURCE)
     page.keyboard.press("Control+Enter")
     expect(page.locator(".answer-line [data-running]")).to_contain_text("capture done")
-    expect(page.get_by_text("Exploration ended: ok")).to_be_attached()
+    expect(page.get_by_role("status").filter(has_text="Softmax became one kernel")).to_be_attached()
     expect(page.locator("#why-card")).to_contain_text("index.no_common_loops")
 
 

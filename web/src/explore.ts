@@ -8,6 +8,7 @@ import { begunAgain, withParts } from "./parts";
 import { type Report, REPORT_VERSION } from "./report";
 import { breathe } from "./slices";
 import * as state from "./state";
+import { announcementOf } from "./verdict";
 import { lookAt, viewQuery } from "./view";
 import { remember } from "./visits";
 
@@ -163,6 +164,8 @@ function begin(): number {
     state.time.value = null;
     state.problem.value = null;
     state.offline.value = null;
+    // The same words again would not be said again.
+    state.announcement.value = "";
     state.hovered.value = null;
     state.pinned.value = null;
   });
@@ -230,19 +233,19 @@ function end(): void {
   stopFollowing?.();
   stopFollowing = null;
   own = null;
+  const ended = state.report.value;
   batch(() => {
     state.runningSince.value = null;
     state.queuePosition.value = null;
     state.time.value = null;
     state.offline.value = null;
-    const ended = state.report.value;
     if (ended === null) state.report.value = state.previous.value;
     if (ended === null || !isNextVersion || !state.isFailed(ended)) state.previous.value = null;
   });
-  const shown = state.report.value;
-  if (shown === null) return;
-  state.announcement.value = `Exploration ended: ${shown.status.replaceAll("_", " ")}`;
-  remember(shown);
+  // Without one, what is on screen is the one before, of which all is said.
+  if (ended === null) return;
+  state.announcement.value = announcementOf(ended);
+  remember(ended);
 }
 
 function fail(error: unknown): void {

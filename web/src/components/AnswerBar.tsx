@@ -1,6 +1,7 @@
 import { stop, tryNow } from "../explore";
 import type { Report } from "../report";
 import { beside, isEdited, isFailed, isRunning, offline, openView, previous, problem, report, showsPrevious } from "../state";
+import { statusOf, verdictOf } from "../verdict";
 import { isWrong } from "../wrong";
 import { type Figure, type FigureGroup, figuresOf, PLACES, subjectOf } from "./figures";
 import { GraphSelector } from "./GraphSelector";
@@ -8,16 +9,6 @@ import { Progress, useNow } from "./Progress";
 import { FigureChange } from "./why/FigureChange";
 
 const GROUPS: readonly FigureGroup[] = ["counted", "measured", "predicted"];
-
-/** Of a wrong result the verdict speaks first. */
-const STATUS_WORDS: Record<Exclude<Report["status"], "ok" | "wrong_result" | "running">, string> = {
-  user_error: "the snippet failed",
-  timeout: "out of time",
-  out_of_memory: "out of memory",
-  crashed: "the process crashed",
-  cancelled: "stopped",
-  dropped: "nobody waited for it",
-};
 
 /** It says what cannot be: the verdict says so first. */
 function isDoubted(shown: Report): boolean {
@@ -111,20 +102,12 @@ function Offline() {
   );
 }
 
-function verdictOf(shown: Report): string {
-  const { error } = shown;
-  if (!error || isWrong(shown)) return shown.summary.verdict;
-  const place = error.line === null ? "" : `Line ${error.line}: `;
-  const [said = ""] = error.message.split("\n");
-  return `${place}${said}${/[.!?:]$/.test(said) ? "" : "."}`;
-}
-
 function Verdict({ hasStale }: { hasStale: boolean }) {
   const shown = report.value;
   if (!shown) return <p class="verdict quiet">Paste PyTorch code on the left, or choose an example.</p>;
   return (
     <p class="verdict" data-tone={isWrong(shown) || isDoubted(shown) ? "bad" : undefined}>
-      {isFailed(shown) && <span class="status-chip" data-status={shown.status}>{STATUS_WORDS[shown.status as keyof typeof STATUS_WORDS]}</span>} {verdictOf(shown)}
+      {isFailed(shown) && <span class="status-chip" data-status={shown.status}>{statusOf(shown)}</span>} {verdictOf(shown)}
       {hasStale && !isRunning.value && <span class="quiet"> What is grey is from the previous version.</span>}
       {isEdited.value && <span class="quiet"> The snippet has changed since.</span>}
     </p>

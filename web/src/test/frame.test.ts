@@ -6,6 +6,7 @@ import { nextStage, restMs, STAGES } from "../components/Progress";
 import { middle } from "../format";
 import type { Observed, Report } from "../report";
 import { drawer } from "../state";
+import { announcementOf } from "../verdict";
 import { titleOf, type Visit, withVisit } from "../visits";
 import { exampleReport } from "./example";
 import { textOf } from "./textOf";
@@ -108,5 +109,13 @@ describe("earlier explorations", () => {
     expect(titleOf("import torch\n\ndef first(x):\n    return x\n\nclass Block(nn.Module):\n    def forward(self): ...")).toBe("Block");
     expect(titleOf("import torch\nprint(torch.ones(2))")).toBe("print(torch.ones(2))");
     expect(titleOf("")).toBe("empty");
+  });
+});
+
+describe("the end of an exploration", () => {
+  it("is said aloud by what came of it", () => {
+    expect(announcementOf(exampleReport)).toBe(exampleReport.summary.verdict);
+    const error = { type: "ValueError", message: "not this one\nmore", line: 7, hint: null } as NonNullable<Report["error"]>;
+    expect(announcementOf({ ...exampleReport, status: "user_error", error })).toBe("The snippet failed. Line 7: not this one.");
   });
 });
