@@ -1970,7 +1970,7 @@ class Stage:
     #: The stage.
     name: str = ""
 
-    #: Its wall time, in milliseconds.
+    #: Its wall time, in milliseconds; of a sweep, what its sizes leave of it.
     ms: float = 0.0
 
     #: How it ended.

@@ -44,7 +44,7 @@ class Stage(ReportModel):
     model_config = example(name="schedule", ms=12.5, status="done")
 
     name: str = Field(description="The stage.")
-    ms: float = Field(description="Its wall time, in milliseconds.")
+    ms: float = Field(description="Its wall time, in milliseconds; of a sweep, what its sizes leave of it.")
     status: StageStatus = Field(description="How it ended.")
     message: str | None = Field(default=None, description="Why it failed or was skipped, in a sentence.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 
 import pytest
 import torch
@@ -86,7 +87,11 @@ def test_what_is_known_is_published_after_each_size(swept: tuple[Report, list[Re
 def test_each_size_is_measured_while_time_lasts_and_predicted_in_any_case() -> None:
     sweep = {"name": "x.shape[-1]", "values": [8, 40], "max_seconds": 600}
     timing = {"min_runs": 3, "max_seconds": 0.1}
+    began = time.perf_counter()
     report = explore(ROWS, Options.model_validate({"device": "cpu", "sweep": sweep, "timing": timing}))
+    took_ms = 1e3 * (time.perf_counter() - began)
+    # The service takes a report whose stages took longer than the process for a forged one.
+    assert sum(stage.ms for stage in report.stages) <= took_ms
     assert report.status == "ok" and report.sweep is not None
     for size in report.sweep.sizes:
         assert size.predicted_us and size.measured_us and size.eager_ms and size.compiled_ms

@@ -165,7 +165,7 @@ export interface Peak {
 export interface Stage {
   /** The stage. */
   name: string;
-  /** Its wall time, in milliseconds. */
+  /** Its wall time, in milliseconds; of a sweep, what its sizes leave of it. */
   ms: number;
   /** How it ended. */
   status: "done" | "failed" | "skipped";
