@@ -45,7 +45,7 @@ def within_factor(factor: float) -> str:
     """
     if factor < 2:
         return plus_minus(factor - 1)
-    return f"within a factor of {factor:.2g}" if factor < 99.5 else "within a factor of over 100"
+    return f"within a factor of {factor:.2g}" if factor < 99.5 else "within a factor of 100 or more"
 
 
 def times(ratio: float, factor: float | None) -> str:

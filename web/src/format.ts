@@ -63,6 +63,11 @@ export function rate(value: Figure): string {
   return value == null ? "" : significant(value, 2);
 }
 
+/** `38 %`; what is not nothing is never `0 %`. */
+export function percent(value: number): string {
+  return value > 0 && value < 0.5 ? "< 1 %" : `${value.toFixed(0)} %`;
+}
+
 /** `2.7×`; `1.07×` where another run gives that within a tenth: `factor` says by how much it may differ, either way. */
 export function ratio(value: Figure, factor: Figure = null): string {
   if (value == null) return "";
@@ -88,7 +93,7 @@ export function ratioWithin(value: number, factor: Figure): [ratio: string, with
  * half would lie below zero, says nothing of a ratio. */
 export function within(factor: number): string {
   if (factor < 2) return plusMinus(factor - 1);
-  return `within a factor of ${factor < 99.5 ? significant(factor, 2) : "over 100"}`;
+  return `within a factor of ${factor < 99.5 ? significant(factor, 2) : "100 or more"}`;
 }
 
 export function scientific(value: Figure): string {

@@ -71,7 +71,7 @@ function Plot({ picture }: { picture: Picture }) {
         <polyline class="roof" points={roof} />
         {points.map((point) => (
           <g key={point.place} class={`roof-point kernel-${point.place % 8} basis-${picture.basis}`} data-ref={point.ref}>
-            <title>{`K${point.place + 1} ${point.kernel.name}: ${rateOf(point.gflopPerSecond)}, ${isAbove(point, picture.peak) ? "more than is assumed to be possible" : `${point.percent.toFixed(0)} % of what is possible`} at ${format.figure(point.intensity)} operations a byte`}</title>
+            <title>{`K${point.place + 1} ${point.kernel.name}: ${rateOf(point.gflopPerSecond)}, ${isAbove(point, picture.peak) ? "more than is assumed to be possible" : `${format.percent(point.percent)} of what is possible`} at ${format.figure(point.intensity)} operations a byte`}</title>
             <circle cx={x(point.intensity)} cy={y(point.gflopPerSecond)} r={5} />
           </g>
         ))}
@@ -101,7 +101,7 @@ function Rows({ picture }: { picture: Picture }) {
       refOf={(point) => point.ref}
       columns={[
         { id: "kernel", head: "kernel", by: (point) => point.place, cell: (point) => <span class="nowrap"><KernelTag place={point.place} /><Name text={point.kernel.name} /></span> },
-        { id: "share", head: "of the roof", hint: "Its rate, as a share of the device's limit at its intensity", isNumber: true, isPredicted, by: (point) => point.percent, cell: (point) => (isAbove(point, picture.peak) ? "above" : `${point.percent.toFixed(0)} %`) },
+        { id: "share", head: "of the roof", hint: "Its rate, as a share of the device's limit at its intensity", isNumber: true, isPredicted, by: (point) => point.percent, cell: (point) => (isAbove(point, picture.peak) ? "above" : format.percent(point.percent)) },
         { id: "bound", head: "bound by", by: (point) => boundOf(point, picture), cell: (point) => boundOf(point, picture) },
         { id: "time", head: picture.basis, isNumber: true, isPredicted, by: (point) => point.us, cell: (point) => format.microseconds(point.us) },
         { id: "rate", head: "GB/s", isNumber: true, isPredicted, by: (point) => point.gbPerSecond, cell: (point) => format.rate(point.gbPerSecond) },
