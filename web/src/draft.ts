@@ -6,6 +6,8 @@ import { source } from "./state";
 
 /** Browsers allow only some changes of an entry a second. */
 const PAUSE_MS = 300;
+/** Characters: no service takes as many, and browsers keep no more than some megabytes for an entry. */
+const MOST = 1_000_000;
 
 let timer = 0;
 
@@ -18,7 +20,8 @@ function put(text: string | null): void {
   window.clearTimeout(timer);
   timer = 0;
   // An empty editor is nothing to come back to.
-  if ((text || null) !== kept()) history.replaceState(text ? { draft: text } : null, "", location.href);
+  const draft = text && text.length <= MOST ? text : null;
+  if (draft !== kept()) history.replaceState(draft === null ? null : { draft }, "", location.href);
 }
 
 /** What the reader wrote at this entry of the history; null where nothing of it is left to explore. */
