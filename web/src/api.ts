@@ -257,6 +257,8 @@ export function sentenceOf({ where, message }: FieldProblem): string {
 }
 
 async function problemOf(response: Response): Promise<string> {
+  // Only the snippet can be that long; the API's own words count the bytes of the request.
+  if (response.status === 413) return "The snippet is too long for this service.";
   try {
     const problem = (await response.json()) as { detail?: unknown; title?: unknown; errors?: FieldProblem[] };
     const [first] = problem.errors ?? [];

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { sentenceOf } from "../api";
+import { sentenceOf, startExploration } from "../api";
 import { Timing } from "../components/detail/Timing";
 import { figuresOf, spreadText } from "../components/figures";
 import { nextStage, restMs, STAGES } from "../components/Progress";
@@ -12,13 +12,16 @@ import { exampleReport } from "./example";
 import { textOf } from "./textOf";
 
 describe("a request that is refused", () => {
-  it("is told in words of the page", () => {
+  it("is told in words of the page", async () => {
     expect(sentenceOf({ where: "body.source", message: "Value error, the source contains a NUL character" })).toBe(
       "The snippet is not accepted: the source contains a NUL character.",
     );
     expect(sentenceOf({ where: "body.inputs.1.shape", message: "List should have at most 12 items" })).toBe(
       "The inputs (number 2) are not accepted: List should have at most 12 items.",
     );
+    vi.stubGlobal("fetch", () => Promise.resolve(new Response('{"detail": "The body has 5160027 bytes."}', { status: 413 })));
+    await expect(startExploration({ source: "x" })).rejects.toThrow("The snippet is too long for this service.");
+    vi.unstubAllGlobals();
     expect(sentenceOf({ where: "body.min_runs", message: "Input should be greater than 0" })).toMatch(/^“min runs” is not accepted/);
   });
 });
