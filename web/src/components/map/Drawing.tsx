@@ -104,7 +104,6 @@ function NodeShape({ node, at, graph, isStop }: NodeProps) {
 function ClusterFrame({ cluster, frame }: { cluster: Cluster; frame: Frame }) {
   const box = frame.layout.boxes[cluster.id];
   if (!box) return null;
-  const { name } = frame.graph;
   if (cluster.kind === "kernel") {
     return (
       <g class={`kernel-box kernel-${(cluster.kernel ?? 0) % 8}`} data-ref={refsOf(frame.graph).kernel(cluster.kernel ?? 0)}>
@@ -124,7 +123,6 @@ function ClusterFrame({ cluster, frame }: { cluster: Cluster; frame: Frame }) {
       </g>
     );
   }
-  const step = (by: number): void => showLayer(name, cluster.id, (cluster.shown + by + cluster.count) % cluster.count);
   return (
     <g class="layers">
       {[10, 5].map((shift) => (
@@ -133,6 +131,18 @@ function ClusterFrame({ cluster, frame }: { cluster: Cluster; frame: Frame }) {
       <rect class="layers-box" x={box.x} y={box.y} width={box.width} height={box.height} rx={10}>
         <title>{cluster.title}</title>
       </rect>
+    </g>
+  );
+}
+
+/** How often the equal layers are there, and the way through them: above the edges, which pass below. */
+function LayerSteps({ cluster, frame }: { cluster: Cluster; frame: Frame }) {
+  const box = frame.layout.boxes[cluster.id];
+  if (!box) return null;
+  const { name } = frame.graph;
+  const step = (by: number): void => showLayer(name, cluster.id, (cluster.shown + by + cluster.count) % cluster.count);
+  return (
+    <>
       <text class="layers-count from-afar-too" x={box.x + box.width + 18} y={box.y + 18}>
         {`× ${cluster.count}`}
       </text>
@@ -145,7 +155,7 @@ function ClusterFrame({ cluster, frame }: { cluster: Cluster; frame: Frame }) {
         <MapButton x={box.x + box.width + 104} y={box.y + 46} width={24} text="›" label={`The next layer, of ${cluster.title}`} onPress={() => step(1)} />
         <MapButton x={box.x + box.width + 16} y={box.y + 74} width={112} text="show all" label={`Show all layers: ${cluster.title}`} onPress={() => showLayer(name, cluster.id, "all")} />
       </g>
-    </g>
+    </>
   );
 }
 
@@ -267,6 +277,7 @@ function FrameShape({ frame, refusals, blobs, hasBoxes, stop }: FrameProps) {
           const at = layout.nodes[node.id];
           return at && <NodeShape key={node.id} node={node} at={at} graph={graph.name} isStop={stop === node.id} />;
         })}
+        {map.clusters.filter((cluster) => cluster.kind === "layers").map((cluster) => <LayerSteps key={cluster.id} cluster={cluster} frame={frame} />)}
         {hasBoxes && map.clusters.map((cluster) => {
           const box = cluster.kind === "kernel" ? layout.boxes[cluster.id] : undefined;
           return box && (
