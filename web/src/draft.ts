@@ -42,9 +42,10 @@ export function settleDraft(explored: string): void {
   put(source.value === explored ? null : source.value);
 }
 
-/** What was written here is explored at an entry of its own. */
-export function dropDraft(): void {
-  put(null);
+/** This gets an entry of its own. Where it is what was written here, nothing is left of that; an example that took its
+ * place leaves it to come back to. */
+export function dropDraft(explored: string): void {
+  if (timer !== 0 || kept() === explored) put(null);
 }
 
 // Not `pagehide`: what is put there is gone after a reload.

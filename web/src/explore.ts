@@ -60,7 +60,7 @@ export async function explore(request: api.ExplorationRequest, address: "push" |
     if (mine !== turn) return "asked";
     own = first.id;
     if (address === "push" && first.id && pathOf(first.id) !== location.pathname) {
-      dropDraft();
+      dropDraft(request.source);
       history.pushState(null, "", pathOf(first.id) + viewQuery());
     }
     settleDraft(request.source);
