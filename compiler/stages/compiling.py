@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from compiler import compile_phases
 from compiler import report as rep
 from compiler.capture.capture import capture as run_snippet
@@ -37,6 +39,9 @@ def capture(exploration: Exploration) -> Graphs[Target]:
     budget = exploration.share("capture")
     captured = run_snippet(source, options, exploration.device, budget, exploration.changes, called)
     dynamo_seconds = compile_phases.counted()
+    if exploration.device.type == "cuda" and captured.graphs and not any(map(_is_on_gpu, captured.graphs)):
+        captured.device = torch.device("cpu")
+        exploration.take_device(captured.device)
     report.sizes = [
         rep.NamedSize(name=size.name, value=size.value, lines=list(size.lines))
         for size in (offered(source, options) if called is None else ())
@@ -55,6 +60,10 @@ def capture(exploration: Exploration) -> Graphs[Target]:
         if graph.runner.has_slow_products:
             exploration.note(slow_products(graph.name, graph.runner.product_seconds or 0.0))
     return Graphs(captured, tuple(work), dynamo_seconds)
+
+
+def _is_on_gpu(graph: CapturedGraph) -> bool:
+    return device_of(graph.aten).type == "cuda"
 
 
 def _target_of(graph: CapturedGraph, exploration: Exploration) -> Target:

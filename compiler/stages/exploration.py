@@ -65,16 +65,17 @@ class Exploration:
     def __post_init__(self) -> None:
         self.began = self.turns.clock()
         self.budget = Budget(clock=self.turns.clock).within(self.options.max_seconds)
-        self.device = choose_device(self.options)
-        self.model = device_for(self.device if self.device.type == "cuda" else self.options.target)
+        self._remark: str | None = None
+        self.report = rep.Report(source=self.source, options=self.options.model_dump(mode="json", exclude_none=True))
+        self.take_device(choose_device(self.options))
         #: As soon as the snippet ran.
         self.capture = Capture(self.device)
-        self._remark: str | None = None
-        self.report = rep.Report(
-            source=self.source,
-            options=self.options.model_dump(mode="json", exclude_none=True),
-            environment=describe_environment(self.device, self.model, self.options),
-        )
+
+    def take_device(self, device: torch.device) -> None:
+        """What runs from here on, and is timed, is on this device."""
+        self.device = device
+        self.model = device_for(device if device.type == "cuda" else self.options.target)
+        self.report.environment = describe_environment(device, self.model, self.options)
 
     def stage(self, name: str, step: Callable[[Exploration, *Given], Made], *given: *Given, otherwise: Made) -> Made:
         """Run one stage, time it, record how it ended, and publish the report so far. Gives what the stage made, or

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from compiler.backend import fusionscope
+from compiler.devices import processor_name
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.reproducer import reproducer
@@ -80,5 +81,21 @@ def test_compiled_steps_of_an_optimiser(kind: str, settings: dict[str, bool]) ->
 def test_a_graph_of_cpu_tensors_is_told_as_one() -> None:
     source = "import torch\ntorch.compile(lambda x: x.sin() + 1)(torch.ones(64, device=torch.device('cpu')))"
     report = explore(source, Options(timing=Timing(enabled=False)))
-    assert report.environment.device == "cuda" and [graph.device for graph in report.graphs] == ["cpu"]
+    assert report.environment.device_name == processor_name()
+    assert [report.environment.device, *(graph.device for graph in report.graphs)] == ["cpu", "cpu"]
     assert 'DEVICE = "cpu"' in reproducer(report, report.graphs[0].kernels[0].name)
+
+
+def test_graphs_of_both_devices_are_told_as_of_the_gpu() -> None:
+    source = (
+        "import torch\nf = torch.compile(lambda x: x.sin() + 1)\nf(torch.ones(64))\nf(torch.ones(64, device='cuda'))\n"
+    )
+    report = explore(source, Options(timing=Timing(enabled=False)))
+    assert [report.environment.device, *(graph.device for graph in report.graphs)] == ["cuda", "cpu", "cuda"]
+
+
+def test_the_times_of_a_cpu_beside_a_gpu_are_its_own() -> None:
+    source = "import torch\ndef f(x):\n    return x.sin() + 1\nf(torch.ones(64, device=torch.device('cpu')))"
+    report = explore(source, Options(timing=Timing(max_seconds=0.1)))
+    assert report.timing is not None and report.timing.device == "cpu"
+    assert report.graphs[0].kernels[0].measured_us is not None
