@@ -134,6 +134,21 @@ def test_earlier_explorations_are_gone_back_to(page: Page, server_url: str) -> N
     expect(page.locator(".cm-content")).to_contain_text("second version")
 
 
+def test_earlier_explorations_are_there_in_other_tabs_until_they_are_forgotten(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, look="")
+    with page.context.expect_page() as opened:
+        page.evaluate("url => void window.open(url, '_blank', 'noopener')", server_url)
+    other = opened.value
+    other.get_by_text("Earlier").click()
+    earlier = other.get_by_role("list", name="Earlier explorations")
+    expect(earlier.get_by_role("link")).to_have_count(1)
+    earlier.get_by_role("button", name="Forget all").click()
+    expect(earlier).to_have_count(0)
+    other.reload()
+    expect(other.locator(".cm-content")).to_be_visible()
+    expect(other.get_by_text("Earlier")).to_have_count(0)
+
+
 def test_escape_goes_back_one_step_at_a_time(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     expect(page.locator("#pane-side .code-line").first).to_be_visible()

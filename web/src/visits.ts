@@ -1,4 +1,7 @@
-/** The explorations of this visit, the newest first: what one goes back to, and what one compares with. */
+/**
+ * The explorations of this browser, the newest first: what one goes back to, also days later, and what one compares
+ * with. They stay in the browser, and all of its tabs have them.
+ */
 import { signal } from "@preact/signals";
 import type { Report } from "./report";
 
@@ -16,7 +19,7 @@ const KEPT = 30;
 
 function stored(): Visit[] {
   try {
-    const found = JSON.parse(sessionStorage.getItem(STORED) ?? "[]") as unknown;
+    const found = JSON.parse(localStorage.getItem(STORED) ?? "[]") as unknown;
     return Array.isArray(found) ? (found as Visit[]).filter((one) => typeof one.id === "string" && typeof one.title === "string") : [];
   } catch {
     // Someone else's value: start afresh.
@@ -24,7 +27,7 @@ function stored(): Visit[] {
   }
 }
 
-export const visits = signal<Visit[]>(typeof sessionStorage === "undefined" ? [] : stored());
+export const visits = signal<Visit[]>(typeof localStorage === "undefined" ? [] : stored());
 
 /** The name of what a snippet defines last, or its first words. */
 export function titleOf(source: string): string {
@@ -41,6 +44,23 @@ export function withVisit(known: readonly Visit[], visit: Visit): Visit[] {
 
 export function remember({ id, source, status, summary }: Report): void {
   if (!id || status === "cancelled" || status === "dropped") return;
-  visits.value = withVisit(visits.value, { id, title: titleOf(source), verdict: summary.verdict, at: Date.now() });
-  if (typeof sessionStorage !== "undefined") sessionStorage.setItem(STORED, JSON.stringify(visits.value));
+  // Another tab may have written since.
+  keep(withVisit(stored(), { id, title: titleOf(source), verdict: summary.verdict, at: Date.now() }));
+}
+
+export function forgetVisits(): void {
+  keep([]);
+}
+
+function keep(all: Visit[]): void {
+  visits.value = all;
+  localStorage.setItem(STORED, JSON.stringify(all));
+}
+
+/** `14:05` of today, `Nov 24, 14:05` of another day, as the reader's language has it. */
+export function timeOf({ at }: Visit, now = Date.now()): string {
+  const [then, today] = [new Date(at), new Date(now)];
+  const clock = { hour: "2-digit", minute: "2-digit" } as const;
+  if (then.toDateString() === today.toDateString()) return then.toLocaleTimeString([], clock);
+  return then.toLocaleString([], { month: "short", day: "numeric", ...clock });
 }

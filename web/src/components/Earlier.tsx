@@ -1,9 +1,9 @@
 import { open, pathOf } from "../explore";
 import { report } from "../state";
-import { visits } from "../visits";
+import { forgetVisits, timeOf, visits } from "../visits";
 import { useMenu } from "./useMenu";
 
-/** The explorations of this visit: a click goes back to one, as the browser's own way back does. */
+/** The explorations of this browser: a click goes back to one, as the browser's own way back does. */
 export function Earlier() {
   const menu = useMenu();
   const earlier = visits.value.filter((one) => one.id !== report.value?.id);
@@ -19,16 +19,19 @@ export function Earlier() {
       <summary>
         Earlier<span class="badge">{earlier.length}</span>
       </summary>
-      <ol class="menu-list" aria-label="Earlier explorations of this visit">
+      <ol class="menu-list" aria-label="Earlier explorations">
         {earlier.map((one) => (
           <li key={one.id}>
             <a href={pathOf(one.id)} onClick={go(one.id)}>
               <b>{one.title}</b>
-              <time dateTime={new Date(one.at).toISOString()}>{new Date(one.at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}</time>
+              <time dateTime={new Date(one.at).toISOString()}>{timeOf(one)}</time>
               <span>{one.verdict}</span>
             </a>
           </li>
         ))}
+        <li>
+          <button type="button" class="quiet" title="Empties this list. The explorations themselves stay where they are." onClick={forgetVisits}>Forget all</button>
+        </li>
       </ol>
     </details>
   );

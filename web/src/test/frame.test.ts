@@ -7,7 +7,7 @@ import { middle } from "../format";
 import type { Observed, Report } from "../report";
 import { drawer } from "../state";
 import { announcementOf } from "../verdict";
-import { titleOf, type Visit, withVisit } from "../visits";
+import { timeOf, titleOf, type Visit, withVisit } from "../visits";
 import { exampleReport } from "./example";
 import { textOf } from "./textOf";
 
@@ -106,6 +106,12 @@ describe("earlier explorations", () => {
 
   it("come once each, the newest first", () => {
     expect(withVisit([visit("b"), visit("a")], visit("a")).map(({ id }) => id)).toEqual(["a", "b"]);
+  });
+
+  it("tell the day where it is another", () => {
+    const at = new Date(2026, 10, 24, 14, 5).getTime();
+    expect(timeOf({ ...visit("a"), at }, new Date(2026, 10, 24, 18, 0).getTime())).toMatch(/^(14|02|2):05/);
+    expect(timeOf({ ...visit("a"), at }, new Date(2026, 10, 25, 9, 0).getTime())).toMatch(/24.*05/);
   });
 
   it("have the name of what is explored", () => {

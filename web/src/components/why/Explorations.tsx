@@ -3,7 +3,7 @@ import { type Child, getChildren, getExploration, whyNothingBeside } from "../..
 import { idInPath, open, pathOf } from "../../explore";
 import type { Report } from "../../report";
 import { comparedWith, problem, report } from "../../state";
-import { visits } from "../../visits";
+import { timeOf, visits } from "../../visits";
 
 /** What was asked of a report that is done. */
 export function useChildren({ id, status }: Report): Child[] {
@@ -58,12 +58,12 @@ export function idIn(pasted: string): string | null {
   }
 }
 
-/** Those that one may want beside it: what it is based on, what is based on it, and those of this visit. */
+/** Those that one may want beside it: what it is based on, what is based on it, and those of this browser. */
 function offered(shown: Report, children: Child[]): { id: string; name: string }[] {
   const all = [
     ...(shown.based_on ? [{ id: shown.based_on, name: "the one that this is based on" }] : []),
     ...children.map((child) => ({ id: child.id, name: `what if: ${child.asked || child.id}` })),
-    ...visits.value.map((visit) => ({ id: visit.id, name: `${visit.title}, ${new Date(visit.at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}: ${visit.verdict}` })),
+    ...visits.value.map((visit) => ({ id: visit.id, name: `${visit.title}, ${timeOf(visit)}: ${visit.verdict}` })),
   ];
   return all.filter(({ id }, place) => id !== shown.id && all.findIndex((one) => one.id === id) === place);
 }
