@@ -29,11 +29,16 @@ def open_stored(page: Page, server_url: str, source: str = SOURCE, look: str = A
     return identity
 
 
-def answers_come_late(page: Page) -> None:
-    """From the next page on, each answer of the service takes a second longer, as on a slow network."""
+def hold_answers(page: Page) -> None:
+    """From the next page on, no answer of the service comes before `release_answers`, as on a slow network."""
     page.add_init_script(
-        "const now = fetch; fetch = (...of) => new Promise((done) => setTimeout(done, 1000)).then(() => now(...of));"
+        "const now = fetch; const held = new Promise((done) => { window.release = done; });"
+        " fetch = (...of) => held.then(() => now(...of));"
     )
+
+
+def release_answers(page: Page) -> None:
+    page.evaluate("release()")
 
 
 def open_view(page: Page, view: str) -> None:

@@ -10,11 +10,12 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from tests.browser.steps import (
     SOURCE,
-    answers_come_late,
     faults_in_both_themes,
     faults_known_to_axe,
+    hold_answers,
     open_stored,
     open_view,
+    release_answers,
     type_snippet,
 )
 
@@ -73,11 +74,12 @@ def test_what_is_typed_is_explored_unless_the_reader_turns_that_off(page: Page, 
 def test_what_is_typed_before_a_link_is_loaded_stays(page: Page, server_url: str) -> None:
     identity = open_stored(page, server_url, look="")
     page.get_by_label("while typing").uncheck()
-    answers_come_late(page)
+    hold_answers(page)
     page.goto(f"{server_url}/x/{identity}")
     type_snippet(page, "# typed early\n" + SOURCE)
     page.get_by_label("With TorchInductor").check()
     expect(page.locator("[data-figure=kernels]")).to_have_attribute("data-state", "unknown")
+    release_answers(page)
     expect(page.locator("[data-figure=kernels]")).to_have_attribute("data-state", "known")
     expect(page.locator(".cm-content")).to_contain_text("# typed early")
     expect(page.get_by_label("With TorchInductor")).to_be_checked()

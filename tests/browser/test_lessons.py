@@ -8,7 +8,13 @@ from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.steps import answers_come_late, faults_in_both_themes, faults_known_to_axe, open_stored
+from tests.browser.steps import (
+    faults_in_both_themes,
+    faults_known_to_axe,
+    hold_answers,
+    open_stored,
+    release_answers,
+)
 
 
 def _panel(page: Page) -> Locator:
@@ -96,14 +102,16 @@ def test_a_question_of_ones_own_is_asked_of_who_opens_the_link(page: Page, serve
 def test_a_guess_that_comes_before_the_exploration_is_kept(page: Page, server_url: str) -> None:
     identity = open_stored(page, server_url)
     question = {"text": "How many kernels?", "kind": "number", "unit": "kernels", "answer": "summary.kernels"}
-    answers_come_late(page)
+    hold_answers(page)
     page.goto(f"{server_url}/x/{identity}?ask={quote(json.dumps(question))}")
     guess = _panel(page).get_by_label("Your guess")
     guess.fill("3")
+    release_answers(page)
     expect(page.locator(".map-svg .node").first).to_be_visible()
     expect(guess).to_have_value("3")
     # An answer is kept like a guess.
     page.reload()
     guess.fill("4")
     guess.press("Enter")
+    release_answers(page)
     expect(_panel(page).get_by_text("Not quite: 3 kernels.")).to_be_visible()
