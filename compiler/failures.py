@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.capture.diagnosis.errors import STOPPED_GPU, has_stopped_gpu
 from compiler.defects import message_of, traceback_of
 from compiler.ir.size import Undecided
 from compiler.lowering.unsupported import FIXED_INSTEAD, UnsupportedGraph
@@ -22,6 +23,9 @@ def error_of(stage: str, error: Exception) -> Error:
         return Error(type="Unsupported", message=message, stage=stage, hint=FIXED_INSTEAD)
     if isinstance(error, UnknownSize):
         return Error(type="UnknownSize", message=str(error), stage=stage)
+    if has_stopped_gpu(error):
+        message = "The GPU stopped while the snippet ran, and what came later could not be done."
+        return Error(type=type(error).__name__, message=message, stage=stage, hint=STOPPED_GPU)
     return Error(
         type="InternalError",
         message=f"Fusionscope failed in the stage {stage!r}: {message_of(error)}",

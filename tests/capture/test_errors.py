@@ -7,6 +7,7 @@ import torch
 
 from compiler.backend import fusionscope
 from compiler.capture.diagnosis.errors import hint_for
+from compiler.failures import error_of
 from tests.capture.programs import captured_source
 
 PROGRAM = """import torch
@@ -99,3 +100,12 @@ f(torch.randn(4, requires_grad=True)).backward()
 def test_a_loop_that_torch_cannot_differentiate_is_named() -> None:
     error = captured_source(LOOP).error
     assert error is not None and error.line == 7 and "torch.compiler.disable" in (error.hint or "")
+
+
+def test_a_failed_check_on_a_gpu_is_no_defect_of_ours() -> None:
+    said = "CUDA error: device-side assert triggered"
+    error = error_of("measure", RuntimeError(said))
+    assert error.type == "RuntimeError" and error.stage == "measure" and "out of its range" in (error.hint or "")
+    raised = captured_source(f"raise RuntimeError({said!r})\n").error
+    assert raised is not None and raised.hint == error.hint
+    assert error_of("measure", RuntimeError("CUDA error: an illegal memory access")).type == "InternalError"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
 import pytest
 import torch
 
 from compiler.capture import capture
 from compiler.fx.fake_values import device_of
 from compiler.options import Options
+from compiler.pipeline import explore
+from compiler.report import Error
 from tests.capture.programs import source_of
 from tests.capture.test_snippets import RUNNING
 
@@ -54,6 +59,22 @@ def test_what_was_captured_before_a_snippet_ends_there_stays_on_the_gpu() -> Non
     result = capture(source, Options(), torch.device("cuda"))
     assert result.error is not None and result.error.line == 5
     assert [device_of(graph.aten).type for graph in result.graphs] == ["cuda"]
+
+
+@pytest.mark.parametrize("device", ["", ", device='cuda'"])
+def test_an_index_out_of_bounds_is_no_defect_of_ours(device: str) -> None:
+    source = (
+        f"import torch\ntable = torch.ones(4, 3{device})\ndef f(i):\n    return table[i] * 2\n"
+        f"print(torch.compile(f)(torch.tensor([5]{device})))\n"
+    )
+    # A failed check ends the GPU for the process that it happens in.
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        error = process.submit(error_on_gpu, source).result()
+    assert error is not None and error.type != "InternalError" and "out of its range" in (error.hint or "")
+
+
+def error_on_gpu(source: str) -> Error | None:
+    return explore(source, Options(device="cuda")).error
 
 
 def test_gpu_snippet_can_be_run_on_the_cpu_of_the_same_machine() -> None:

@@ -20,6 +20,10 @@ _NO_FILE = "The snippet runs in an empty folder: it can only read files that it 
 _NO_MEMORY = "Try smaller inputs."
 _NO_GPU = "This worker has no GPU for that: remove it, or choose a device with a GPU."
 _NO_TRITON = "The snippet's own Triton kernel needs a GPU, and this worker has none: torch's operators would run here."
+STOPPED_GPU = (
+    "A check on the GPU failed: as a rule, an index or a label is out of its range. Run the snippet on the CPU, where "
+    "the error names the line."
+)
 _NO_FAKE = (
     "Describe the operator's result to torch by a function under @operator.register_fake that returns "
     "an empty tensor of that shape and dtype."
@@ -105,6 +109,8 @@ def hint_for(error: BaseException) -> str | None:
             return _NO_FILE
         if isinstance(link, MemoryError) or type(link).__name__ == "OutOfMemoryError":
             return _NO_MEMORY
+        if has_stopped_gpu(link):
+            return STOPPED_GPU
         if re.search(r"\b0 active drivers\b", str(link)):
             return _NO_TRITON
         if re.search(r"no fake impl registered|has no fake impl|no meta kernel", str(link)):
@@ -120,6 +126,12 @@ def hint_for(error: BaseException) -> str | None:
         if re.search(r"not compiled with CUDA|NVIDIA driver|No CUDA GPUs", str(link)):
             return _NO_GPU
     return None
+
+
+def has_stopped_gpu(error: BaseException) -> bool:
+    """Whether a check of a kernel on the GPU failed. Whatever asks the GPU for anything later in the process raises the
+    same, wherever it is."""
+    return "device-side assert triggered" in str(error)
 
 
 def hint_only_compiled(error: BaseException) -> str:
