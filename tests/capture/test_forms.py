@@ -504,7 +504,8 @@ def test_calls_outside_of_a_transformation_are_entries_all_the_same() -> None:
         "f(torch.ones(3))\ntorch.func.grad(f)(torch.ones(3))\n"
         "@torch.compile\ndef g(x):\n    return torch.vmap(f)(x)\ng(torch.ones(3, 4))\n"
     )
-    assert capture.error is None and len(capture.graphs) == 2
+    # torch 2.11 does not trace what is compiled within a transformation that is compiled: the graph breaks there.
+    assert capture.error is None and len(capture.graphs) + capture.graph_breaks == 2
     assert [entry.name for entry in capture.entries] == ["<lambda>", "g"]
 
 
