@@ -32,7 +32,7 @@ def recorded(call: Callable[[], object], contestant: str, device: torch.device) 
     for _ in range(_WARM_UP_CALLS):
         call()
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]
-    with profile(activities=activities) as profiler:
+    with profile(activities=activities, acc_events=True) as profiler:  # torch 2.11 warns of events that it clears
         call()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
