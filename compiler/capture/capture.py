@@ -52,8 +52,8 @@ def capture(
     compiled code is emptied first: the compiled functions of an earlier capture in this process compile again.
     What the snippet changes in the process is set aside by `changes` when it has run.
 
-    A snippet that names no device runs on a GPU. Where it ends there before anything was captured, it may have been
-    written for a CPU, as one with a `DataLoader` that shuffles. It is then run on the CPU.
+    With a GPU as `device`, a snippet that names none makes its tensors there. If it ends before anything was captured,
+    it may have been written for a CPU, as one with a `DataLoader` that shuffles. It is then run on the CPU.
     """
     with _ONE_AT_A_TIME:
         try:
