@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -51,3 +52,36 @@ def test_only_imports_that_leave_cuda_alone_pass(
     monkeypatch.syspath_prepend(tmp_path)
     assert passes(names) is may_be_imported
     assert not set(names) & sys.modules.keys(), "the process that asks has imported them"
+
+
+def in_a_new_process(program: str) -> None:
+    alone = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | alone
+    ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_peer_is_imported_without_a_question_to_the_gpu() -> None:
+    """The library that answers it starts a thread."""
+    in_a_new_process("""
+import torch
+
+def asked():
+    raise AssertionError("a GPU was looked for")
+
+torch.cuda.is_available = asked
+import compiler.peer.preload
+""")
+
+
+@pytest.mark.gpu
+def test_the_peer_may_be_imported_by_a_process_that_forks() -> None:
+    in_a_new_process("""
+import select
+from server.worker.channel import Program
+from server.worker.cuda_trial import begin_trial, has_passed
+
+trial, ended = begin_trial(Program().start_cuda)
+select.select([ended], [], [])
+raise SystemExit(0 if has_passed(trial) else "spares have to import it")
+""")
