@@ -6,6 +6,7 @@ together with the snippet and the versions, is what an exploration's id is a has
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -88,6 +89,8 @@ ELEMENTS = {
     "uint64": "u64",
     "bool": "i1",
 }
+#: What an input may be of.
+INPUT_DTYPES = (*ELEMENTS, "complex64", "complex128", "float8_e4m3fn", "float8_e5m2")
 
 
 class KernelArgument(BaseModel):
@@ -163,6 +166,8 @@ LARGEST_GROUP = 512
 #: The devices that there is a model of, as `compiler.devices.device_for` knows them. Listed here as well, since that
 #: module loads torch and this one does not.
 DEVICE_MODELS = ("H200", "H100", "A100", "RTX 4090", "B200", "T4", "cpu")
+#: The targets of these.
+TARGETS = ("sm_75", "sm_80", "sm_89", "sm_90", "sm_100")
 
 NodeName = Annotated[str, Field(min_length=1, max_length=200)]
 #: How a contestant may be named; who there is depends on what is installed.
@@ -191,8 +196,7 @@ class Options(BaseModel):
     )
     target: str = Field(
         default="sm_90",
-        pattern=r"^sm_\d{2,3}$",
-        description="GPU that Triton kernels are generated for if no GPU is present, such as sm_80 or sm_90.",
+        description=f"GPU that Triton kernels are generated for if no GPU is present: {', '.join(TARGETS)}.",
     )
     peer: bool = Field(default=False, description="Also compile and time with TorchInductor.")
     peer_mode: Mode | None = Field(default=None, description="TorchInductor's mode. The default is that of `mode`.")
@@ -266,6 +270,33 @@ class Options(BaseModel):
         default=None, description="Compile one kernel of the source down to machine code, and do nothing else."
     )
     seed: int = Field(default=0, description="Seed set before the snippet runs.")
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, name: str | None) -> str | None:
+        if name is not None and re.fullmatch(r"cpu|cuda(:\d{1,2})?", name) is None:
+            raise ValueError(f"there is no device {name[:40]!r}; there are cpu and cuda")
+        return name
+
+    @field_validator("inputs")
+    @classmethod
+    def _can_be_made(cls, inputs: tuple[InputSpec, ...] | None) -> tuple[InputSpec, ...] | None:
+        for place, one in enumerate(inputs or ()):
+            if one.dtype not in INPUT_DTYPES:
+                known = ", ".join(INPUT_DTYPES)
+                raise ValueError(f"input {place} has the dtype {one.dtype[:40]!r}, which is none of {known}")
+            if any(size < 0 for size in one.shape):
+                raise ValueError(f"input {place} has a size below 0")
+            if one.low >= one.high:
+                raise ValueError(f"input {place} has no value: low, {one.low}, must be below high, {one.high}")
+        return inputs
+
+    @field_validator("target")
+    @classmethod
+    def _known_target(cls, name: str) -> str:
+        if name not in TARGETS:
+            raise ValueError(f"there is no target {name[:40]!r}; there are {', '.join(TARGETS)}")
+        return name
 
     @field_validator("knobs")
     @classmethod

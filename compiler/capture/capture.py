@@ -106,7 +106,8 @@ def _run(snippet: Snippet, options: Options, device: torch.device, budget: Budge
         except SystemExit as stop:
             result.error = report_error(stop)
         except NothingToExploreError as error:
-            result.error = Error(type="NothingToExplore", message=str(error), stage="capture", hint=_NOTHING_HINT)
+            hint = _NOTHING_HINT if options.entry is None else None
+            result.error = Error(type="NothingToExplore", message=str(error), stage="capture", hint=hint)
         except NoInputsFitError as error:
             result.error = report_error(error.__cause__ or error, _NO_INPUTS_HINT)
         except Exception as error:

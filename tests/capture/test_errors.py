@@ -52,6 +52,36 @@ def test_what_was_pasted_with_the_program_is_named(line: str, words: str) -> Non
     assert words in (error.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("import argparse; a = argparse.ArgumentParser(); a.add_argument('n'); a.parse_args([])", "gets no arguments"),
+        ("import sys, io; sys.stdin = io.StringIO(); n = int(input())", "gets no arguments and no input"),
+        ("raise OSError(27, 'File too large')", "`file_mib`"),
+        ('raise RuntimeError("can\'t start new thread")', "`processes`"),
+    ],
+)
+def test_a_bound_of_the_service_is_named(line: str, words: str) -> None:
+    error = captured_source(f"import torch\n{line}\n").error
+    assert error is not None and error.line == 2 and words in (error.hint or "")
+
+
+def test_a_script_that_ends_itself_is_told_in_words() -> None:
+    error = captured_source("import sys\nsys.exit(3)\n").error
+    assert error is not None and (error.message, error.hint) == ("The script ended itself by sys.exit(3).", None)
+
+
+def test_a_break_where_none_may_be_has_its_remedy() -> None:
+    source = "import torch\n@torch.compile(fullgraph=True)\ndef f(x):\n    print(x)\n    return x\n"
+    error = captured_source(f"{source}f(torch.ones(4))\n").error
+    assert error is not None and "Print after the compiled function" in (error.hint or "")
+
+
+def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
+    error = captured_source("import torch\ndef f(x): return x.sin()\n", entry="g").error
+    assert error is not None and error.message == "The snippet defines no 'g'; it defines f." and error.hint is None
+
+
 def test_a_gradient_of_a_gradient_says_what_to_do() -> None:
     first, after = "y, = torch.autograd.grad((x ** 3).sum(), x, create_graph=True)", ".sum().backward()"
     error = captured_source(PROGRAM.format(first=first, second="y = y.sin()", is_trained=True, after=after)).error

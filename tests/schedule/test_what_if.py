@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from compiler import report as rep
 from compiler.compile import Built, observed_compilations
 from compiler.devices import GPUS, device_for
-from compiler.options import DEVICE_MODELS, RULES, Options, StageName
+from compiler.options import DEVICE_MODELS, INPUT_DTYPES, RULES, TARGETS, Options, StageName
 from compiler.pipeline import explore
 from compiler.schedule.rules import Fuse
 from compiler.what_if import outcomes
@@ -208,6 +208,11 @@ def test_another_device_decides_and_predicts(plain: rep.Report) -> None:
 def test_every_device_model_is_known_by_its_name() -> None:
     named = [device_for(name) for name in DEVICE_MODELS]
     assert named[:-1] == list(GPUS) and named[-1].kind == "cpu"
+    assert set(TARGETS) == {device.target for device in GPUS}
+
+
+def test_every_dtype_of_an_input_is_one_of_torch() -> None:
+    assert all(isinstance(getattr(torch, name), torch.dtype) for name in INPUT_DTYPES)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +221,11 @@ def test_every_device_model_is_known_by_its_name() -> None:
         ({"rules_off": ["vertcal"]}, "the rules are vertical, inline"),
         ({"device_model": "H900"}, "there are H200, H100"),
         ({"largest_group": 0}, "greater than or equal to 1"),
+        ({"device": "tpu"}, "there are cpu and cuda"),
+        ({"target": "sm_10"}, "there are sm_75, sm_80"),
+        ({"inputs": [{"shape": [4], "dtype": "floot32"}]}, "none of float16, bfloat16"),
+        ({"inputs": [{"shape": [4]}, {"shape": [-4]}]}, "input 1 has a size below 0"),
+        ({"inputs": [{"shape": [4], "low": 5, "high": 5}]}, "must be below high, 5"),
         ({"force": [["a", "a"]]}, "a pair is two nodes"),
         ({"force": [["a", "b"]], "forbid": [["b", "a"]]}, "kept apart by `forbid`"),
         ({"force": [["a"]]}, "b|1|Field required"),

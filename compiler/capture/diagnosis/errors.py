@@ -9,6 +9,7 @@ import traceback
 import urllib.error
 from collections.abc import Sequence
 
+from compiler.capture.diagnosis.breaks import report_break
 from compiler.capture.torch_internals import user_frames
 from compiler.fx.lines import lines_of_frames, lines_of_text
 from compiler.report import Error
@@ -17,6 +18,9 @@ from compiler.wording import SNIPPET_FILE
 _NO_NETWORK = "There is no network here: put all that the snippet needs into its text, with random weights."
 _NO_PACKAGE = "Only the standard library, torch and what torch itself needs are installed here."
 _NO_FILE = "The snippet runs in an empty folder: it can only read files that it writes itself."
+_NO_ARGUMENTS = "A snippet gets no arguments and no input: write the values into its text."
+_NO_DISK = "The service bounds files and the disk of an exploration (settings `file_mib`, `disk_mib`): write less."
+_NO_THREAD = "The service bounds processes and threads of an exploration (setting `processes`): start fewer."
 _NO_MEMORY = "Try smaller inputs."
 _NO_GPU = "This worker has no GPU for that: remove it, or choose a device with a GPU."
 _NO_TRITON = "The snippet's own Triton kernel needs a GPU, and this worker has none: torch's operators would run here."
@@ -46,6 +50,8 @@ _NO_SECOND_GRADIENT = (
 )
 _ONLY_COMPILED = "The same call without compilation succeeds: it is compiling it that fails."
 _LONGEST_MESSAGE = 4000
+#: What argparse ends a script with.
+_WRONG_ARGUMENTS = 2
 #: Errors of torch's tracing whose text is the name of an operator alone, and what this operator gives.
 _ONLY_VALUES_TELL = {"DataDependentOutputException": "a number", "DynamicOutputShapeException": "a shape"}
 
@@ -107,6 +113,12 @@ def hint_for(error: BaseException) -> str | None:
             return _NO_PACKAGE
         if isinstance(link, FileNotFoundError):
             return _NO_FILE
+        if isinstance(link, OSError) and link.errno in (errno.EFBIG, errno.ENOSPC):
+            return _NO_DISK
+        if isinstance(link, EOFError) or (isinstance(link, SystemExit) and link.code == _WRONG_ARGUMENTS):
+            return _NO_ARGUMENTS
+        if "can't start new thread" in str(link):
+            return _NO_THREAD
         if isinstance(link, MemoryError) or type(link).__name__ == "OutOfMemoryError":
             return _NO_MEMORY
         if has_stopped_gpu(link):
@@ -136,6 +148,8 @@ def has_stopped_gpu(error: BaseException) -> bool:
 
 def hint_only_compiled(error: BaseException) -> str:
     """For an exception of the compiler: the user's code is right, and the hint says so."""
+    if type(error).__name__ == "Unsupported":
+        return f"{_ONLY_COMPILED} {report_break(str(error)).remedy}"
     return hint_for(error) or _ONLY_COMPILED
 
 
@@ -152,6 +166,8 @@ def chain_of(error: BaseException) -> list[BaseException]:
 def message_of_error(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return error.msg or "invalid syntax"
+    if isinstance(error, SystemExit):
+        return f"The script ended itself by sys.exit({error.code!r})."
     untold = _ONLY_VALUES_TELL.get(type(error).__name__)
     if untold is not None:
         return f"`{error}` gives {untold} that only the values of its inputs tell, so the graph could not be traced."

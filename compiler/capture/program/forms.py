@@ -76,7 +76,9 @@ class Explorer:
 
     def _explore_named(self, name: str) -> None:
         if name not in self._snippet.names:
-            raise NothingToExploreError(f"The snippet defines no {name!r}.")
+            names = [part.name for part in self._snippet.tree.body if isinstance(part, ast.FunctionDef | ast.ClassDef)]
+            known = f"it defines {', '.join(names)}" if names else "it defines no function and no class"
+            raise NothingToExploreError(f"The snippet defines no {name!r}; {known}.")
         target = self._snippet.names[name]
         for compiled_name, compiled, eager in self._interception.compiled:
             if target is compiled or target is eager or (name == compiled_name and not callable(target)):
