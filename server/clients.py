@@ -146,6 +146,10 @@ class Clients:
             return Client(address.key, address.quota, may_explore=False)
         raise _unauthorized(f"A token is needed: send it as Authorization: Bearer, or sign in at {SIGN_IN}.")
 
+    @property
+    def need_tokens(self) -> bool:
+        return self._tokens is not None
+
     def accepts(self, presented: str) -> bool:
         return self._tokens is not None and self._tokens.holder(presented) is not None
 

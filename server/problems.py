@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
+from server.requests import said_of_fault
+
 MEDIA_TYPE = "application/problem+json"
 MOST_ERRORS = 20
 MOST_TEXT = 300
@@ -131,14 +133,20 @@ async def _answer_invalid(request: Request, failure: Exception) -> Response:
     found = failure.errors()
     # Only what the checks say is passed on: neither the input nor the context, which may quote the snippet.
     errors = [
-        FieldProblem(where=_whole(".".join(str(part) for part in error["loc"])), message=_whole(error["msg"]))
+        FieldProblem(where=_whole(".".join(str(part) for part in error["loc"])), message=_whole(said_of_fault(error)))
         for error in found[:MOST_ERRORS]
     ]
+    if found and found[0]["type"] == "model_attributes_type" and not _is_json(request.headers.get("content-type", "")):
+        errors = [FieldProblem(where="body", message="it is not called JSON: send Content-Type: application/json")]
     first = errors[0] if errors else FieldProblem(where="body", message="invalid")
     listed = "in `errors`" if len(found) <= MOST_ERRORS else f"of which `errors` has the first {MOST_ERRORS}"
     more = f" ({len(found) - 1} more, {listed})" if len(found) > 1 else ""
     detail = f"The request is not valid at {first.where}: {first.message}{more}. Change it and send it again."
     return ProblemResponse(Problem(422, detail, errors=errors), request.scope)
+
+
+def _is_json(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower().endswith("json")
 
 
 def _whole(text: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import difflib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-from compiler.options import Options
+from compiler.options import InputSpec, KernelToCompile, Options, Sweep, Timing
 from server.highlight import MAX_BYTES as MOST_COLOURED_BYTES
 from server.settings import MAX_SOURCE_BYTES
 
@@ -93,3 +95,17 @@ class HighlightAnswer(BaseModel):
     lines: list[str] = Field(
         description="One for each line of the source.", examples=[['<span class="n">x</span> = 1']]
     )
+
+
+_MODELS = (ExplorationRequest, InputSpec, Timing, Sweep, KernelToCompile, HighlightRequest)
+_FIELDS = sorted({name for model in _MODELS for name in model.model_fields})
+
+
+def said_of_fault(fault: Mapping[str, Any]) -> str:
+    """What one of pydantic's errors says, in words for whoever wrote the request, and without what they wrote."""
+    if fault["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(str(fault["loc"][-1]), _FIELDS, 1)
+        return "there is no such field" + (f"; perhaps {near[0]} is meant" if near else "")
+    if fault["type"] == "json_invalid":
+        return f"it is not JSON from character {fault['loc'][-1]} on: {fault['ctx']['error']}"
+    return str(fault["msg"]).removeprefix("Value error, ")

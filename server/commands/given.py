@@ -25,13 +25,15 @@ def options_from(**chosen: Any) -> Options:
     from pydantic import ValidationError
 
     from compiler.options import Options
+    from server.requests import said_of_fault
 
     try:
         return Options.model_validate({name: value for name, value in chosen.items() if value is not None})
     except ValidationError as invalid:
         for error in invalid.errors():
             where = ".".join(str(part) for part in error["loc"]).replace("rules_off", "rule-off").replace("_", "-")
-            typer.echo(f"--{where}: {error['msg']}" if where else error["msg"], err=True)
+            said = said_of_fault(error)
+            typer.echo(f"--{where}: {said}" if where else said, err=True)
         raise typer.Exit(WRONG_USE) from None
 
 

@@ -51,7 +51,13 @@ def _form(told: str, following: str, status: int) -> Response:
 
 
 @router.get(SIGN_IN)
-async def sign_in_form(following: Annotated[str, Query(alias="next", max_length=200)] = "/") -> Response:
+async def sign_in_form(
+    request: Request, following: Annotated[str, Query(alias="next", max_length=200)] = "/"
+) -> Response:
+    """The form, or the page itself where nobody needs a token."""
+    clients: Clients = request.app.state.clients
+    if not clients.need_tokens:
+        return RedirectResponse("/", 303)
     return _form("", following, 200)
 
 

@@ -149,6 +149,13 @@ async def test_with_tokens_only_who_has_one_is_served(token_file: Path, tmp_path
 
 
 @pytest.mark.asyncio
+async def test_where_nobody_needs_a_token_nobody_is_asked_for_one() -> None:
+    async with client_of() as client:
+        answer = await client.get("/session?next=/x/" + "a" * 20)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+
+@pytest.mark.asyncio
 async def test_a_person_signs_in_once_and_the_page_has_the_token(token_file: Path, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("<!doctype html><title>page</title>")
     token = tokens.make(token_file, "ada", Quota())

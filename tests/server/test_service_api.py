@@ -96,6 +96,22 @@ async def test_an_invalid_request_is_told_what_is_wrong_and_where(
     assert where in [error["where"] for error in problem["errors"]]
 
 
+@pytest.mark.parametrize(
+    ("sent", "content_type", "said"),
+    [
+        ('{"source": "x", "devcie": "cpu"}', "application/json", "body.devcie: there is no such field; perhaps device"),
+        ('{"source": "x", "timing": {"runs": 3}}', "application/json", "body.timing.runs: there is no such field"),
+        ('{"source": "x\\u0000"}', "application/json", "body.source: the source contains a NUL character"),
+        ('{"source": ', "application/json", "it is not JSON from character 11 on: Expecting value"),
+        ('{"source": "x"}', "text/plain; charset=utf-8", "body: it is not called JSON: send Content-Type"),
+        ("[1]", "application/json", "body: Input should be a valid dictionary"),
+    ],
+)
+async def test_a_fault_of_a_request_is_told_in_words(service: Service, sent: str, content_type: str, said: str) -> None:
+    answer = await service.client.post("/api/v1/explorations", content=sent, headers={"Content-Type": content_type})
+    assert answer.status_code == 422 and said in answer.json()["detail"]
+
+
 async def test_broken_json_is_a_problem_too(service: Service) -> None:
     headers = {"Content-Type": "application/json"}
     for content in (b"{", b"\xff\xfe", b"[]", b'{"source": "\\ud800"}'):

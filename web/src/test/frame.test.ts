@@ -13,7 +13,7 @@ import { textOf } from "./textOf";
 
 describe("a request that is refused", () => {
   it("is told in words of the page", async () => {
-    expect(sentenceOf({ where: "body.source", message: "Value error, the source contains a NUL character" })).toBe(
+    expect(sentenceOf({ where: "body.source", message: "the source contains a NUL character" })).toBe(
       "The snippet is not accepted: the source contains a NUL character.",
     );
     expect(sentenceOf({ where: "body.inputs.1.shape", message: "List should have at most 12 items" })).toBe(
