@@ -100,7 +100,8 @@ class LimitSettings(BaseSettings):
     output_kib: int = Field(
         default=1024,
         ge=1,
-        description="Raw output (print, warnings, native code) that stops an exploration.",
+        description="Output past the report that stops an exploration. What a snippet writes while it runs is in the "
+        "report, up to 64 KiB, and stops nothing.",
     )
     report_mib: int = Field(default=32, ge=1, description="Largest report accepted from a worker.")
     log_format: Literal["auto", "console", "json"] = Field(

@@ -42,7 +42,7 @@ _PROFILE: JsonDict = {
     "device": "cuda",
     "device_name": "NVIDIA H200",
 }
-_DEVICE: JsonDict = {"name": "H200", "kind": "cuda", "target": "sm_90", "facts": {"sm_count": 132}}
+_DEVICE: JsonDict = {"name": "H200", "kind": "cuda", "target": "sm_90", "facts": {"multiprocessors": 132}}
 
 
 class Version(BaseModel):

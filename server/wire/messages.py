@@ -70,7 +70,7 @@ class DeviceFacts(Message):
     target: str = Field(description="What kernels for it are generated for.", examples=["sm_90"])
     facts: dict[str, int | float | bool | str] = Field(
         description="Its figures, such as bandwidths and sizes of memories, each with its unit in its name.",
-        examples=[{"sm_count": 132}],
+        examples=[{"multiprocessors": 132}],
     )
 
 
