@@ -147,8 +147,8 @@ def _explain_exit(ended: Ended, line: int | None, rejected: str | None) -> tuple
     if ended.signal == signal.SIGKILL or (ran_out and ended.signal is not None):
         return "out_of_memory", Error(
             type="OutOfMemory",
-            message="The exploration used more memory than it may and was ended by the system.",
-            hint="Use smaller shapes.",
+            message="The exploration was ended from outside. As a rule, the machine had no memory left for it.",
+            hint="Use smaller shapes, and look for code that kills processes.",
             line=line,
             traceback=last_words,
         )

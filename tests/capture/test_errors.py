@@ -41,7 +41,10 @@ def test_error_has_its_line_and_words(name: str) -> None:
     [
         (">>> import torch", "Take out all prompts"),
         ("In [1]: import torch", "Take out all prompts"),
-        ("```python", "fence of Markdown"),
+        ("```python", "fences of Markdown"),
+        ("Here is the code:\n```python\nx = 1\n```", "fences of Markdown"),
+        ("x =\u00a01", "A web page or a word processor"),
+        ("print(\u201chi\u201d)", "A web page or a word processor"),
         ("!pip install torch", "command of a notebook"),
         ("%matplotlib inline", "command of a notebook"),
     ],
@@ -64,6 +67,12 @@ def test_what_was_pasted_with_the_program_is_named(line: str, words: str) -> Non
 def test_a_bound_of_the_service_is_named(line: str, words: str) -> None:
     error = captured_source(f"import torch\n{line}\n").error
     assert error is not None and error.line == 2 and words in (error.hint or "")
+
+
+def test_an_exception_that_cannot_speak_is_the_snippets_own() -> None:
+    source = "class Mute(Exception):\n    def __str__(self):\n        return 1 / 0\nraise Mute\n"
+    error = captured_source(source).error
+    assert error is not None and (error.type, error.message, error.line) == ("Mute", "Mute", 4)
 
 
 def test_a_script_that_ends_itself_is_told_in_words() -> None:

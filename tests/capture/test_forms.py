@@ -287,6 +287,22 @@ def test_output_holds_both_streams_and_descriptors_in_order() -> None:
     assert capture.output == "one\ntwo\nthree\n"
 
 
+def test_standard_output_takes_bytes_and_a_new_encoding() -> None:
+    capture = captured_source(
+        "import sys\nsys.stdout.reconfigure(encoding='utf-8')\nsys.stdout.buffer.write(b'one\\n')\nprint('two')\n"
+        "def f(x):\n    return x + 1\n"
+    )
+    assert capture.error is None and capture.output == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("mark", ["\ufeff", "", "\n"])
+@pytest.mark.parametrize("indentation", ["", "    ", "\t"])
+def test_a_mark_or_an_indentation_of_all_lines_does_not_matter(mark: str, indentation: str) -> None:
+    lines = ("import torch", "def f(x):", "    return x.sin()", "f(torch.ones(4))")
+    capture = captured_source(mark + "".join(f"{indentation}{line}\n" for line in lines))
+    assert capture.error is None and len(capture.graphs) == 1
+
+
 def test_long_output_is_cut_with_a_sentence() -> None:
     output = captured_source("for i in range(100000):\n    print('line', i)\ndef f(x):\n    return x + 1\n").output
     assert len(output) < 66 * 1024 and output.endswith("only its first 64 KiB are kept.]\n")

@@ -113,6 +113,35 @@ def test_a_generator_is_no_function_to_explore() -> None:
     assert operators(capture) == ["sin"]
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "torch.ones(4).sin()\n",
+        "y = torch.sin(torch.ones(4))\n",
+        "import sys\nprint(torch.ones(4).sin())\nsys.exit()\n",
+        "x = torch.arange(3)\ny = (torch.ones(4) * 2).sin().sum()\n",
+    ],
+)
+def test_one_statement_is_a_function_without_parameters(source: str) -> None:
+    capture = explored(source)
+    assert not capture.entries[0].args and "sin" in operators(capture)
+    assert "`script()`" in capture.notes[0].message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def main():\n    x = torch.ones(4)\n    y = torch.sin(x)\n    return y\nmain()\n",
+        "def demo(n=4):\n    return torch.ones(n).sin()\ndemo()\n",
+        "def demo():\n    return torch.ones(4).sin()\n",
+        "demo = lambda: torch.ones(4).sin()\n",
+    ],
+)
+def test_a_function_that_makes_its_tensors_itself_is_explored(source: str) -> None:
+    capture = captured_source("import torch\n" + source)
+    assert capture.error is None and not capture.breaks and operators(capture)[-1] == "sin"
+
+
 @pytest.mark.parametrize("source", ["print(1 + 1)\n", "import torch\nx = torch.ones(4)\n", ""])
 def test_a_script_without_computation_has_nothing_to_explore(source: str) -> None:
     error = captured_source(source).error

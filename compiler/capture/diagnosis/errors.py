@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import linecache
 import re
 import socket
 import traceback
@@ -72,7 +73,7 @@ def line_of_error(error: BaseException) -> int | None:
     if isinstance(error, SyntaxError) and error.filename == SNIPPET_FILE:
         return error.lineno
     # Dynamo raises where it traces: the user's line is in what it traced, not in the traceback.
-    traced = lines_of_frames(user_frames(error)) or lines_of_text(str(error))
+    traced = lines_of_frames(user_frames(error)) or lines_of_text(text_of(error))
     passed = lines_of_frames(traceback.extract_tb(error.__traceback__))
     lines = traced or passed
     return lines[-1] if lines else None
@@ -85,16 +86,25 @@ def name_lines(error: BaseException, lines: Sequence[int]) -> None:
         error.real_stack = traceback.StackSummary.from_list(frames)  # type: ignore[attr-defined]
 
 
+_PASTED_CHARACTER = (
+    "A web page or a word processor has put that character there. Replace it with the plain one: a space, a straight "
+    "quotation mark, a minus sign; if nothing is to be seen there, delete it."
+)
+_FENCE = "The text has fences of Markdown. Paste what stands between the fences."
 _PASTED_LINES = {
     r"(>>>|\.\.\.|(In|Out) ?\[\d+\]:)": "The line begins with the prompt of an interactive session. "
     "Take out all prompts, such as `>>> ` and `... `, and what the session printed.",
-    r"(```|~~~)": "The line is a fence of Markdown. Paste what stands between the fences.",
     r"[%!]": "The line is a command of a notebook. Take it out; no package can be installed here.",
 }
 
 
-def _hint_for_line(line: str) -> str | None:
-    """What to do about a line that is no Python, since it was pasted with what stood around the program."""
+def _hint_for_syntax(error: SyntaxError) -> str | None:
+    """What to do about what is no Python, since it was pasted with what stood around the program."""
+    if re.match(r"invalid (non-printable )?character", error.msg):
+        return _PASTED_CHARACTER
+    if any(re.match(r"\s*(```|~~~)", line) for line in linecache.getlines(SNIPPET_FILE)):
+        return _FENCE
+    line = error.text or ""
     return next((hint for beginning, hint in _PASTED_LINES.items() if re.match(rf"\s*{beginning}", line)), None)
 
 
@@ -102,7 +112,7 @@ def hint_for(error: BaseException) -> str | None:
     """What the reader can do, for the failures that come of running here and not at the author's desk."""
     for link in chain_of(error):
         if isinstance(link, SyntaxError) and link.filename == SNIPPET_FILE:
-            return _hint_for_line(link.text or "")
+            return _hint_for_syntax(link)
         if isinstance(link, urllib.error.URLError | socket.gaierror | ConnectionError | TimeoutError):
             return _NO_NETWORK
         if isinstance(link, OSError) and link.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN):
@@ -117,25 +127,25 @@ def hint_for(error: BaseException) -> str | None:
             return _NO_DISK
         if isinstance(link, EOFError) or (isinstance(link, SystemExit) and link.code == _WRONG_ARGUMENTS):
             return _NO_ARGUMENTS
-        if "can't start new thread" in str(link):
+        if "can't start new thread" in text_of(link):
             return _NO_THREAD
         if isinstance(link, MemoryError) or type(link).__name__ == "OutOfMemoryError":
             return _NO_MEMORY
         if has_stopped_gpu(link):
             return STOPPED_GPU
-        if re.search(r"\b0 active drivers\b", str(link)):
+        if re.search(r"\b0 active drivers\b", text_of(link)):
             return _NO_TRITON
-        if re.search(r"no fake impl registered|has no fake impl|no meta kernel", str(link)):
+        if re.search(r"no fake impl registered|has no fake impl|no meta kernel", text_of(link)):
             return _NO_FAKE
-        if "support double backward" in str(link):
+        if "support double backward" in text_of(link):
             return _NO_SECOND_GRADIENT
         if type(link).__name__ == "DataDependentOutputException":
             return _NO_VALUE_IN_TRACING
-        if "inference tensor" in str(link):
+        if "inference tensor" in text_of(link):
             return _NO_INFERENCE_MODE
         if type(link).__name__ == "UncapturedHigherOrderOpError":
             return _NO_PURE_FUNCTION
-        if re.search(r"not compiled with CUDA|NVIDIA driver|No CUDA GPUs", str(link)):
+        if re.search(r"not compiled with CUDA|NVIDIA driver|No CUDA GPUs", text_of(link)):
             return _NO_GPU
     return None
 
@@ -143,14 +153,22 @@ def hint_for(error: BaseException) -> str | None:
 def has_stopped_gpu(error: BaseException) -> bool:
     """Whether a check of a kernel on the GPU failed. Whatever asks the GPU for anything later in the process raises the
     same, wherever it is."""
-    return "device-side assert triggered" in str(error)
+    return "device-side assert triggered" in text_of(error)
 
 
 def hint_only_compiled(error: BaseException) -> str:
     """For an exception of the compiler: the user's code is right, and the hint says so."""
     if type(error).__name__ == "Unsupported":
-        return f"{_ONLY_COMPILED} {report_break(str(error)).remedy}"
+        return f"{_ONLY_COMPILED} {report_break(text_of(error)).remedy}"
     return hint_for(error) or _ONLY_COMPILED
+
+
+def text_of(error: BaseException) -> str:
+    """Its own words; none where the class of the snippet that should say them fails."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def chain_of(error: BaseException) -> list[BaseException]:
@@ -171,7 +189,7 @@ def message_of_error(error: BaseException) -> str:
     untold = _ONLY_VALUES_TELL.get(type(error).__name__)
     if untold is not None:
         return f"`{error}` gives {untold} that only the values of its inputs tell, so the graph could not be traced."
-    text = str(error).split("\n\nfrom user code:")[0].split("\n\nSet TORCHDYNAMO_VERBOSE")[0].strip()
+    text = text_of(error).split("\n\nfrom user code:")[0].split("\n\nSet TORCHDYNAMO_VERBOSE")[0].strip()
     return (text or type(error).__name__)[:_LONGEST_MESSAGE]
 
 

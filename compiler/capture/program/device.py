@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -138,11 +139,16 @@ def makes_tensors_in_functions(tree: ast.Module) -> bool:
     """
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.Lambda) and getattr(function, "name", "") not in _SET_UP:
-            calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
-            makers = (call for call in calls if _name_of(call.func) in _FACTORIES)
+            makers = makers_of_tensors(function)
             if any(all(keyword.arg != "device" for keyword in call.keywords) for call in makers):
                 return True
     return False
+
+
+def makers_of_tensors(tree: ast.AST) -> Iterator[ast.Call]:
+    """Calls of functions that make tensors from nothing, by their names."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return (call for call in calls if _name_of(call.func) in _FACTORIES)
 
 
 def _name_of(function: ast.expr) -> str:

@@ -29,6 +29,7 @@ from compiler.capture.program.top_level_calls import (
 from compiler.capture.recording.intercept import Interception
 from compiler.capture.recording.recorder import Recorder
 from compiler.options import Options
+from compiler.wording import SNIPPET_FILE
 
 
 class NothingToExploreError(Exception):
@@ -114,7 +115,7 @@ class Explorer:
     def _explore_last_defined(self) -> None:
         """On inputs that are chosen, unless the snippet called it without any tensor."""
         names = self._snippet.names
-        target = self._last_defined()
+        target = self._last_defined(_can_be_explored)
         call = last_call_of_object(names) if target is None else top_level_call_of(target, names)
         if call is not None and self._options.inputs is None:
             self._explore_call(call)
@@ -127,9 +128,11 @@ class Explorer:
         """What the script computes at top level, as one function."""
         names = self._snippet.names
         # What has run was changed, so that its calls were observed.
-        script = script_of(parse_snippet(self._snippet.source, self._device).tree, names)
+        tree = parse_snippet(self._snippet.source, self._device).tree
+        script = script_of(tree, names)
         if script is None or self._options.inputs is not None:
-            raise NothingToExploreError("The snippet defines no function and no module to explore.")
+            self._explore_maker(tree)
+            return
         self._interception.needs_default_device = makes_tensors_in_functions(ast.Module([script.function], []))
         function, arguments = script.define(names)
         (first, last), takes = script.lines, ", ".join(script.parameters)
@@ -140,6 +143,15 @@ class Explorer:
         )
         self._call(self._interception.explored(function), arguments, {}, differentiates=script.differentiates)
 
+    def _explore_maker(self, tree: ast.Module) -> None:
+        """The last function that takes nothing, such as `main`, since it may make tensors itself."""
+        maker = self._last_defined(_takes_nothing)
+        if maker is None:
+            raise NothingToExploreError("The snippet defines no function and no module to explore.")
+        defined_again = [node for node in tree.body if getattr(node, "name", None) == maker.__name__]
+        exec(compile(ast.Module(defined_again, []), SNIPPET_FILE, "exec", dont_inherit=True), self._snippet.names)
+        self._explore_lone(self._snippet.names.get(maker.__name__, maker))
+
     def _explore_lone(self, target: Any) -> None:
         if isinstance(target, type) and issubclass(target, torch.nn.Module):
             target = target()
@@ -149,10 +161,10 @@ class Explorer:
             raise NothingToExploreError(f"{target!r} is neither a function nor a module.")
         self._call_on_chosen_inputs(self._interception.explored(target), target)
 
-    def _last_defined(self) -> Any:
-        """The last function or module at top level, in the order of the source; None where there is none."""
+    def _last_defined(self, fits: Callable[[Any], bool]) -> Any:
+        """The last value of the top level that fits, in the order of the source; None where there is none."""
         values = [self._snippet.names.get(name) for name in _defined_names(self._snippet.tree)]
-        return next((value for value in reversed(values) if _can_be_explored(value)), None)
+        return next((value for value in reversed(values) if fits(value)), None)
 
     def _call_on_chosen_inputs(self, compiled: Callable[..., Any], eager: Callable[..., Any]) -> None:
         chosen = choose_inputs(eager, self._snippet, self._options, self._device)
@@ -189,7 +201,13 @@ def _defined_names(tree: ast.Module) -> Iterator[str]:
             yield from (target.id for target in statement.targets if isinstance(target, ast.Name))
 
 
+def _takes_nothing(value: Any) -> bool:
+    """Whether it is a function of the snippet's without required parameters."""
+    return is_of_snippet(value) and not required_parameters(value)
+
+
 def _can_be_explored(value: Any) -> bool:
+    """Whether it is a module, a class of modules that takes no arguments, or a function that may take tensors."""
     if isinstance(value, torch.nn.Module):
         return True
     if isinstance(value, type):

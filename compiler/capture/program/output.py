@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any, BinaryIO
 
 #: Bytes of a snippet's output that are kept.
 LONGEST_OUTPUT = 64 * 1024
@@ -33,7 +33,8 @@ class OutputRecorder:
         saved = [(number, os.dup(number)) for number in (1, 2) if _is_open(number)]
         for number, _ in saved:
             os.dup2(self._file.fileno(), number)
-        sys.stdout = sys.stderr = _BoundedWriter(self._file.fileno())
+        kept = _Kept(self._file.fileno())
+        sys.stdout = sys.stderr = io.TextIOWrapper(kept, "utf-8", "replace", write_through=True)
         try:
             yield
         finally:
@@ -52,11 +53,8 @@ class OutputRecorder:
         return text
 
 
-class _BoundedWriter(io.TextIOBase):
-    """A text stream on a file descriptor that stops writing once enough was kept, so that a loop fills no disk."""
-
-    encoding = "utf-8"
-    errors = "replace"
+class _Kept(io.RawIOBase, BinaryIO):
+    """A stream on a file descriptor that stops writing once enough was kept, so that a loop fills no disk."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -68,13 +66,13 @@ class _BoundedWriter(io.TextIOBase):
     def fileno(self) -> int:
         return self._number
 
-    def write(self, text: str) -> int:
+    def write(self, data: Any) -> int:
         if self._written <= LONGEST_OUTPUT:
-            data = text.encode("utf-8", "replace")[: LONGEST_OUTPUT + 1]
-            self._written += len(data)
-            while data:
-                data = data[os.write(self._number, data) :]
-        return len(text)
+            left = memoryview(data).cast("B")[: LONGEST_OUTPUT + 1]
+            self._written += len(left)
+            while left:
+                left = left[os.write(self._number, left) :]
+        return memoryview(data).nbytes
 
 
 def _is_open(number: int) -> bool:

@@ -24,6 +24,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from compiler.capture.program.device import makers_of_tensors
 from compiler.wording import SNIPPET_FILE
 
 _STATE = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
@@ -74,18 +75,37 @@ def script_of(tree: ast.Module, names: dict[str, Any]) -> Script | None:
     computed = [_LeavesByReturn().visit(statement) for statement in computed]
     read, bound_again = _loaded(computed), _stored(computed)
     if not any(_has(names.get(name), torch.Tensor) for name in read):
-        return None
+        return _of_one_statement(set_up, list(_statements(tree.body)))
     parameters = [
         name
         for name in dict.fromkeys(_names(given, ast.Store))
         if name in read and (_has(names.get(name), torch.Tensor) or name in bound_again)
     ]
+    function = _function(parameters, _with_return(computed, names))
+    return Script(ast.Module(set_up, []), function, tuple(parameters), is_pass_of_loop)
+
+
+def _of_one_statement(set_up: list[ast.stmt], statements: list[ast.stmt]) -> Script | None:
+    """The last statement that makes a tensor and computes from it, as in `print(torch.rand(3).sin())`."""
+    for statement in reversed(statements):
+        value = getattr(statement, "value", None)
+        if _prints_or_exits(statement) and isinstance(value, ast.Call):
+            value = next(iter(value.args), None)
+        if not isinstance(value, ast.expr) or isinstance(value, ast.Lambda):
+            continue
+        if any(maker is not value for maker in makers_of_tensors(value)):
+            returned = ast.copy_location(ast.Return(value), statement)
+            return Script(ast.Module(set_up, []), _function([], [returned]), (), is_pass_of_loop=False)
+    return None
+
+
+def _function(parameters: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:
     function = ast.parse(f"def script({', '.join(parameters)}): pass").body[0]
     assert isinstance(function, ast.FunctionDef)
     for node in ast.walk(function):
-        ast.copy_location(node, computed[0])
-    function.body = _with_return(computed, names)
-    return Script(ast.Module(set_up, []), function, tuple(parameters), is_pass_of_loop)
+        ast.copy_location(node, body[0])
+    function.body = body
+    return function
 
 
 def _divided(tree: ast.Module, names: dict[str, Any]) -> tuple[list[ast.stmt], list[ast.stmt]]:

@@ -7,6 +7,7 @@ import ast
 import contextlib
 import linecache
 import sys
+import textwrap
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -42,7 +43,14 @@ class Snippet:
 
 
 def parse_snippet(source: str, device: torch.device) -> Snippet:
-    """Parse for `device`. Raises SyntaxError with the author's line."""
+    """Parse for `device`. Raises SyntaxError with the author's line.
+
+    As Python does, this takes no notice of a byte order mark; and as IPython does, not of the indentation that all
+    lines of a program share which was copied from within a block.
+    """
+    source = source.removeprefix("\ufeff")
+    if source.lstrip("\r\n")[:1] in (" ", "\t"):
+        source = textwrap.dedent(source)
     _register_source(source)
     tree = ast.parse(source, SNIPPET_FILE)
     cuda_lines = cuda_to_cpu(tree) if device.type == "cpu" else []
