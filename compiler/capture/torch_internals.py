@@ -345,12 +345,21 @@ def noting_differentiation(note: Callable[[], None]) -> Iterator[None]:
 @contextlib.contextmanager
 def transforms_closed() -> Iterator[None]:
     """Where this raises, levels of torch.func's transforms that a graph opened within are closed: nodes of a graph open
-    and close them one by one."""
-    depth = torch._C._functorch.get_dynamic_layer_stack_depth()
+    and close them one by one. Torch closes them all with one call, which fails in 2.11 if one is of forward mode."""
+    functorch = torch._C._functorch
+    kinds = functorch.TransformType
+    closes = {
+        kinds.Vmap: functorch._vmap_decrement_nesting,
+        kinds.Grad: functorch._grad_decrement_nesting,
+        kinds.Jvp: functorch._jvp_decrement_nesting,
+        kinds.Functionalize: functorch._func_decrement_nesting,
+    }
+    depth = functorch.get_dynamic_layer_stack_depth()
     try:
         yield
     except BaseException:
-        torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+        while functorch.get_dynamic_layer_stack_depth() > depth:
+            closes[functorch.peek_interpreter_stack().key()]()
         with contextlib.suppress(RuntimeError):  # none of forward mode is open
             torch._C._exit_dual_level(level=0)
         raise

@@ -189,7 +189,9 @@ TABLE = (
         INTERNALS,
         "close the levels of torch.func's transforms that a failed run left open",
         (
-            *_names("torch._C._functorch", "get_dynamic_layer_stack_depth pop_dynamic_layer_stack_and_undo_to_depth"),
+            *_names("torch._C._functorch", "get_dynamic_layer_stack_depth TransformType peek_interpreter_stack"),
+            *_names("torch._C._functorch", "_vmap_decrement_nesting _grad_decrement_nesting _jvp_decrement_nesting"),
+            "torch._C._functorch._func_decrement_nesting",
             "torch._C._exit_dual_level",
         ),
     ),
