@@ -2,7 +2,8 @@
 
     _conj(1j), which autograd writes for the gradient of `1j * x`     ->     -1j
 
-torch makes a tensor of it each time that it is run; loops compute with the number itself.
+torch makes a tensor of it each time that it is run; loops compute with the number itself. The tensor has 128 bits, which
+another tensor without dims takes over, and a number does not: there it stays a tensor.
 """
 
 from __future__ import annotations
@@ -26,8 +27,13 @@ def conjugate_numbers(graph: GraphModule, device: Device, options: Options) -> t
         return graph, ()
     copy = copied(graph)
     for node in filter(_is_of_number, list(copy.graph.nodes)):
-        _put_in_place_of(node, node.args[0].conjugate())
-        copy.graph.erase_node(node)
+        number = node.args[0].conjugate()
+        if any(user.meta["val"].dtype == torch.complex128 for user in node.users if "val" in user.meta):
+            settings = {"dtype": torch.complex128, "device": node.meta["val"].device}
+            node.target, node.args, node.kwargs = aten.scalar_tensor.default, (number,), settings
+        else:
+            _put_in_place_of(node, number)
+            copy.graph.erase_node(node)
     copy.recompile()
     return copy, ()
 

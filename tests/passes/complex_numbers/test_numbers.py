@@ -15,6 +15,7 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "turned": lambda x: torch.exp(1j * x).real,
     "a real part": lambda x: (2j * x * x).imag,
     "a complex input": lambda x: (torch.complex(x, x * 2).conj() - 1j * torch.complex(x, x).imag).abs(),
+    "no dims": lambda x: (torch.complex(x.detach(), x.detach() + 1) * (-1j * x[3:4].sum())).imag,
 }
 
 
