@@ -29,6 +29,44 @@ def test_a_break_is_of_its_kind(kind: str) -> None:
     assert any(found.line == body for found in breaks) or kind == "higher_order"
 
 
+#: Whose reason is not the user's break, not the backend, and not a hint: the program, with what the reason must say.
+BLAMED = {
+    "an optimizer": (
+        program(
+            "optimizer.step()",
+            "weight = torch.ones(8, requires_grad=True)\nweight.grad = weight.detach()\n"
+            "optimizer = torch.optim.RMSprop([weight], lr=torch.tensor(0.1))\n"
+            "schedule = torch.optim.lr_scheduler.LinearLR(optimizer)\n",
+        ),
+        "a function of PyTorch that does, such as the step() of an optimizer",
+    ),
+    "a place in memory": (
+        program("y = table[place] + y", "table, place = torch.ones(9, 8), torch.tensor(3)\n"),
+        "item",
+    ),
+    "a hook": (
+        program(
+            "y = layer(y)",
+            "layer = torch.nn.Linear(8, 8)\nlayer.register_full_backward_hook(lambda module, given, got: None)\n",
+        ),
+        "backward",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BLAMED)
+def test_a_reason_blames_what_stopped_tracing(name: str) -> None:
+    source, words = BLAMED[name]
+    breaks = captured_source(source).breaks
+    assert any(words in found.reason for found in breaks), breaks
+    for found in breaks:
+        assert found.line == line_of_body(source) or name == "an optimizer"
+        told = f"{found.kind} {found.reason} {found.hint}"
+        assert not found.reason.startswith("Hint:")
+        assert "site-packages" not in told and "fusionscope" not in told and " at 0x" not in told
+        assert "tlparse" not in told and "User-inserted" not in told
+
+
 def test_every_kind_has_a_program_and_a_paragraph() -> None:
     assert set(BROKEN) == {kind.id for kind in BREAK_KINDS} - {"other"}
     text = DOCUMENT.read_text()

@@ -9,6 +9,9 @@ from compiler.capture.diagnosis.break_kinds import kind_of_break
 from compiler.fx.lines import SNIPPET_FILE, lines_of_text
 from compiler.report import GraphBreak
 
+#: Dynamo's name of a graph that it captured and that could not be traced further.
+_OF_A_GRAPH = "Backend compiler exception"
+
 
 def report_break(payload: str) -> GraphBreak:
     """One graph break from the text that torch writes of it.
@@ -20,17 +23,27 @@ def report_break(payload: str) -> GraphBreak:
       Developer debug context: ...
      For more details about this graph break, please visit: https://...
     """
+    payload = re.sub(r"/\S*/site-packages/| at 0x[0-9a-f]+(?=>)", "", payload)
     start = payload.find("Graph Break Reason:")
-    told = payload[start + len("Graph Break Reason:") :] if start >= 0 else payload
+    raised = re.findall(r"^[a-zA-Z_][\w.]*: (.+)$", payload, re.M) if start < 0 else []
+    if raised:  # the traceback of what ended the tracing of a graph
+        told = f"{_OF_A_GRAPH}\n  Explanation: {raised[-1]}"
+    else:
+        told = payload[start + len("Graph Break Reason:") :] if start >= 0 else payload
     told = re.split(r"\nUser code traceback:|\nUser Stack Trace:|\nStack variable source attribution:", told)[0]
     reason = re.split(r"\n\s*Developer debug context:", told)[0]
     before_explanation = reason.split("Explanation:")[0].strip().splitlines()
     name = before_explanation[-1].strip() if before_explanation else None
-    explanation = _first_match(r"Explanation:\s*(.+?)(?=\n\s*\n|\n\s*Hint:|\Z)", reason)
+    explanation = _first_match(r"Explanation:\s*(?!Hint:)(\S.*?)(?=\n\s*\n|\n\s*Hint:|\Z)", reason)
     hints = [" ".join(hint.split()) for hint in re.findall(r"Hint:\s*(.+?)(?=\n\s*Hint:|\n\s*\n|\Z)", reason, re.S)]
-    hints = [hint for hint in hints if "report an issue" not in hint]
+    hints = [hint for hint in hints if "report an issue" not in hint.lower()]
     # Hints name whatever might help with a whole class of breaks; only the rest is about this one.
     kind = kind_of_break(name or "", re.sub(r"\n\s*Hint:.+?(?=\n\s*Hint:|\n\s*\n|\Z)", "", told, flags=re.S))
+    if f"at {SNIPPET_FILE}:" not in payload.splitlines()[0] and kind.id in ("explicit", "disabled"):
+        hints = []  # to change the code, which is PyTorch's
+        explanation = kind.sentence if kind.id == "explicit" else explanation
+    if name == _OF_A_GRAPH and kind.id != "other":
+        explanation, hints = kind.sentence, []  # Dynamo blames the backend
     return GraphBreak(
         reason=_one_sentence(explanation or name or reason),
         line=_break_line(payload),
@@ -44,7 +57,11 @@ def report_break(payload: str) -> GraphBreak:
 
 
 def _break_line(payload: str) -> int | None:
-    """The innermost line of the user: torch's header names a frame of a library where that is innermost."""
+    """The innermost line of the user: torch's header names a frame of a library where that is innermost. Where a graph
+    could not be traced by the backend, that of the operation."""
+    operation = payload.split("Original traceback:", 1)[-1].split("Use tlparse")[0]
+    if operation != payload and lines_of_text(operation):
+        return lines_of_text(operation)[-1]
     stack = payload.split("User code traceback:")[-1].split("Traceback (most recent call last)")[0]
     lines = lines_of_text(stack)
     if lines:
