@@ -84,6 +84,11 @@ class _AsTraced(torch.fx.Interpreter):
         return with_strides_of(n.meta.get("val"), result)
 
 
+def _plain(results: Any) -> Any:
+    """Several results as a list of Python's own; that of a graph's node is a kind of its own to torch 2.11."""
+    return list(results) if isinstance(results, list) else results
+
+
 class _Raised(_AsTraced):
     """Runs a graph with one floating dtype in place of all that it names."""
 
@@ -95,7 +100,7 @@ class _Raised(_AsTraced):
     def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
         held = super().get_attr(target, args, kwargs)
         if isinstance(held, torch.fx.GraphModule):  # a function that `torch.cond` or its like is given
-            return lambda *values: _Raised(held, self._dtype).run(*values)
+            return lambda *values: _plain(_Raised(held, self._dtype).run(*values))
         return raise_precision(held, self._dtype)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
@@ -110,7 +115,7 @@ class _Raised(_AsTraced):
         try:
             exact = IN_ANY_DTYPE.get(target, target)
             result = super().call_function(exact, raised_args, raised_kwargs)
-        except (RuntimeError, NotImplementedError):  # an operator of fewer dtypes, such as those that quantise
+        except (RuntimeError, ValueError):  # an operator of fewer dtypes, such as those that quantise
             result = super().call_function(target, *self._in_own_dtypes())
         # An operator that names no dtype (aten.full, aten.rand) makes the default one, float32.
         return torch.utils._pytree.tree_map_only(

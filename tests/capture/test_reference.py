@@ -83,3 +83,32 @@ def test_what_attention_keeps_of_its_dropout_is_not_compared() -> None:
             for place, one in enumerate(target._schema.returns)
         }
         assert [result for result, node in results.items() if not is_undefined(node)] == kept
+
+
+def test_an_operator_of_narrow_dtypes_alone_runs_in_its_own() -> None:
+    def product(a: Tensor, b: Tensor, scale: Tensor) -> Tensor:
+        narrow = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).t()
+        return torch._scaled_mm(*narrow, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16)
+
+    inputs = [torch.randn(16, 32), torch.randn(16, 32), torch.tensor(2.0)]
+    graph = cast(CapturedGraph, SimpleNamespace(aten=capture_graph(product, *inputs)))
+    (result,) = reference_run(graph, inputs)
+    assert result.dtype == torch.float64
+    torch.testing.assert_close(result.bfloat16(), product(*inputs))
+
+
+def test_a_graph_within_the_graph_gives_a_list_of_pythons_own() -> None:
+    within, graph = torch.fx.Graph(), torch.fx.Graph()
+    given = within.placeholder("given")
+    within.output([within.call_function(torch.sin, (given,)), given])
+    held = torch.nn.Module()
+    held.part = torch.fx.GraphModule({}, within)
+    x = graph.placeholder("x")
+    mapped = graph.call_function(
+        lambda part, x: torch.vmap(part, out_dims=[0, 0])(x),  # what the gradient of flex_attention does
+        (graph.get_attr("part"), x),
+    )
+    graph.output((graph.call_function(operator.getitem, (mapped, 0)),))
+    whole = cast(CapturedGraph, SimpleNamespace(aten=torch.fx.GraphModule(held, graph)))
+    value = torch.randn(3, 4)
+    torch.testing.assert_close(reference_run(whole, [value])[0], value.double().sin())

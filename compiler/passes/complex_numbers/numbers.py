@@ -2,8 +2,8 @@
 
     _conj(1j), which autograd writes for the gradient of `1j * x`     ->     -1j
 
-torch makes a tensor of it each time that it is run; loops compute with the number itself. The tensor has 128 bits, which
-another tensor without dims takes over, and a number does not: there it stays a tensor.
+torch makes a tensor of it each time that it is run; loops compute with the number itself. The tensor has 128 bits,
+which another tensor without dims takes over, and a number does not: there it stays a tensor.
 """
 
 from __future__ import annotations
