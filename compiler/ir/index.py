@@ -209,6 +209,11 @@ class Index:
                 return None
         return self.coefficient(dim)
 
+    def step(self, dim: Dim) -> Integer:
+        """The same with 0 where it is not one number. An open size is not asked whether it is zero, as by `or`."""
+        stride = self.stride(dim)
+        return 0 if stride is None else stride
+
     def substitute(self, values: Mapping[Dim, Index]) -> Index:
         """The expression with each loop variable replaced, simplified again."""
         if not values or self.dims.isdisjoint(values):

@@ -15,6 +15,8 @@ from torch.torch_version import TorchVersion
 from compiler.compile import Built, build, observed_compilations
 from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopNode
+from compiler.options import Options, Timing
+from compiler.pipeline import explore
 from compiler.runtime.executable import build_executable
 from compiler.runtime.interpreter.interpreter import interpret as run_triton
 from compiler.schedule.group import parts_of
@@ -311,3 +313,21 @@ def test_gradients_of_interpolation_are_one_kernel_for_every_size(mode: str) -> 
             torch.testing.assert_close((mine, found), (wanted, expected))
     forward, backward = (len(one.groups) for one in seen)
     assert forward == 1 and backward <= 2
+
+
+def test_elements_that_lie_an_open_size_apart_are_scheduled() -> None:
+    source = """import torch
+@torch.compile
+def queued(x, length):
+    choice = x.argmax(-1)
+    chosen = torch.nn.functional.one_hot(choice, 8)
+    place = chosen.cumsum(0) * chosen - 1
+    is_kept = (place >= 0) & (place < length)
+    queues = torch.zeros(40, 8, length)
+    queues[torch.arange(40), choice, torch.where(is_kept, place, 0).sum(-1)] = is_kept.any(-1).float()
+    return queues
+for length in (4, 6):
+    queued(torch.randn(40, 8), length)
+"""
+    report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    assert report.status == "ok" and all(graph.errors for graph in report.graphs), report.error

@@ -80,7 +80,7 @@ def _goes_along_memory(group: Group) -> bool:
     reads = [access.index for member in group.members for access in member.body.reads]
     (*outer, last), r = group.space.x or (Dim("none", 1),), group.space.r
     windows = [index for index in reads if not index.dims.isdisjoint({*outer, last})]
-    steps = [abs(hint(index.stride(last) or 0)) for index in windows]
+    steps = [abs(hint(index.step(last))) for index in windows]
     is_row = len(r) == 1 and all(step == 0 or step >= max(hint(r[0].size), UNROLLED + 1) for step in steps)
     near = range(1, FARTHEST_IN_WINDOW + 1)
     return not is_row and any(index.stride(dim) in near for index in windows for dim in r)

@@ -130,7 +130,7 @@ def turned(statement: Statement, name: str, tile: Tile, pointer: str, dtype: tor
     assert index is not None
     is_from_start = tile.first == "0"
     start = f"{pointer} + {_index_at(statement, {tile.inner: f'{inner}_start', tile.across: tile.first})}"
-    stride, columns = text_of(index.stride(tile.inner) or 0), f"{inner}_end - {inner}_start"
+    stride, columns = text_of(index.step(tile.inner)), f"{inner}_end - {inner}_start"
     rows = tile.last if is_from_start else f"{tile.last} - {tile.first}"
     call = f"fs::turn({name}, {tile.width}, {rows}, {columns}, {start}, {stride});"
     if statement.op == "load":

@@ -278,7 +278,7 @@ def _is_across(access: Access, across: frozenset[Dim], space: Space) -> bool:
 
 def _bytes_across(access: Access, itemsize: int, space: Space) -> int:
     """What each element takes of the sectors that lanes touch with a stride: a whole one, or less of small gaps."""
-    steps = [abs(hint(access.index.stride(dim) or 0)) for dim in space.r if dim in access.index.dims]
+    steps = [abs(hint(access.index.step(dim))) for dim in space.r if dim in access.index.dims]
     return SECTOR if access.fast_dims else min(SECTOR, itemsize * min(filter(None, steps), default=SECTOR))
 
 

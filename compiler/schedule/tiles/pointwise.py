@@ -262,7 +262,7 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
         has_gaps = moves.looked_up > 0 or any(_is_apart(access, dims) for access in accesses)
         return (_MOST_APART if has_gaps else _MOST_AT_ONCE if widest <= 2 else _MOST_OF_WIDE), _WARPS
     apart = [access for access in along if _is_apart(access, dims)]
-    far = [access for access in apart if abs(hint(access.index.stride(dims[-1]) or 0)) >= _WIDE_GAP]
+    far = [access for access in apart if abs(hint(access.index.step(dims[-1]))) >= _WIDE_GAP]
     if 2 * len(apart) > len(along) or 3 * len(far) > len(along):
         return _FEW_AT_ONCE, _MANY_WARPS
     wide = [access for access in along if access.itemsize == widest]
