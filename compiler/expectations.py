@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 from compiler.matched_kernels import KernelChange, matched
 from compiler.report import Decision, Report
-from compiler.why import UnknownNode, why
 from compiler.wording import counted
 
 
@@ -103,15 +101,11 @@ def _beside(before: Report, after: Report) -> Iterator[Finding]:
 
 
 def _reason(after: Report, change: KernelChange) -> Decision | None:
-    """The refusal with most bytes at stake between two of the kernels that there are now."""
-    refused: list[Decision] = []
-    for one, two in combinations(dict.fromkeys(change.after.names), 2):
-        try:
-            answers = why(after, one, two)
-        except UnknownNode:
-            continue
-        refused += [answer.decisions[-1] for answer in answers if answer.verdict == "refused" and answer.decisions]
-    return max(refused, key=lambda decision: decision.shared_bytes or 0, default=None)
+    """What decided between two of the kernels that there are now, of those with most bytes at stake."""
+    name, places = change.graph_after or change.graph, set(change.after.places)
+    graph = next(graph for graph in after.graphs if graph.name == name)
+    apart = (refusal for refusal in graph.refusals if set(refusal.kernels) <= places)
+    return next((graph.decisions[refusal.decisions[0]] for refusal in apart), None)
 
 
 def as_json(found: list[Finding]) -> list[dict[str, Any]]:

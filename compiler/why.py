@@ -2,7 +2,8 @@
 
 The scheduler asks about pairs that share a buffer, and a report has an answer for each of those. About any other pair
 it is told here why the scheduler never asked. A node may be named as a loop node, as a node of either FX graph, as a
-kernel (which stands for its nodes), or as an operator (`sum` stands for `sum_1` and `sum_2`).
+kernel (which stands for its nodes; `K2` is the second of its graph), or as an operator (`sum` stands for `sum_1` and
+`sum_2`).
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class Answer(ReportModel):
 
 def why(report: Report, a: str, b: str, most: int = MOST_PAIRS) -> list[Answer]:
     """The answers for two names, those that were asked about first: one for each pair of loop nodes that the names
-    stand for, in each graph that has both, and no more than `most`.
+    stand for, in each graph that has both, and no more than `most`. Of two kernels, the pair of nodes that decided is
+    the first.
 
     Raises UnknownNode for a name that no graph has."""
     histories = [History(graph) for graph in report.graphs]
@@ -90,7 +92,12 @@ def why(report: Report, a: str, b: str, most: int = MOST_PAIRS) -> list[Answer]:
         names = {"graph_a": graph_a, "graph_b": graph_b}
         return [_never(f"{graph_a}, {graph_b}", a, b, "policy.other_graph", names)]
     answers = [answer for history in both for answer in history.answers(a, b)]
-    return sorted(answers, key=lambda answer: _ORDER[answer.verdict])[:most]
+    decisive = {(history.graph.name, pair) for history in both for pair in history.decisive(a, b)}
+
+    def rank(answer: Answer) -> tuple[bool, int]:
+        return (answer.graph, frozenset((answer.a, answer.b))) not in decisive, _ORDER[answer.verdict]
+
+    return sorted(answers, key=rank)[:most]
 
 
 def _operator_of(node: str) -> str:
@@ -132,7 +139,16 @@ class History:
     @cached_property
     def own_names(self) -> frozenset[str]:
         nodes = [node.name for node in (*self.graph.aten, *self.graph.fx)]
-        return frozenset((*self.loops, *nodes, *(kernel.name for kernel in self.graph.kernels)))
+        return frozenset((*self.loops, *nodes, *self.kernels))
+
+    @cached_property
+    def kernels(self) -> dict[str, list[int]]:
+        """Places of the kernels that a name stands for."""
+        places: dict[str, list[int]] = {}
+        for place, kernel in enumerate(self.graph.kernels):
+            places.setdefault(kernel.name, []).append(place)
+            places[f"K{place + 1}"] = [place]
+        return places
 
     @cached_property
     def units(self) -> dict[int, tuple[str, ...]]:
@@ -154,15 +170,23 @@ class History:
         if name not in self.own_names:
             origins = {node.name for node in self.graph.aten if _operator_of(node.name) == name}
             return [loop.name for loop in self.graph.loops if not origins.isdisjoint(loop.origins)]
-        kernels = [kernel.nodes for kernel in self.graph.kernels if kernel.name == name]
-        if kernels:
-            return [node for nodes in kernels for node in nodes]
         origins = {name}
+        if name in self.kernels and all(node.name != name for node in (*self.graph.aten, *self.graph.fx)):
+            return [node for place in self.kernels[name] for node in self.graph.kernels[place].nodes]
         if all(node.name != name for node in self.graph.aten):
             # Dynamo's graph has names of its own: the two meet at the user's lines.
             lines = {line for node in self.graph.fx if node.name == name and not node.dead for line in node.lines}
             origins = {node.name for node in self.graph.aten if lines and lines == set(node.lines)}
         return [loop.name for loop in self.graph.loops if not origins.isdisjoint(loop.origins)]
+
+    def decisive(self, a: str, b: str) -> Iterator[frozenset[str]]:
+        """The nodes whose refusal decided that two kernels stay apart."""
+        ones, twos = (set(self.kernels.get(name, ())) for name in (a, b))
+        for refusal in self.graph.refusals:
+            one, two = refusal.kernels
+            if (one in ones and two in twos) or (two in ones and one in twos):
+                decision = self.graph.decisions[refusal.decisions[0]]
+                yield frozenset((decision.a, decision.b))
 
     def answers(self, a: str, b: str) -> Iterator[Answer]:
         ones, twos = self.loops_behind(a), self.loops_behind(b)

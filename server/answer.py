@@ -6,8 +6,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from compiler.refusals import Refusal, costliest
-from compiler.report import Graph, Kernel, Report
+from compiler.report import Graph, Kernel, Refusal, Report
 from compiler.wording import byte_count, counted, line_list
 from server.beside import print_what_if
 from server.captured import break_sentences
@@ -40,8 +39,9 @@ def print_answer(report: Report, console: Console) -> None:
         console.print(f"\n[yellow]Graph break[/]: {terminal(first)}")
         if broken.remedy:
             console.print(f"  {terminal(rest[0])}")
-    for refusal in costliest(report.graphs, _MOST_REFUSALS):
-        _print_refusal(refusal, report, console)
+    refusals = [(graph, refusal) for graph in report.graphs for refusal in graph.refusals]
+    for graph, refusal in sorted(refusals, key=lambda told: -told[1].bytes)[:_MOST_REFUSALS]:
+        _print_refusal(graph, refusal, report, console)
     _print_rest(report, console)
 
 
@@ -104,12 +104,14 @@ def _time(kernel: Kernel, graph: Graph, report: Report) -> str:
     return ""
 
 
-def _print_refusal(refusal: Refusal, report: Report, console: Console) -> None:
-    decision = refusal.decision
+def _print_refusal(graph: Graph, refusal: Refusal, report: Report, console: Console) -> None:
+    decision = graph.decisions[refusal.decisions[0]]
     stake = f", {byte_count(refusal.bytes)} at stake" if refusal.bytes else ""
     lines = f" ({line_list(decision.lines)})" if decision.lines else ""
-    where = "" if len(report.graphs) == 1 else f" of {refusal.graph}"
-    console.print(f"\n[red]Not fused[/]: {terminal(f'{decision.a} and {decision.b}{where}{lines}{stake}')}")
+    where = "" if len(report.graphs) == 1 else f" of {graph.name}"
+    one, two = (f"K{place + 1}" for place in refusal.kernels)
+    nodes = f"{decision.a} and {decision.b}"
+    console.print(f"\n[red]Not fused[/]: {terminal(f'{one} and {two}{where}, at {nodes}{lines}{stake}')}")
     console.print(f"  {terminal(decision.message)}")
     if decision.would_fuse_if:
         console.print(f"  It would fuse if {terminal(decision.would_fuse_if)}.")

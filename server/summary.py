@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from compiler.report import Decision, Environment, Graph, Kernel, Peer, Report
-from compiler.wording import byte_count
+from compiler.report import Decision, Environment, Graph, Kernel, Peer, Refusal, Report
+from compiler.wording import byte_count, counted
 from server.beside import what_if_sentences
 from server.captured import (
     all_recompiles,
@@ -140,6 +140,9 @@ def _graph(graph: Graph, environment: Environment) -> str:
     if graph.errors:
         rows = [[code(output), *rest] for output, *rest in error_rows(graph.errors)]
         parts.append(f"### Errors of {graph.name}\n\n{_table(COLUMNS, rows)}")
+    if graph.refusals:
+        told = [_refusal(refusal, graph) for refusal in graph.refusals]
+        parts.append(f"### Kernels of {graph.name} that were not fused\n\n{_listed(told)}")
     if graph.decisions:
         parts.append("### Decisions\n\n" + _listed([_decision(one) for one in _refused_first(graph.decisions)]))
     return joined(parts)
@@ -190,6 +193,14 @@ def kernel_times(kernel: Kernel, environment: Environment, is_disturbed: bool = 
 def _refused_first(decisions: list[Decision]) -> list[Decision]:
     """What was not fused is what one asks about."""
     return sorted(decisions, key=lambda one: one.verdict == "fused")
+
+
+def _refusal(refusal: Refusal, graph: Graph) -> str:
+    one, two = (f"K{place + 1}" for place in refusal.kernels)
+    pairs = counted(len(refusal.decisions), "pair")
+    return f"{one} and {two}, {byte_count(refusal.bytes)} at stake, {pairs} of nodes: " + _decision(
+        graph.decisions[refusal.decisions[0]]
+    )
 
 
 def _decision(decision: Decision) -> str:

@@ -683,6 +683,9 @@ class Graph:
     #: What is launched, in order.
     kernels: list[Kernel] = field(default_factory=list)
 
+    #: The pairs of kernels that were not fused. Those with most bytes at stake are first.
+    refusals: list[Refusal] = field(default_factory=list)
+
     #: Predicted time of the generated kernels, one after another.
     predicted_us: Optional[float] = None
 
@@ -1728,6 +1731,21 @@ class Recompile:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """Two kernels that share data and stayed apart. Each of their nodes was refused with one of the other's."""
+
+    #: Places of the two in `kernels`, in the order of their launches.
+    kernels: tuple[int, int] = (0, 0)
+
+    #: Places in `decisions`, one for each pair of nodes. The first decided: it is about the largest groups of the two.
+    #: The others are about fewer of their nodes.
+    decisions: list[int] = field(default_factory=list)
+
+    #: Bytes that the first of them could save, at most.
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Removed:
     """A node that nothing had to be done for. It is one of `fx` if it is "dead", else of `aten`."""
 
@@ -2394,7 +2412,7 @@ class Report:
     where somebody asked for the end, and "dropped" where nobody waited for it any longer."""
 
     #: Version of this format.
-    version: int = 4
+    version: int = 5
 
     #: Id of the exploration: a hash of the snippet, the options, the build and the device.
     id: str = ""

@@ -19,6 +19,7 @@ _COLUMNS = {
     "Kernel": ("graph", "name", "kind", "nodes", "bytes", "predicted_us", "measured_us", "gb_per_s", "user_lines"),
     "Decision": ("graph", "a", "b", "round", "kind", "verdict", "reason", "message", "shared_bytes", "would_fuse_if",
                  "bytes_saved", "fused_us", "unfused_us", "lines"),
+    "Refusal": ("graph", "kernels", "bytes", "a", "b", "reason", "message", "would_fuse_if", "pairs", "lines"),
     "Answer": ("graph", "a", "b", "verdict", "reason", "message", "would_fuse_if", "kernels", "lines"),
 }  # fmt: skip
 _STYLE = (
@@ -44,26 +45,6 @@ def record(row: Any) -> dict[str, Any]:
     if columns is None:
         return {name: value for name, value in known.items() if not is_dataclass(value)}
     return {name: known.get(name) for name in columns}
-
-
-def refusals(decisions: Sequence[Any], kernels: Sequence[Any]) -> list[Any]:
-    """The last refusal of each pair that ended in two kernels, those with most bytes at stake first."""
-    homes: dict[tuple[str, str], set[str]] = {}
-    for kernel in kernels:
-        for node in kernel.nodes:
-            homes.setdefault((kernel.graph, node), set()).add(kernel.name)
-    last: dict[tuple[str, frozenset[str]], Any] = {}
-    for decision in decisions:
-        ends = [homes.get((decision.graph, node), set()) for node in (decision.a, decision.b)]
-        if decision.verdict == "refused" and ends[0].isdisjoint(ends[1]):
-            last[decision.graph, frozenset((decision.a, decision.b))] = decision
-    return sorted(last.values(), key=lambda one: -at_stake(one))
-
-
-def at_stake(decision: Any) -> int:
-    """Bytes that a fusion would save, by the cost model; else those of the buffer that both touch."""
-    saved = decision.score.bytes_saved if decision.score is not None else None
-    return int(saved or decision.shared_bytes or 0)
 
 
 # --- text
@@ -144,9 +125,9 @@ def bytes_words(count: int) -> str:
 
 
 def _refusal_words(refusal: Any) -> list[str]:
-    stake = at_stake(refusal)
-    cost = f", {bytes_words(stake)} at stake" if stake else ""
-    lines = [f"{refusal.a} and {refusal.b} were not fused{cost}: {refusal.message}"]
+    one, two = refusal.kernels
+    cost = f", {bytes_words(refusal.bytes)} at stake" if refusal.bytes else ""
+    lines = [f"{one} and {two} were not fused, at {refusal.a} and {refusal.b}{cost}: {refusal.message}"]
     return [*lines, f"They would fuse if: {refusal.would_fuse_if}"] if refusal.would_fuse_if else lines
 
 

@@ -112,17 +112,13 @@ def _edges(graph: Any, kernels: Sequence[Any], boxes: dict[int, _Box]) -> list[s
 
 
 def _refused(graph: Any, kernels: Sequence[Any], boxes: dict[int, _Box]) -> list[str]:
-    homes = {node: place for place, kernel in enumerate(kernels) for node in kernel.nodes}
-    pairs: dict[tuple[int, int], Any] = {}
-    for decision in graph.decisions:
-        one, two = homes.get(decision.a), homes.get(decision.b)
-        if decision.verdict == "refused" and one is not None and two is not None and one != two:
-            pairs[min(one, two), max(one, two)] = decision
-    costliest = sorted(pairs.items(), key=lambda item: -(item[1].shared_bytes or 0))[:_MOST_REFUSALS]
     parts = []
-    for place, ((one, two), decision) in enumerate(costliest):
+    for lane, refusal in enumerate(graph.refusals[:_MOST_REFUSALS]):
+        decision, (one, two) = graph.decisions[refusal.decisions[0]], refusal.kernels
+        if max(one, two) >= len(kernels):
+            continue
         (x1, y1), (x2, y2) = boxes[one].side(), boxes[two].side()
-        bulge = 24 + 7 * (place % _LANES)
+        bulge = 24 + 7 * (lane % _LANES)
         told = _safe(f"{decision.a} and {decision.b} were not fused: {decision.message}")
         curve = f"M{x1:g} {y1:g}C{x1 - bulge:g} {y1:g} {x2 - bulge:g} {y2:g} {x2:g} {y2:g}"
         parts.append(

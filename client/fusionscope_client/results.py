@@ -76,6 +76,16 @@ class Decision(contract.Decision):
     graph: str = ""
 
 
+@dataclass(frozen=True)
+class Refusal(Decision):
+    """What decided that two kernels stay apart: `bytes` were at stake, and as many `pairs` of their nodes were refused
+    as they were fused with others."""
+
+    kernels: tuple[str, str] = ("", "")
+    pairs: int = 1
+    bytes: int = 0
+
+
 class _Report:
     """What both clients give: `contents` holds every field, and each is an attribute of this too."""
 
@@ -120,9 +130,17 @@ class _Report:
         )
 
     @property
-    def refusals(self) -> Rows[Decision]:
-        """Pairs that were not fused, those with most bytes at stake first; a pair that was fused later is none."""
-        return Rows(display.refusals(self.decisions, self.kernels))
+    def refusals(self) -> Rows[Refusal]:
+        """Each two kernels that were not fused, those with most bytes at stake first."""
+        told = (
+            _extended(
+                Refusal, graph.decisions[one.decisions[0]], graph=graph.name, bytes=one.bytes,
+                kernels=tuple(f"K{place + 1}" for place in one.kernels), pairs=len(one.decisions),
+            )
+            for graph in self.contents.graphs
+            for one in graph.refusals
+        )  # fmt: skip
+        return Rows(sorted(told, key=lambda refusal: -refusal.bytes))
 
     @property
     def map(self) -> picture.Picture:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from compiler.matched_kernels import partition, relation_of
-from compiler.report import AlignedKernels, Decision, Graph, Kernel, PeerKernel, PeerRefusal
+from compiler.refusals import at_stake
+from compiler.report import AlignedKernels, Graph, Kernel, PeerKernel, PeerRefusal
 from compiler.report.peers import Relation
 from compiler.wording import counted, listed
 
@@ -93,53 +94,25 @@ def _sentence(one: AlignedKernels, kernels: Sequence[PeerKernel], peer: str) -> 
 
 
 def _reason(graph: Graph, one: AlignedKernels) -> _Reason:
-    """Of our refusals between the kernels that the other compiler cuts otherwise, the one with most bytes at stake; of
+    """What decided between the kernels that the other compiler cuts otherwise, of those with most bytes at stake; of
     one kernel that it splits, the fusion of ours that saved most."""
     if one.relation == "only theirs":
         gone = next((removed for removed in graph.removed if removed.node in one.nodes), None)
         return (f"Ours needs no kernel for {gone.node}: {gone.because}." if gone else "", None, None)
-    homes = {loop: place for place in one.ours for loop in graph.kernels[place].nodes}
-    wanted = "refused" if len(one.ours) > 1 else "fused"
-    behind = _LoopsBehind(graph)
-    best, most, pair = None, -1, ("", "")
-    for number, decision in enumerate(graph.decisions):
-        if decision.verdict != wanted or _stake(decision) <= most:
-            continue
-        ends = behind.ends(decision)
-        if ends is None or not homes.keys() >= set(ends):
-            continue
-        if (homes[ends[0]] != homes[ends[1]]) == (wanted == "refused"):
-            best, most, pair = number, _stake(decision), ends
-    if best is None or one.relation == "only ours":
+    if one.relation == "only ours":
         return ("", None, None)
-    told, (a, b) = graph.decisions[best].message.rstrip("."), pair
-    said = f"Ours keeps {a} and {b} apart" if wanted == "refused" else f"Ours fuses {a} and {b}"
-    return (f"{said}: {told}.", best, pair)
-
-
-class _LoopsBehind:
-    """The loop nodes that the sides of a graph's decisions stand for."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._known = {loop.name for loop in graph.loops}
-        self._kernels = {kernel.name: kernel.nodes for kernel in graph.kernels}
-
-    def ends(self, decision: Decision) -> tuple[str, str] | None:
-        """Where the two sides meet: the last loop node of the one and the first of the other."""
-        ones, twos = self._of(decision.a), self._of(decision.b)
-        return (ones[-1], twos[0]) if ones and twos else None
-
-    def _of(self, side: str) -> list[str]:
-        """A side is a loop node, a kernel, or several loop nodes with something between them."""
-        if side in self._known:
-            return [side]
-        nodes = self._kernels.get(side) or re.split(r"[\s+,&]+", side)
-        return [node for node in nodes if node in self._known]
-
-
-def _stake(decision: Decision) -> int:
-    saved = decision.score.bytes_saved if decision.score is not None else decision.shared_bytes
-    return saved or 0
+    if len(one.ours) > 1:
+        apart = (refusal.decisions[0] for refusal in graph.refusals if set(refusal.kernels) <= set(one.ours))
+        number, verb = next(apart, None), "Ours keeps {} and {} apart"
+    else:
+        nodes = {node for place in one.ours for node in graph.kernels[place].nodes}
+        fused = (n for n, d in enumerate(graph.decisions) if d.verdict == "fused" and nodes >= {d.a, d.b})
+        number, verb = max(fused, key=lambda n: at_stake(graph.decisions[n]), default=None), "Ours fuses {} and {}"
+    if number is None:
+        return ("", None, None)
+    decision = graph.decisions[number]
+    pair = (decision.a, decision.b)
+    return (f"{verb.format(*pair)}: {decision.message.rstrip('.')}.", number, pair)
 
 
 def _words(one: AlignedKernels, refusals: Sequence[PeerRefusal]) -> str:

@@ -34,6 +34,7 @@ from compiler.report.decisions import (
     LayoutDecision,
     PaddingCopy,
     PaddingDecision,
+    Refusal,
     Round,
     Score,
     Side,

@@ -75,6 +75,17 @@ class Decision(ReportModel):
     would_fuse_if: str = Field(default="", description="A change under which the rules fuse the two. It was tried.")
 
 
+class Refusal(ReportModel):
+    """Two kernels that share data and stayed apart. Each of their nodes was refused with one of the other's."""
+
+    kernels: tuple[int, int] = Field(description="Places of the two in `kernels`, in the order of their launches.")
+    decisions: list[int] = Field(
+        description="Places in `decisions`, one for each pair of nodes. The first decided: it is about the largest "
+        "groups of the two. The others are about fewer of their nodes."
+    )
+    bytes: int = Field(description="Bytes that the first of them could save, at most.")
+
+
 class Round(ReportModel):
     """One round of the scheduler: what it asked, and the fusion that it took as the best; at the end of all, those of
     small kernels that share launches.

@@ -17,7 +17,15 @@ from compiler.report.capture import (
     SavedTensor,
     Symbol,
 )
-from compiler.report.decisions import Decision, FoldingDecision, LayoutDecision, PaddingDecision, Round, WhatIf
+from compiler.report.decisions import (
+    Decision,
+    FoldingDecision,
+    LayoutDecision,
+    PaddingDecision,
+    Refusal,
+    Round,
+    WhatIf,
+)
 from compiler.report.kernels import Kernel
 from compiler.report.loops import LoopNode, Removed
 from compiler.report.machine_code import MachineCode
@@ -30,7 +38,7 @@ from compiler.report.sweep import NamedSize, SweepResult
 from compiler.report.timings import CompilePhase, OutputErrors, TimingResult, TraceEvent, WrongResult
 from compiler.report.traffic import Traffic
 
-REPORT_VERSION = 4
+REPORT_VERSION = 5
 
 StageStatus = Literal["done", "failed", "skipped"]
 Status = Literal[
@@ -164,6 +172,9 @@ class Graph(ReportModel):
     memory: Memory | None = Field(default=None, description="The memory that the buffers take.")
     traffic: Traffic | None = Field(default=None, description="The bytes that the graph moves.")
     kernels: list[Kernel] = Field(default=[], description="What is launched, in order.")
+    refusals: list[Refusal] = Field(
+        default=[], description="The pairs of kernels that were not fused. Those with most bytes at stake are first."
+    )
     predicted_us: float | None = Field(
         default=None, description="Predicted time of the generated kernels, one after another."
     )

@@ -22,6 +22,7 @@ from compiler.present import (
     present_lowered,
     present_schedule,
 )
+from compiler.refusals import refusals_of
 from compiler.runtime.first_sizes import note_first_sizes
 from compiler.schedule.describe.schedule import sums_in_any_order
 from compiler.stages.exploration import Exploration
@@ -117,6 +118,7 @@ def codegen(exploration: Exploration, graphs: Graphs[Planned]) -> Graphs[Generat
         with exploration.each("codegen", work.captured):
             generated = generate(work.compilation, wants_triton=True)
             work.report.kernels = present_kernels(generated)
+            work.report.refusals = refusals_of(work.report)
             work.report.predicted_us = predicted_us(generated)
             if exploration.device.type != "cuda" and not exploration.is_brief:
                 if exploration.wants("run"):

@@ -125,7 +125,7 @@ def trained(graph: Graph) -> list[Graph]:
 STAGE_OF_PART = {
     **dict.fromkeys(("loops", "removed"), 2),
     **dict.fromkeys(("decisions", "rounds", "buffers", "memory", "floor_bytes"), 3),
-    **dict.fromkeys(("kernels", "predicted_us"), 4),
+    **dict.fromkeys(("kernels", "refusals", "predicted_us"), 4),
     **dict.fromkeys(("wrapper", "errors", "replay"), 5),
     "call_us": 7,
 }

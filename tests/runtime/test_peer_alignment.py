@@ -9,6 +9,7 @@ import pytest
 from bench.alignment import align, count
 from compiler.peer.aligned import aligned
 from compiler.peer.counterparts import counterparts
+from compiler.refusals import refusals_of
 from compiler.report import AlignedKernels, Decision, FxNode, Graph, Kernel, LoopNode, Peer, PeerKernel, PeerRefusal
 
 SNIPPETS = Path(__file__).parents[1] / "snippets"
@@ -90,7 +91,7 @@ def graph_of_two() -> Graph:
     decision = Decision(
         a="sin", b="cos", round=1, kind="vertical", verdict="refused", reason="index.order", message="index order"
     )
-    return Graph(
+    graph = Graph(
         name="graph_0",
         aten=[node("x", ""), node("sin", "aten.sin.default", "x"), node("cos", "aten.cos.default", "sin")],
         loops=[LoopNode(name=name, kind="pointwise", origins=[name]) for name in ("sin", "cos")],
@@ -99,6 +100,8 @@ def graph_of_two() -> Graph:
             Kernel(name=f"{name}_0", kind="cpp", nodes=[name], origins=[name], source="") for name in ("sin", "cos")
         ],
     )
+    graph.refusals = refusals_of(graph)
+    return graph
 
 
 def theirs(*origins: list[str]) -> list[PeerKernel]:

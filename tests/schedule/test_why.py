@@ -8,6 +8,7 @@ from compiler import report as rep
 from compiler.decisions import REASONS
 from compiler.options import Options, StageName
 from compiler.pipeline import explore
+from compiler.rounds import every_unit
 from compiler.schedule.describe import decisions as describe_decisions
 from compiler.why import UnknownNode, why
 
@@ -64,6 +65,57 @@ def test_every_pair_of_loops_has_one_answer(report: rep.Report) -> None:
             assert (answer.a, answer.b) == (a, b) and answer.reason in REASONS
             is_together = a in kernel_of and kernel_of[a] == kernel_of.get(b)
             assert (answer.verdict == "fused") == is_together
+
+
+APART = """
+    d = torch.sin(x) * torch.cos(x) + torch.tanh(x)
+    t = d.t()
+    s = torch.exp(-t) + torch.sigmoid(t) * torch.relu(t)
+    return d.cumsum(0), s.argmax(0), d.argmax(1), s.flip(0).cumsum(1)
+f(x, w)
+"""
+
+
+@pytest.fixture(scope="module")
+def apart() -> rep.Graph:
+    """Kernels of several nodes each, of which many pairs were refused."""
+    (graph,) = explored(HEAD + APART).graphs
+    assert len(graph.kernels) > 2
+    return graph
+
+
+def test_each_two_kernels_have_one_row_with_every_refused_pair_of_their_nodes(apart: rep.Graph) -> None:
+    home = {node: place for place, kernel in enumerate(apart.kernels) for node in kernel.nodes}
+    refused: dict[tuple[int, ...], set[frozenset[str]]] = {}
+    for decision in apart.decisions:
+        kernels = tuple(sorted({home[decision.a], home[decision.b]}))
+        if decision.verdict == "refused" and len(kernels) == 2:
+            refused.setdefault(kernels, set()).add(frozenset((decision.a, decision.b)))
+    told = {refusal.kernels: [apart.decisions[number] for number in refusal.decisions] for refusal in apart.refusals}
+    assert {pair: {frozenset((one.a, one.b)) for one in decisions} for pair, decisions in told.items()} == refused
+    assert all(len(decisions) == len(refused[pair]) for pair, decisions in told.items())
+    assert max(map(len, told.values())) > 4
+    assert [refusal.bytes for refusal in apart.refusals] == sorted((r.bytes for r in apart.refusals), reverse=True)
+
+
+def test_what_decided_of_two_kernels_is_about_the_whole_of_both(apart: rep.Graph) -> None:
+    units = every_unit(apart)
+    for refusal in apart.refusals:
+        decided = apart.decisions[refusal.decisions[0]]
+        wholes = {frozenset(apart.kernels[place].nodes) for place in refusal.kernels}
+        assert {frozenset(units[side.unit]) for side in decided.sides} == wholes
+        assert decided.reason not in ("policy.outscored", "profit.recompute")
+
+
+def test_of_two_kernels_the_answer_that_decided_comes_first(apart: rep.Graph) -> None:
+    report = rep.Report(source="", graphs=[apart])
+    for refusal in apart.refusals:
+        decided = apart.decisions[refusal.decisions[0]]
+        one, two = refusal.kernels
+        for names in ((f"K{one + 1}", f"K{two + 1}"), (apart.kernels[two].name, apart.kernels[one].name)):
+            answer = why(report, *names)[0]
+            assert {answer.a, answer.b} == {decided.a, decided.b}
+            assert (answer.verdict, answer.reason, answer.message) == ("refused", decided.reason, decided.message)
 
 
 def test_the_chain_of_fusions_ends_where_the_two_meet(report: rep.Report) -> None:

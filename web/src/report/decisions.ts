@@ -140,6 +140,16 @@ export interface PaddingDecision {
   lines: number[];
 }
 
+/** Two kernels that share data and stayed apart. Each of their nodes was refused with one of the other's. */
+export interface Refusal {
+  /** Places of the two in `kernels`, in the order of their launches. */
+  kernels: [number, number];
+  /** Places in `decisions`, one for each pair of nodes. The first decided: it is about the largest groups of the two. The others are about fewer of their nodes. */
+  decisions: number[];
+  /** Bytes that the first of them could save, at most. */
+  bytes: number;
+}
+
 /** One round of the scheduler: what it asked, and the fusion that it took as the best; at the end of all, those of small kernels that share launches. */
 export interface Round {
   /** Number of the round, counted from 1. */

@@ -15,4 +15,4 @@ export type * from "./traffic";
 export type * from "./whole";
 
 /** Of the reports that these types are of. */
-export const REPORT_VERSION = 4;
+export const REPORT_VERSION = 5;

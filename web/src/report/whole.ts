@@ -1,7 +1,7 @@
 // Written by scripts/report_types.py from compiler/report/whole.py: change it there, and run the script again.
 
 import type { Compilation, FxNode, GradientCheck, GraphBreak, Guard, Recompile, Rewrite, SavedTensor, Symbol } from "./capture";
-import type { Decision, FoldingDecision, LayoutDecision, PaddingDecision, Round, WhatIf } from "./decisions";
+import type { Decision, FoldingDecision, LayoutDecision, PaddingDecision, Refusal, Round, WhatIf } from "./decisions";
 import type { Kernel } from "./kernels";
 import type { LoopNode, Removed } from "./loops";
 import type { MachineCode } from "./machine_code";
@@ -119,6 +119,8 @@ export interface Graph {
   traffic: Traffic | null;
   /** What is launched, in order. */
   kernels: Kernel[];
+  /** The pairs of kernels that were not fused. Those with most bytes at stake are first. */
+  refusals: Refusal[];
   /** Predicted time of the generated kernels, one after another. */
   predicted_us: number | null;
   /** Microseconds of one call of the graph. It was measured beside each kernel alone. */

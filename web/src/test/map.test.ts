@@ -144,10 +144,20 @@ describe("what costs most", () => {
     expect(refusals.map(({ stake }) => stake)).toEqual(refusals.map(({ stake }) => stake).sort((one, other) => other - one));
   });
 
-  it("names a pair once that was refused in both orders", () => {
-    const turned = graph.decisions.map((one) => ({ ...one, a: one.b, b: one.a }));
-    const named = (one: Graph): string[] => costliestRefusals([one]).map(({ a, b }) => [a, b].sort().join(" "));
-    expect(named({ ...graph, decisions: [...graph.decisions, ...turned] })).toEqual(named(graph));
+  it("has a row for each two kernels, with what decided, and the other pairs of their nodes in it", () => {
+    const [last] = graph.refusals.slice(-1);
+    const decisions = [...graph.decisions, { ...graph.decisions[4]!, a: "buf6", b: "buf0" }];
+    const refusals = [{ ...last!, decisions: [...last!.decisions, decisions.length - 1] }];
+    const [row, ...others] = costliestRefusals([{ ...graph, decisions, refusals }]);
+    expect(others).toEqual([]);
+    expect([row?.a, row?.b, row?.kernels]).toEqual(["buf0", "buf6", [0, 2]]);
+    expect(row?.others.map(({ a, b }) => [a, b])).toEqual([["buf6", "buf0"]]);
+  });
+
+  it("names the kernel of each node, also where the later one is named first", () => {
+    const decisions = graph.decisions.map((one) => ({ ...one, a: one.b, b: one.a }));
+    const [row] = costliestRefusals([{ ...graph, decisions, refusals: graph.refusals.slice(-1) }]);
+    expect([row?.a, row?.b, row?.kernels]).toEqual(["buf6", "buf0", [2, 0]]);
   });
 });
 

@@ -47,6 +47,10 @@ function largeGraph(): Graph {
       shared_bytes: 1024,
       numbers: {},
     })),
+    refusals: Array.from({ length: DECISIONS }, (_unused, index) => {
+      const place = index % (OPERATIONS / PER_KERNEL - 1);
+      return { kernels: [Math.floor(place), Math.floor(place) + 1] as [number, number], decisions: [index], bytes: index };
+    }),
   };
 }
 

@@ -1,7 +1,8 @@
 import * as format from "../../format";
 import { cut } from "../../graph/map";
-import type { Refusal } from "../../graph/refusals";
+import type { Refusal, RefusedPair } from "../../graph/refusals";
 import { pair } from "../../state";
+import { KernelTag } from "../KernelTag";
 import { Worded } from "../Worded";
 import { askAbout } from "./asking";
 import * as camera from "./camera";
@@ -10,21 +11,58 @@ import { boxOfPair, frameOf, operationOf } from "./places";
 
 const NAME_AT_MOST = 22;
 
-function goTo(refusal: Refusal): void {
-  const frame = frameOf(refusal.graph);
-  const operation = frame && operationOf(frame.graph, refusal.a);
+function goTo(refused: RefusedPair): void {
+  const frame = frameOf(refused.graph);
+  const operation = frame && operationOf(frame.graph, refused.a);
   const [id, layer] = (operation && frame.map.layerOf(operation)?.split(":")) || [];
-  if (id !== undefined) showLayer(refusal.graph, id, Number(layer));
-  askAbout(refusal);
-  const box = boxOfPair({ graph: refusal.graph, a: refusal.a, b: refusal.b });
+  if (id !== undefined) showLayer(refused.graph, id, Number(layer));
+  askAbout(refused);
+  const box = boxOfPair({ graph: refused.graph, a: refused.a, b: refused.b });
   if (box) camera.show(box);
 }
 
-/** The refused pairs with most bytes at stake, at the map's edge. A click goes there and asks why. */
+function isAsked({ graph, a, b }: RefusedPair): boolean {
+  const asked = pair.value;
+  return asked?.graph === graph && asked.a === a && asked.b === b;
+}
+
+function Side({ node, place }: { node: string; place?: number | undefined }) {
+  return (
+    <span class="map-list-side">
+      {place !== undefined && <KernelTag place={place} />} <code title={node}>{cut(node, NAME_AT_MOST)}</code>
+    </span>
+  );
+}
+
+function noteOf({ count, where }: Refusal): string {
+  return [where, count > 1 ? `${count} times` : ""].filter(Boolean).join(", ");
+}
+
+/** One pair of nodes: a click goes there and asks why. */
+function Row({ refused, kernels, note, stake }: { refused: RefusedPair; kernels?: [number, number]; note?: string; stake?: number }) {
+  return (
+    <button type="button" class="plain" data-ref={refused.ref} aria-pressed={isAsked(refused)} title={format.sentence(refused.decision.message)} onClick={() => goTo(refused)}>
+      <span class="map-list-names">
+        <Side node={refused.a} place={kernels?.[0]} /> <span class="refused-mark">✕</span>
+        <span class="visually-hidden"> refused with </span> <Side node={refused.b} place={kernels?.[1]} />
+        {note && <span class="quiet">{` (${note})`}</span>}
+      </span>
+      {stake !== undefined && (
+        <span class="map-list-bytes" title="Bytes at stake">
+          {format.bytes(stake)}
+        </span>
+      )}
+      <span class="map-list-reason">
+        <Worded text={refused.decision.message} />
+      </span>
+    </button>
+  );
+}
+
+/** Each two kernels that stayed apart, with what decided; the other pairs of their nodes on demand. */
 export function Costliest({ refusals }: { refusals: readonly Refusal[] }) {
   if (refusals.length === 0) return null;
   const isFolded = !listIsOpen();
-  const asked = pair.value;
   return (
     <section class="map-list" aria-label="Costliest refusals">
       <button type="button" class="map-list-head" aria-expanded={!isFolded} onClick={() => (listAsked.value = isFolded ? "open" : "folded")}>
@@ -34,26 +72,15 @@ export function Costliest({ refusals }: { refusals: readonly Refusal[] }) {
         <ol>
           {refusals.map((refusal) => (
             <li key={refusal.ref}>
-              <button
-                type="button"
-                class="plain"
-                data-ref={refusal.ref}
-                aria-pressed={asked?.graph === refusal.graph && asked.a === refusal.a && asked.b === refusal.b}
-                title={format.sentence(refusal.decision.message)}
-                onClick={() => goTo(refusal)}
-              >
-                <span class="map-list-names">
-                  <code title={refusal.a}>{cut(refusal.a, NAME_AT_MOST)}</code> <span class="refused-mark">✕</span>
-                  <span class="visually-hidden"> refused with </span> <code title={refusal.b}>{cut(refusal.b, NAME_AT_MOST)}</code>
-                  {refusal.count > 1 && <span class="quiet">{` ${refusal.count} times`}</span>}
-                </span>
-                <span class="map-list-bytes" title="Bytes at stake">
-                  {format.bytes(refusal.stake)}
-                </span>
-                <span class="map-list-reason">
-                  <Worded text={refusal.decision.message} />
-                </span>
-              </button>
+              <Row refused={refusal} kernels={refusal.kernels} note={noteOf(refusal)} stake={refusal.stake} />
+              {refusal.others.length > 0 && (
+                <details class="map-list-others" open={refusal.others.some(isAsked) || undefined}>
+                  <summary>{format.count(refusal.others.length, "pair")} of other nodes</summary>
+                  {refusal.others.map((other) => (
+                    <Row key={other.ref} refused={other} />
+                  ))}
+                </details>
+              )}
             </li>
           ))}
         </ol>

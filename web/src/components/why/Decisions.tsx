@@ -14,7 +14,7 @@ import { Removed } from "../Removed";
 import { Empty, Scroller } from "../Scroller";
 import { Worded } from "../Worded";
 import { AskWhy } from "./AskWhy";
-import { familyOf, filtered, type Row, rowsOf, type Verdict } from "./decisionRows";
+import { familyOf, filtered, kernelsOf, type Row, rowsOf, type Verdict } from "./decisionRows";
 
 /** The costliest ones are what most readers come for. */
 const ROWS_AT_FIRST = 10;
@@ -174,6 +174,7 @@ export function Decisions({ graph }: { graph: Graph }) {
             limit={ROWS_AT_FIRST}
             groups={[
               { id: "reason", label: "reason", of: ({ decision }) => decision.reason },
+              { id: "kernels", label: "kernels", of: ({ decision }) => kernelsOf(decision, graph) },
               { id: "verdict", label: "verdict", of: ({ decision }) => decision.verdict },
               { id: "round", label: "round", of: ({ rounds }) => `round ${rounds[0] ?? ""}` },
             ]}

@@ -27,6 +27,12 @@ export function familyOf(decision: Decision): string {
   return decision.reason.split(".")[0] ?? "";
 }
 
+/** The kernels that the two ended in: `K1` of both, or `K1 and K2`. */
+export function kernelsOf({ a, b }: Decision, graph: Graph): string {
+  const places = [a, b].map((node) => graph.kernels.findIndex(({ nodes }) => nodes.includes(node)));
+  return [...new Set(places)].sort((one, other) => one - other).map((place) => (place < 0 ? "no kernel" : `K${place + 1}`)).join(" and ");
+}
+
 function keyOf({ a, b, verdict, reason }: Decision): string {
   return JSON.stringify([a, b, verdict, reason]);
 }
