@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.backends import cuda
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from compiler.capture.torch_internals import default_device as current_default_device
 from compiler.capture.torch_internals import device_in_force
@@ -15,7 +17,8 @@ from compiler.capture.torch_internals import device_in_force
 
 @dataclass(frozen=True)
 class CallState:
-    """Gradient mode, autocast, default device and dtype. Dynamo guards on each of them: another state compiles anew."""
+    """Gradient mode, autocast, default device and dtype, and the kernels that attention may use. Dynamo guards on each
+    of them but the last: another state compiles anew."""
 
     grad: bool
     inference: bool
@@ -23,6 +26,7 @@ class CallState:
     device_type: str
     default_device: torch.device | None
     default_dtype: torch.dtype
+    attention: tuple[bool, ...]
 
     @staticmethod
     def current(device: torch.device) -> CallState:
@@ -34,6 +38,7 @@ class CallState:
             device_type=device.type,
             default_device=device_in_force(),
             default_dtype=torch.get_default_dtype(),
+            attention=_attention(),
         )
 
     @contextlib.contextmanager
@@ -51,6 +56,9 @@ class CallState:
             if (self.autocast is not None) != torch.is_autocast_enabled(self.device_type):
                 enabled = self.autocast is not None
                 stack.enter_context(torch.autocast(self.device_type, dtype=self.autocast, enabled=enabled))
+            if self.attention != _attention():
+                allowed = [kernel for kernel, is_allowed in zip(_ATTENTION, self.attention, strict=True) if is_allowed]
+                stack.enter_context(sdpa_kernel(allowed))
             yield
 
     def under(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,6 +69,19 @@ class CallState:
                 return function(*args, **kwargs)
 
         return in_state
+
+
+#: What `torch.nn.attention.sdpa_kernel` chooses from. The flags are of the process, on a machine without a GPU too.
+_ATTENTION = {
+    SDPBackend.FLASH_ATTENTION: cuda.flash_sdp_enabled,
+    SDPBackend.EFFICIENT_ATTENTION: cuda.mem_efficient_sdp_enabled,
+    SDPBackend.MATH: cuda.math_sdp_enabled,
+    SDPBackend.CUDNN_ATTENTION: cuda.cudnn_sdp_enabled,
+}
+
+
+def _attention() -> tuple[bool, ...]:
+    return tuple(is_allowed() for is_allowed in _ATTENTION.values())
 
 
 @contextlib.contextmanager

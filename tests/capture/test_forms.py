@@ -385,6 +385,21 @@ def test_autocast_of_the_call_is_kept_for_replay() -> None:
     assert len(capture.graphs) == 1
 
 
+@pytest.mark.parametrize("compile", ["", "@torch.compile\n"])
+def test_the_kernels_that_attention_may_use_are_those_of_the_call(compile: str) -> None:
+    """The flags are torch's own, and of the process: they choose kernels on a GPU, and can be read without one."""
+    capture = captured_source(
+        "import torch\nfrom torch.nn.attention import SDPBackend, sdpa_kernel\nallowed = torch.backends.cuda\n"
+        f"{compile}def f(q):\n    if allowed.flash_sdp_enabled() or not allowed.math_sdp_enabled():\n"
+        "        return q + 1\n    return torch.nn.functional.scaled_dot_product_attention(q, q, q)\n"
+        "with sdpa_kernel(SDPBackend.MATH):\n    f(torch.zeros(1, 1, 2, 4))\nx = torch.ones(1)\n"
+    )
+    assert capture.error is None
+    entry = capture.entries[0]
+    assert entry.eager(*entry.args).abs().max() == 0
+    assert torch.backends.cuda.flash_sdp_enabled()
+
+
 def test_method_decorator_and_user_logs() -> None:
     capture = captured_source(
         "import torch\nclass Thing:\n    def __init__(self):\n        self.scale = 3\n    @torch.compile\n"
