@@ -40,17 +40,17 @@ export function inColumns(map: MapGraph): Layout {
 }
 
 function between(from: Box | undefined, to: Box | undefined): Layout["edges"][number] {
-  if (!from || !to) return { path: "", middle: { x: 0, y: 0 } };
+  if (!from || !to) return { path: "", stops: [] };
   const start = { x: from.x + from.width / 2, y: from.y + from.height };
   const end = { x: to.x + to.width / 2, y: to.y };
-  const middle = { x: (start.x + end.x) / 2, y: (start.y + end.y) / 2 };
-  if (start.x === end.x && end.y - start.y <= 2 * ROW_GAP) return { path: `M${start.x},${start.y} L${end.x},${end.y}`, middle };
+  const stops = [{ x: (start.x + end.x) / 2, y: (start.y + end.y) / 2 }];
+  if (start.x === end.x && end.y - start.y <= 2 * ROW_GAP) return { path: `M${start.x},${start.y} L${end.x},${end.y}`, stops };
   const bend = 24;
   // Within a column a longer way goes beside the nodes between; to another column it leaves and arrives vertically.
   if (start.x === end.x) {
     const side = from.x - bend;
     const [low, high] = [from.y + from.height / 2, to.y + to.height / 2];
-    return { path: `M${from.x},${low} C${side},${low} ${side},${high} ${to.x},${high}`, middle: { x: side + 6, y: (low + high) / 2 } };
+    return { path: `M${from.x},${low} C${side},${low} ${side},${high} ${to.x},${high}`, stops: [{ x: side + 6, y: (low + high) / 2 }] };
   }
-  return { path: `M${start.x},${start.y} C${start.x},${start.y + bend} ${end.x},${end.y - bend} ${end.x},${end.y}`, middle };
+  return { path: `M${start.x},${start.y} C${start.x},${start.y + bend} ${end.x},${end.y - bend} ${end.x},${end.y}`, stops };
 }

@@ -2,8 +2,8 @@
 import type { Cluster, MapGraph } from "./map";
 
 const POINTS_PER_INCH = 72;
-/** The part of a line before the number of its bytes. */
-const NUMBER_STANDS_AT = 0.42;
+/** Parts of a line before the number of its bytes, best first: at its end a line reaches into the box of its reader. */
+const NUMBER_STANDS_AT = [0.42, 0.34, 0.5, 0.58, 0.26, 0.66, 0.18, 0.74, 0.82];
 
 export interface Point {
   x: number;
@@ -20,8 +20,8 @@ export interface Layout {
   height: number;
   /** Middles of nodes. */
   nodes: Record<string, Point>;
-  /** SVG path data, and where a number stands beside the line, in the order of the map's edges. */
-  edges: { path: string; middle: Point }[];
+  /** SVG path data, and points of the line at which a number may stand, best first; in the order of the map's edges. */
+  edges: { path: string; stops: Point[] }[];
   /** By the cluster's id; a layout in columns has none for kernels. */
   boxes: Record<string, Box>;
 }
@@ -65,7 +65,7 @@ const numbers = (text: string): number[] => text.split(/[\s,]+/).map(Number);
 /** Graphviz's y grows upwards, the page's downwards. */
 export function fromGraphviz(map: MapGraph, answer: GraphvizJson): Layout {
   const [, , width = 0, height = 0] = numbers(answer.bb);
-  const layout: Layout = { width, height, nodes: {}, edges: map.edges.map(() => ({ path: "", middle: { x: 0, y: 0 } })), boxes: {} };
+  const layout: Layout = { width, height, nodes: {}, edges: map.edges.map(() => ({ path: "", stops: [] })), boxes: {} };
   for (const object of answer.objects ?? []) {
     if (object.name.startsWith("cluster_") && object.bb) {
       const [left = 0, bottom = 0, right = 0, top = 0] = numbers(object.bb);
@@ -95,14 +95,13 @@ function curveOf(position: string, height: number): Layout["edges"][number] {
   }
   const write = ({ x, y }: Point): string => `${x.toFixed(1)},${y.toFixed(1)}`;
   const [start, ...rest] = points;
-  if (!start) return { path: "", middle: { x: 0, y: 0 } };
-  return { path: `M${write(start)} C${rest.map(write).join(" ")}${end ? ` L${write(end)}` : ""}`, middle: middleOf(points) };
+  if (!start) return { path: "", stops: [] };
+  return { path: `M${write(start)} C${rest.map(write).join(" ")}${end ? ` L${write(end)}` : ""}`, stops: NUMBER_STANDS_AT.map((part) => pointAt(points, part)) };
 }
 
-/** A point before the middle: at its end a line reaches into the box of its reader. */
-function middleOf(points: readonly Point[]): Point {
+function pointAt(points: readonly Point[], part: number): Point {
   const curves = Math.max(1, Math.floor((points.length - 1) / 3));
-  const along = curves * NUMBER_STANDS_AT;
+  const along = curves * part;
   const first = Math.min(curves - 1, Math.floor(along));
   const [a, b, c, d] = points.slice(first * 3, first * 3 + 4);
   if (!a || !b || !c || !d) return points[0] ?? { x: 0, y: 0 };

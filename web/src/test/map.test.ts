@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { fromGraphviz, toDot } from "../graph/dot";
+import { type Box, fromGraphviz, type Layout, type Point, toDot } from "../graph/dot";
+import { type Label, overlap, placeLabels } from "../graph/labels";
 import { inColumns, needsColumns } from "../graph/columns";
 import { COLLAPSE_ABOVE, type Look, mapOf, shortTarget } from "../graph/map";
 import { costliestRefusals } from "../graph/refusals";
@@ -201,5 +202,31 @@ describe("the way to Graphviz and back", () => {
     expect(layout.nodes[map.nodes[0]!.id]).toEqual({ x: 10, y: 10 });
     expect(layout.boxes).toEqual({ k1: { x: 5, y: 80, width: 90, height: 100 } });
     expect(layout.edges[0]).toMatchObject({ path: "M10.0,100.0 C10.0,120.0 10.0,140.0 10.0,170.0 L10.0,180.0"});
+  });
+});
+
+describe("numbers beside lines", () => {
+  const map = draw(graph);
+  const places = map.nodes.map((_node, place) => ({ x: 100, y: 100 * place }));
+  const layout = (stops: Point[]): Layout => ({
+    width: 400,
+    height: 100 * places.length,
+    nodes: Object.fromEntries(map.nodes.map(({ id }, place) => [id, places[place]!])),
+    edges: map.edges.map(() => ({ path: "", stops })),
+    boxes: {},
+  });
+  const boxOf = ({ x, y, text }: Label): Box => ({ x, y: y - 11, width: text.length * 7.2, height: 14 });
+
+  it("stand over no node where the line has room elsewhere", () => {
+    const [label] = placeLabels(map, layout([{ x: 100, y: 0 }, { x: 100, y: 50 }]), ["3.15 MB"]);
+    expect(label?.y).toBeCloseTo(54);
+  });
+
+  it("do not cover each other, though the lines run beside each other", () => {
+    const stops = [20, 40, 60].map((y) => ({ x: 300, y }));
+    const labels = placeLabels(map, layout(stops), ["8.19 kB", "3.15 MB", null, "4.1 kB", "1.05 MB"]);
+    const boxes = labels.flatMap((label) => (label ? [boxOf(label)] : []));
+    expect(boxes).toHaveLength(4);
+    boxes.forEach((box, place) => expect(boxes.slice(place + 1).map((other) => overlap(box, other))).toEqual(boxes.slice(place + 1).map(() => 0)));
   });
 });

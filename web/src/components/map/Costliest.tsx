@@ -9,7 +9,7 @@ import * as camera from "./camera";
 import { listAsked, listIsOpen, showLayer } from "./look";
 import { boxOfPair, frameOf, operationOf } from "./places";
 
-const NAME_AT_MOST = 22;
+const NAME_AT_MOST = 16;
 
 function goTo(refused: RefusedPair): void {
   const frame = frameOf(refused.graph);

@@ -1,8 +1,10 @@
+import { useMemo } from "preact/hooks";
 import { type Between, type Frame, HEAD, type Picture } from "../../graph/stack";
 
 import * as format from "../../format";
 import { type Cluster, cut, type MapEdge, type MapNode } from "../../graph/map";
 import type { Point } from "../../graph/dot";
+import { placeLabels } from "../../graph/labels";
 import type { Refusal } from "../../graph/refusals";
 import { refsOf } from "../../links";
 import { graphIndex, pair, shownGraph, shownReport } from "../../state";
@@ -250,6 +252,7 @@ interface FrameProps {
 
 function FrameShape({ frame, refusals, blobs, hasBoxes, stop }: FrameProps) {
   const { map, layout, graph } = frame;
+  const labels = useMemo(() => placeLabels(map, layout, map.edges.map(({ kind, bytes }) => (kind === "memory" && bytes > 0 ? format.bytes(bytes) : null))), [map, layout]);
   const openKernels = map.collapsed ? map.clusters.filter((cluster) => cluster.kind === "kernel") : [];
   return (
     <g class="frame" data-frame={graph.name}>
@@ -264,14 +267,11 @@ function FrameShape({ frame, refusals, blobs, hasBoxes, stop }: FrameProps) {
           const line = layout.edges[place];
           return line && <EdgeLine key={`${edge.from} ${edge.to}`} edge={edge} path={line.path} graph={graph.name} />;
         })}
-        {map.edges.map((edge, place) => {
-          const middle = layout.edges[place]?.middle;
-          return middle && edge.kind === "memory" && edge.bytes > 0 && (
-            <text key={`${edge.from} ${edge.to}`} class="edge-bytes" x={middle.x + 7} y={middle.y + 4}>
-              {format.bytes(edge.bytes)}
-            </text>
-          );
-        })}
+        {labels.map((label, place) => label && (
+          <text key={place} class="edge-bytes" x={label.x} y={label.y}>
+            {label.text}
+          </text>
+        ))}
         {refusals.map((refusal) => <RefusalLine key={refusal.ref} refusal={refusal} frame={frame} />)}
         {map.nodes.map((node) => {
           const at = layout.nodes[node.id];
