@@ -214,7 +214,7 @@ def _kernels_us(report: Report) -> float | None:
 def _said_of_wrong(before: Report, after: Report) -> list[str]:
     """That a compiled result is wrong, and so has no time in the figures."""
     return [
-        f"Wrong result {which} the change, so no time is given: {wrong[0].message.removesuffix('.')};"
+        f"Wrong result {which} the change, so no time is given: {wrong[0].message.removesuffix('.')}."
         for which, report in (("before", before), ("after", after))
         if (wrong := [one for one in report.wrong_results if one.contestant == "compiled"])
     ]
@@ -229,13 +229,14 @@ def _verdict(figures: list[Figure]) -> str:
         said.append(
             f"{counted(kernels.before, 'generated kernel')} became {kernels.after:g}"
             if kernels.change
-            else f"as many generated kernels ({kernels.after:g})"
+            else f"As many generated kernels, {kernels.after:g}"
         )
     if moved.change:
-        said.append(f"{byte_count(abs(round(moved.change)))} {'more' if moved.change > 0 else 'less'}")
+        said.append(f"{byte_count(abs(round(moved.change)))} {'more' if moved.change > 0 else 'less'} moved")
     said += _said_of_time(by_name["predicted", "generated kernels in a row"], "for")
     said += _said_of_time(by_name["measured", "compiled"], "on")
-    return ", ".join(said) + "." if said else "Nothing of the two can be compared."
+    verdict = ", ".join(said) + "." if said else "Nothing of the two can be compared."
+    return verdict[0].upper() + verdict[1:]
 
 
 def _said_of_time(figure: Figure, preposition: str) -> list[str]:
@@ -243,7 +244,9 @@ def _said_of_time(figure: Figure, preposition: str) -> list[str]:
         return []
     share = 100 * figure.change / figure.before
     if figure.is_noise:
-        change = "no measurable difference"
+        change = "no measurable difference in time"
+    elif abs(share) < 0.05:
+        change = f"the same {figure.kind} time"
     else:
-        change = f"{share:+.1f} % {figure.kind}" if abs(share) >= 0.05 else f"no difference {figure.kind}"
+        change = f"{abs(share):.1f} % {'more' if share > 0 else 'less'} {figure.kind} time"
     return [f"{change} {preposition} {figure.device}" if figure.device else change]

@@ -80,14 +80,16 @@ def test_a_prediction_and_a_measurement_never_share_a_row(pair: tuple[rep.Report
     assert (measured.unit, measured.device) == ("ms", "this machine")
     assert (measured.before, measured.after, measured.ratio, measured.is_noise) == (0.5, 1.0, 2.0, False)
     assert figure(found, "measured", "eager, unchanged").is_noise
-    assert "+100.0 % measured on this machine" in found.verdict and "predicted for NVIDIA H200" in found.verdict
+    for verdict in (found.verdict, compare(before, before).verdict, compare(after, before).verdict):
+        assert verdict[0] == verdict[0].upper() and verdict.endswith(".") and "-" not in verdict
+    assert "100.0 % more measured time on this machine" in found.verdict and "predicted time for NVIDIA H200" in found.verdict
 
 
 def test_what_cannot_be_told_from_noise_is_called_so(pair: tuple[rep.Report, rep.Report]) -> None:
     before, after = pair
     found = compare(timed(before, 0.5, spread=0.2), timed(after, 0.6, spread=0.2))
     assert figure(found, "measured", "compiled").is_noise  # as far apart as runs of the same are
-    assert "no measurable difference on this machine" in found.verdict
+    assert "no measurable difference in time on this machine" in found.verdict
     assert not figure(compare(timed(before, 0.5, 0.09), timed(after, 0.6, 0.09)), "measured", "compiled").is_noise
 
 
