@@ -68,7 +68,7 @@ def test_what_it_saved(reader: Reader) -> None:
     reader.reads(figure, f"{summary['eager_bytes'] / 1e6:.1f} MB", f"{summary['bytes'] / 1e6:.1f} MB")
     reader.click(figure)
     traffic = reader.report["graphs"][0]["traffic"]
-    spared = [f"{traffic[name] / 1e6:.1f} MB" for name in ("saved_written_bytes", "saved_read_bytes")]
+    spared = [f"{traffic[name] / 1e6:.2f} MB" for name in ("saved_written_bytes", "saved_read_bytes")]
     reader.reads(reader.page.locator(".traffic-sum"), f"{spared[0]} not written", f"{spared[1]} not read")
 
 

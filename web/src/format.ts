@@ -23,6 +23,15 @@ export function bytes(value: Figure): string {
   return `${significant(scaled)} ${BYTE_UNITS[unit]}`;
 }
 
+/** Terms of a sum in one unit, with equally many decimals: a reader who adds them up finds the result. */
+export function bytesInSum(values: readonly number[]): string[] {
+  const counts = values.filter((value) => value > 0);
+  const unit = Math.min(BYTE_UNITS.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, ...counts)) / 3)));
+  const least = Math.min(...counts) / 1000 ** unit;
+  const decimals = unit === 0 ? 0 : Math.min(3, Math.max(0, 2 - Math.floor(Math.log10(least))));
+  return values.map((value) => `${(value / 1000 ** unit).toFixed(decimals)} ${BYTE_UNITS[unit]}`);
+}
+
 const PREFIXES = ["", "k", "M", "G", "T", "P"] as const;
 
 /** `1.3 Mflop`; with `each` also `67 Tflop/s`. */

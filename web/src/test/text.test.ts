@@ -26,6 +26,15 @@ describe("figures", () => {
     expect(format.count(1, "kernel")).toBe("1 kernel");
     expect(format.shape([])).toBe("scalar");
   });
+
+  it("add up as they stand, where they are terms of a sum", () => {
+    const terms = [100_663_296, 31_461_376, 53_485_568, 3_145_728];
+    const [all, written, read, again, left] = format.bytesInSum([...terms, 18_862_080]).map(Number.parseFloat) as [number, number, number, number, number];
+    expect(format.bytesInSum([...terms, 18_862_080])[0]).toBe("100.66 MB");
+    expect(Math.abs(all - written - read + again - left)).toBeLessThan(0.025);
+    expect(format.bytesInSum([2048, 0, 512])).toEqual(["2.048 kB", "0.000 kB", "0.512 kB"]);
+    expect(format.bytesInSum([64, 8])).toEqual(["64 B", "8 B"]);
+  });
 });
 
 describe("a ratio of times", () => {

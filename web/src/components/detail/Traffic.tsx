@@ -171,12 +171,13 @@ function Floor({ traffic }: { traffic: Counted }) {
 function Saved({ traffic }: { traffic: Counted }) {
   const { unfused, fused } = traffic;
   if (!unfused || !fused || unfused.bytes === fused.bytes) return null;
+  const [all, written, read, again, left] = format.bytesInSum([unfused.bytes, traffic.saved_written_bytes, traffic.saved_read_bytes, traffic.more_read_bytes, fused.bytes]);
   return (
     <p class="traffic-sum">
-      {`${format.bytes(unfused.bytes)} − ${format.bytes(traffic.saved_written_bytes)} not written − ${format.bytes(traffic.saved_read_bytes)} not read`}
-      {traffic.more_read_bytes > 0 && ` + ${format.bytes(traffic.more_read_bytes)} read to compute values again`}
+      {`${all} − ${written} not written − ${read} not read`}
+      {traffic.more_read_bytes > 0 && ` + ${again} read to compute values again`}
       {" = "}
-      <strong>{format.bytes(fused.bytes)}</strong>
+      <strong>{left}</strong>
     </p>
   );
 }
