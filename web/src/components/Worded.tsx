@@ -1,8 +1,7 @@
-import { sentence } from "../format";
+import { Coded } from "./Coded";
 import { withTerms } from "./lessons/Term";
 
-/** A sentence of the report, in which code stands between backticks; with `seen`, words of the glossary tell what they mean. */
+/** A sentence of the report; with `seen`, words of the glossary tell what they mean. */
 export function Worded({ text, seen }: { text: string; seen?: Set<string> }) {
-  const plain = (part: string) => (seen ? withTerms(part, seen) : part);
-  return <>{sentence(text).split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : plain(part)))}</>;
+  return <Coded text={text} {...(seen && { plain: (part: string) => withTerms(part, seen) })} />;
 }

@@ -16,7 +16,7 @@ const merged: AlignedKernels = {
 
 describe("the peer beside ours", () => {
   it("tells equal differences once, with why, and counts what is alike", () => {
-    const told = textOf(Differences({ peer: { ...peer, alignment: [merged, { ...merged, count: 0 }, ...peer.alignment.slice(1)] } }));
+    const told = textOf(Differences({ graphs: exampleReport.graphs, peer: { ...peer, alignment: [merged, { ...merged, count: 0 }, ...peer.alignment.slice(1)] } }));
     expect(told).toContain("1 difference, 2 kernels alike");
     expect(told).toContain("2 times: TorchInductor computes K2 and K3 in one kernel.");
     expect(told).toContain("index order");

@@ -4,6 +4,7 @@ import type { CompilePhase, Contestant, ContestantOutcome, Graph, Report } from 
 import { wrongOf } from "../../wrong";
 import { withinFactor } from "../figures";
 import { Empty, Scroller } from "../Scroller";
+import { Coded } from "../Coded";
 import { WrongResults } from "../WrongResults";
 import { ticksUpTo } from "./lanes";
 import { type Column, Table } from "./Table";
@@ -98,7 +99,7 @@ function Contestants({ contestants, outcomes }: { contestants: Contestant[]; out
         ...(outcomes.length > 0
           ? [{ id: "error", head: "error", hint: "Largest relative error against float64", isNumber: true, by: (one: Row) => one.outcome?.max_error ?? null, cell: (one: Row) => one.outcome?.max_error?.toExponential(1) }]
           : []),
-        { id: "beside", head: "beside eager", cell: ({ timed, outcome }) => (timed ? eager && timed !== eager && besideEager(timed, eager) : outcome?.failure) },
+        { id: "beside", head: "beside eager", cell: ({ timed, outcome }) => (timed ? eager && timed !== eager && besideEager(timed, eager) : outcome?.failure && <Coded text={outcome.failure} />) },
       ]}
     />
   );

@@ -1,7 +1,9 @@
 import * as format from "../../format";
+import { whereIn } from "../../graph/refusals";
 import { refsOf } from "../../links";
-import type { AlignedKernels, Peer } from "../../report";
+import type { AlignedKernels, Graph, Peer } from "../../report";
 import { pair, pinned } from "../../state";
+import { Coded } from "../Coded";
 import * as camera from "./camera";
 import { boxOfNodes, frameOf } from "./places";
 
@@ -14,7 +16,7 @@ function goTo(one: AlignedKernels): void {
 }
 
 /** Where the two compilers cut differently, and the decision of ours that explains it; differences first. */
-export function Differences({ peer }: { peer: Peer }) {
+export function Differences({ peer, graphs }: { peer: Peer; graphs: readonly Graph[] }) {
   const same = peer.alignment.filter((one) => one.relation === "same").length;
   const told = peer.alignment.filter((one) => one.relation !== "same" && one.count > 0);
   return (
@@ -29,9 +31,10 @@ export function Differences({ peer }: { peer: Peer }) {
               <span class="map-list-names">
                 {one.count > 1 ? `${one.count} times: ` : ""}
                 {one.sentence}
+                {graphs.length > 1 && <span class="quiet">{` (${whereIn(graphs, one.graph)})`}</span>}
               </span>
-              {one.because && <span class="map-list-reason">{one.because}</span>}
-              {one.refusal && <span class="map-list-reason">{`In its own words, ${one.refusal}.`}</span>}
+              {one.because && <span class="map-list-reason"><Coded text={one.because} /></span>}
+              {one.refusal && <span class="map-list-reason"><Coded text={`In its own words, ${one.refusal}.`} /></span>}
             </button>
           </li>
         ))}

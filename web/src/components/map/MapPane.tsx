@@ -99,7 +99,7 @@ export function MapPane() {
         {shown && drawn ? (
           <>
             <MapView drawn={drawn} refusals={fxLevel.value === "aten" ? refusals : []} peer={peer} hasList={peer !== null || (refusals.length > 0 && listIsOpen())} />
-            {peer ? <Differences peer={peer} /> : <Costliest refusals={refusals} />}
+            {peer ? <Differences peer={peer} graphs={drawn.report.graphs} /> : <Costliest refusals={refusals} />}
           </>
         ) : (
           <Empty>{emptyText(shown !== null)}</Empty>

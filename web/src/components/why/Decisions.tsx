@@ -14,7 +14,7 @@ import { Removed } from "../Removed";
 import { Empty, Scroller } from "../Scroller";
 import { Worded } from "../Worded";
 import { AskWhy } from "./AskWhy";
-import { familyOf, filtered, kernelsOf, type Row, rowsOf, type Verdict } from "./decisionRows";
+import { familyOf, filtered, type Row, rowsOf, type Verdict } from "./decisionRows";
 
 /** The costliest ones are what most readers come for. */
 const ROWS_AT_FIRST = 10;
@@ -44,6 +44,13 @@ function columnsOf(graph: Graph): Column<Row>[] {
           <Name text={row.decision.a} /> <span class="quiet">+</span> <Name text={row.decision.b} />
         </button>
       ),
+    },
+    {
+      id: "kernels",
+      head: "kernels",
+      hint: "The kernels that the two ended in",
+      by: ({ kernels }) => kernels[0],
+      cell: ({ kernels }) => kernels.map((place) => <KernelTag key={place} place={place} />),
     },
     {
       id: "verdict",
@@ -174,7 +181,7 @@ export function Decisions({ graph }: { graph: Graph }) {
             limit={ROWS_AT_FIRST}
             groups={[
               { id: "reason", label: "reason", of: ({ decision }) => decision.reason },
-              { id: "kernels", label: "kernels", of: ({ decision }) => kernelsOf(decision, graph) },
+              { id: "kernels", label: "kernels", of: ({ kernels }) => kernels.map((place) => `K${place + 1}`).join(" and ") || "no kernel" },
               { id: "verdict", label: "verdict", of: ({ decision }) => decision.verdict },
               { id: "round", label: "round", of: ({ rounds }) => `round ${rounds[0] ?? ""}` },
             ]}

@@ -89,7 +89,7 @@ export function Try({ answer, graph }: { answer: Answer; graph: Graph | null }) 
         {option === "forbid"
           ? "Explores again with the two kept apart, and compares."
           : isAboutCorrectness(answer.reason)
-            ? "The rule ensures correct results, and no option turns it off. Force names the rule."
+            ? "The rule keeps results right. It holds for a forced pair too, so expect the same refusal."
             : "Explores again with the two fused, if that is legal, and compares."}
       </span>
     </p>

@@ -9,6 +9,7 @@ export interface Row {
   /** Rounds in which the same pair got the same answer: one row is enough for all. */
   rounds: number[];
   stake: number;
+  kernels: number[];
   /** Of a refusal: kernels that hold both in the end. */
   together: number[];
 }
@@ -27,10 +28,10 @@ export function familyOf(decision: Decision): string {
   return decision.reason.split(".")[0] ?? "";
 }
 
-/** The kernels that the two ended in: `K1` of both, or `K1 and K2`. */
-export function kernelsOf({ a, b }: Decision, graph: Graph): string {
+/** Places of the kernels that the two ended in: one, or two in the order of their launches. */
+function kernelsOf({ a, b }: Decision, graph: Graph): number[] {
   const places = [a, b].map((node) => graph.kernels.findIndex(({ nodes }) => nodes.includes(node)));
-  return [...new Set(places)].sort((one, other) => one - other).map((place) => (place < 0 ? "no kernel" : `K${place + 1}`)).join(" and ");
+  return [...new Set(places)].filter((place) => place >= 0).sort((one, other) => one - other);
 }
 
 function keyOf({ a, b, verdict, reason }: Decision): string {
@@ -49,7 +50,7 @@ export function rowsOf(graph: Graph): Row[] {
     const key = keyOf(decision);
     const known = found.get(key);
     if (known) known.rounds.push(decision.round);
-    else found.set(key, { decision, index, rounds: [decision.round], stake: stakeOf(decision), together: decision.verdict === "refused" ? togetherIn(decision, graph) : [] });
+    else found.set(key, { decision, index, rounds: [decision.round], stake: stakeOf(decision), kernels: kernelsOf(decision, graph), together: decision.verdict === "refused" ? togetherIn(decision, graph) : [] });
   });
   const rank = ({ decision, together }: Row): number => (decision.verdict === "fused" ? 2 : together.length > 0 ? 1 : 0);
   return [...found.values()].sort((one, other) => rank(one) - rank(other) || other.stake - one.stake || one.index - other.index);
