@@ -82,7 +82,8 @@ def test_a_prediction_and_a_measurement_never_share_a_row(pair: tuple[rep.Report
     assert figure(found, "measured", "eager, unchanged").is_noise
     for verdict in (found.verdict, compare(before, before).verdict, compare(after, before).verdict):
         assert verdict[0] == verdict[0].upper() and verdict.endswith(".") and "-" not in verdict
-    assert "100.0 % more measured time on this machine" in found.verdict and "predicted time for NVIDIA H200" in found.verdict
+    assert "100.0 % more measured time on this machine" in found.verdict
+    assert "predicted time for NVIDIA H200" in found.verdict
 
 
 def test_what_cannot_be_told_from_noise_is_called_so(pair: tuple[rep.Report, rep.Report]) -> None:
