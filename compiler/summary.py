@@ -42,8 +42,11 @@ def summarise(report: Report, checked: Sequence[Checked], captured: Capture) -> 
 
 def _peer_kernels(report: Report, captured: Capture) -> int | None:
     """The peer compiles the first call of each function; after a recompilation our count speaks of more calls than
-    that, and the two are not set side by side."""
+    that, and the two are not set side by side. Neither is the count of a peer that failed before its last graph."""
     if report.peer is None or not report.peer.kernels or captured.recompiles:
+        return None
+    lacking = {graph.name for graph in report.graphs if graph.kernels} - {one.graph for one in report.peer.kernels}
+    if lacking and any(one.name == "peer" and one.failure for one in report.peer.contestants):
         return None
     return len(report.peer.kernels)
 

@@ -5,12 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from bench.alignment import align, count
+from compiler.capture.captured import Capture
 from compiler.peer.aligned import aligned
 from compiler.peer.counterparts import counterparts
 from compiler.refusals import refusals_of
-from compiler.report import AlignedKernels, Decision, FxNode, Graph, Kernel, LoopNode, Peer, PeerKernel, PeerRefusal
+from compiler.report import (
+    AlignedKernels,
+    ContestantOutcome,
+    Decision,
+    FxNode,
+    Graph,
+    Kernel,
+    LoopNode,
+    Peer,
+    PeerKernel,
+    PeerRefusal,
+    Report,
+)
+from compiler.summary import summarise
 
 SNIPPETS = Path(__file__).parents[1] / "snippets"
 
@@ -137,3 +152,18 @@ def test_the_peers_own_words_stand_where_it_splits() -> None:
     words = PeerRefusal(graph="graph_0", kernels=(0, 1), a="sin", b="cos", message="numel/rnumel mismatch")
     (one,) = aligned([graph], theirs(["sin"], ["cos"]), [words], "TorchInductor")
     assert (one.relation, one.refusal) == ("split", "sin and cos: numel/rnumel mismatch")
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_late", "kernels"), [(None, False, 2), ("failed", False, 2), ("failed", True, None), (None, True, 2)]
+)
+def test_kernels_of_a_peer_that_failed_before_its_last_graph_are_not_counted(
+    failure: str | None, is_late: bool, kernels: int | None
+) -> None:
+    graphs = [graph_of_two()]
+    if is_late:
+        graphs.append(graph_of_two().model_copy(update={"name": "graph_1"}))
+    outcome = ContestantOutcome(name="peer", failure=failure)
+    peer = Peer(name="TorchInductor", kernels=theirs(["sin"], ["cos"]), contestants=[outcome])
+    report = Report(source="", graphs=graphs, peer=peer)
+    assert summarise(report, [], Capture(torch.device("cpu"))).peer_kernels == kernels
