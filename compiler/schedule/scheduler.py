@@ -58,7 +58,7 @@ def schedule(
     # What is written part by part is several nodes now.
     units, live = search.graph, search.graph.graph
     ordered = in_order(tuple(units.units.values()), live)
-    units.order_anew(ordered)
+    units.order_anew()
     if batch_launches(search.context, ordered, search.record):
         ordered = in_order(tuple(units.units.values()), live)
     refuse_what_is_alike(search.context, ordered, search.decisions, search.record)

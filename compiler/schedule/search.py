@@ -155,6 +155,8 @@ class Search:
                 if found is not None:
                     for reader in sorted(graph.readers[buffer] - {number}):
                         self.record(number, reader, found, about=buffer)
+        if changed:
+            graph.order_anew()
         self.turn += 1
         return sorted(number for number in changed if number in graph.units)
 

@@ -145,10 +145,11 @@ class UnitGraph:
         for buffer in group.needed:
             self._read(buffer, number)
 
-    def order_anew(self, ordered: Iterable[Unit]) -> None:
-        """Tell who waits for whom by what units read now, given an order that they may run in: a unit that computes
-        again what it read before, or does not need it any more, does not wait for its maker."""
-        numbers = [self.producer[next(iter(unit.produced))] for unit in ordered if unit.produced]
+    def order_anew(self) -> None:
+        """Tell who waits for whom by what units read now: a unit that computes again what it read before, or does not
+        need it any more, does not wait for its maker."""
+        # Who waited for another one waited for all that this one waits for, and for itself.
+        numbers = sorted(self.units, key=lambda number: self.ancestors[number].bit_count())
         for number in numbers:
             before = 0
             for maker in {self.producer[b] for b in self.units[number].needed if b in self.producer} - {number}:

@@ -107,6 +107,23 @@ def test_what_decided_of_two_kernels_is_about_the_whole_of_both(apart: rep.Graph
         assert decided.reason not in ("policy.outscored", "profit.recompute")
 
 
+def test_a_kernel_that_is_said_to_come_between_two_does() -> None:
+    """Also where one of them reads less than it did, since it computes a value again."""
+    large = HEAD.replace("torch.randn(64, 32).double()", "torch.randn(1024, 768)")
+    (graph,) = explored(large + APART).graphs
+    assert any(decision.reason == "fused.recompute" for decision in graph.decisions)
+    waits = [
+        {place for place, one in enumerate(graph.kernels) if {*one.writes} & {*two.reads}} for two in graph.kernels
+    ]
+    for _ in graph.kernels:
+        waits = [found.union(*(waits[place] for place in found)) for found in waits]
+    for refusal in graph.refusals:
+        first, second = refusal.kernels
+        between = {place for place in waits[second] if first in waits[place]}
+        if graph.decisions[refusal.decisions[0]].reason == "dependency.intermediate":
+            assert between, (first, second)
+
+
 def test_of_two_kernels_the_answer_that_decided_comes_first(apart: rep.Graph) -> None:
     report = rep.Report(source="", graphs=[apart])
     for refusal in apart.refusals:
