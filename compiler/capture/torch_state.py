@@ -64,11 +64,25 @@ class CallState:
     def under(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """`function`, called in this state."""
 
-        def in_state(*args: Any, **kwargs: Any) -> Any:
-            with self.entered():
-                return function(*args, **kwargs)
+        return _InState(self, function)
 
-        return in_state
+
+@dataclass(frozen=True)
+class _InState:
+    state: CallState
+    function: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with self.state.entered():
+            return self.function(*args, **kwargs)
+
+
+def compiled_in_state(function: Callable[..., Any], compile: Callable[..., Any]) -> Callable[..., Any]:
+    """What `compile` makes of `function`, called in the state that this is called in. Dynamo passes over files of ours
+    and of torch: of `nn.Sequential` it compiles nothing, unless it is given the module itself."""
+    if isinstance(function, _InState):
+        return _InState(function.state, compile(function.function))
+    return compile(function)  # type: ignore[no-any-return]
 
 
 #: What `torch.nn.attention.sdpa_kernel` chooses from. The flags are of the process, on a machine without a GPU too.

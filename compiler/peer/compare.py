@@ -21,6 +21,7 @@ import torch
 from compiler.budget import PLANNED, UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.captured import Capture, EntryCall
 from compiler.capture.reference import is_random
+from compiler.capture.torch_state import compiled_in_state
 from compiler.compile_phases import added_up
 from compiler.lease import TimingTurns
 from compiler.options import Options
@@ -223,7 +224,7 @@ def _make(one: _Contestant, entry: EntryCall, calls: _Calls, recording: Recordin
         return explore_peer(entry.eager, args, kwargs, device, mode, with_backward=with_backward, recording=recording)
     with compiling_quickly(device):
         started = perf_counter()
-        function = maker_of(one.name)(entry.eager)
+        function = compiled_in_state(entry.eager, maker_of(one.name))
         function(*args, **kwargs)
         if device.type == "cuda":
             torch.cuda.synchronize(device)

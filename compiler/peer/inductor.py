@@ -24,6 +24,7 @@ import torch
 
 from compiler import compile_phases
 from compiler.capture.describe import describe_fx
+from compiler.capture.torch_state import compiled_in_state
 from compiler.devices import usable_cores
 from compiler.options import Mode
 from compiler.peer.launches import Launch, describe_launch
@@ -127,7 +128,7 @@ def explore_peer(
     until then is in `recording`.
     """
     recording = recording or Recording()
-    compiled = compile_with_inductor(eager, mode, recording)
+    compiled = compiled_in_state(eager, lambda function: compile_with_inductor(function, mode, recording))
     with listening(recording, with_backward, device):
         before, started = compile_phases.counted(), perf_counter()
         compiled(*args, **kwargs)

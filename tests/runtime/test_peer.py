@@ -22,6 +22,7 @@ from compiler.peer.generated import generated_sources, library_calls, nodes_of_l
 from compiler.peer.inductor import ExploredPeer, Module, explore_peer
 from compiler.peer.launches import Launch
 from compiler.peer.our_terms import Translation
+from compiler.pipeline import explore
 from compiler.report import Contestant, Peer, TimingResult
 from compiler.snippet_changes import NO_CHANGES
 
@@ -167,6 +168,30 @@ def test_others_are_timed_by_name_and_who_fails_says_why() -> None:
     assert rows["aot_eager"].median_ms and rows["aot_eager"].max_error is not None and not rows["aot_eager"].failure
     assert (rows["nobody"].failure or "").startswith("There is no contestant nobody; there are aot_eager, cudagraphs")
     assert (rows["tvm"].failure or "").startswith("tvm failed on relu: ") and rows["tvm"].median_ms is None
+
+
+@pytest.mark.parametrize("name", ["peer", "counting"])
+def test_a_module_of_torch_is_compiled_by_whoever_is_timed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dynamo passes over torch's own files: of a call of `nn.Sequential` it would compile nothing."""
+    graphs: list[torch.fx.GraphModule] = []
+
+    def counting(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
+        graphs.append(graph)
+        return graph.forward
+
+    def make(function: Callable[..., object], *_: object) -> Callable[..., object]:
+        return torch.compile(function, backend=counting)
+
+    monkeypatch.setattr("compiler.peer.inductor.compile_with_inductor", make)
+    monkeypatch.setattr(compare, "maker_of", lambda _: make)
+    source = (
+        "import torch\nnet = torch.compile(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()))\n"
+        "with torch.no_grad():\n    net(torch.ones(2, 4))\n"
+    )
+    chosen = {"peer": True} if name == "peer" else {"peer": False, "contestants": (name,)}
+    report = explore(source, Options(device="cpu", timing=Timing(min_runs=3), peer_seconds=600, **chosen))
+    assert report.error is None and len(graphs) == 1
+    assert report.timing is not None and name in {one.name for one in report.timing.contestants}
 
 
 @pytest.mark.parametrize(
