@@ -74,7 +74,9 @@ def _breaks(report: Report) -> list[Finding]:
     if not report.breaks:
         return [Finding("no-breaks", True, "No graph breaks.")]
     return [
-        Finding("no-breaks", False, " ".join(filter(None, (f"{found.title}:", found.reason, found.remedy))), found.line)
+        Finding(
+            "no-breaks", False, f"{found.title}: {found.reason.rstrip('.')}. {found.remedy or ''}".rstrip(), found.line
+        )
         for found in report.breaks
     ]
 

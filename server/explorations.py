@@ -258,9 +258,9 @@ def no_kernel(report: Report, name: str, graph: str | None, is_of_peer: bool = F
     """The sentence of who asks for a kernel that is not there, with names that come near."""
     graphs = [one for one in report.graphs if graph in (None, one.name)]
     ours = [kernel for one in graphs for kernel in one.kernels]
-    names = [kernel.name for kernel in (report.peer.kernels if is_of_peer and report.peer else ours)]
+    names = [kernel.name for kernel in ((report.peer.kernels if report.peer else []) if is_of_peer else ours)]
     near = difflib.get_close_matches(name, names, 3, 0.4) or names[:3]
-    where = "the other compiler" if is_of_peer else f"graph {graph[:200]}" if graph else "any graph"
+    where = "TorchInductor's part" if is_of_peer else f"graph {graph[:200]}" if graph else "any graph"
     hint = f" There is {' or '.join(near)}." if near else ""
     return f"There is no kernel {name[:200]} in {where} of exploration {report.id}.{hint}"
 

@@ -117,6 +117,7 @@ def test_a_lost_fusion_is_told_with_its_reason(whole: Report, apart: Report) -> 
 def test_a_break_that_is_new_is_told_at_its_line(whole: Report, broken: Report) -> None:
     found = [one for one in findings(broken, Expected(no_breaks=True, baseline=whole)) if not one.is_met]
     assert {one.check for one in found} >= {"no-breaks", "baseline"}
+    assert all(". " in one.message and ".." not in one.message for one in found if one.check == "no-breaks"), found
     assert all(one.line == 6 for one in found if "break" in one.message)
     known = GraphBreak.model_validate(broken.breaks[0].model_dump())
     before = whole.model_copy(update={"breaks": [known], "graphs": []})

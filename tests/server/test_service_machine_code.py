@@ -73,7 +73,7 @@ async def test_by_default_it_is_the_kernel_that_ran(confined: Service, explored:
         ("no_such", {}, 404, "There is no kernel no_such"),
         (None, {"language": "cpp", "target": "sm_90"}, 409, "not compiled for sm_90"),
         (None, {"target": "sm_9000"}, 422, "target"),
-        (None, {"compiler": "peer"}, 404, "in the other compiler"),
+        (None, {"compiler": "peer"}, 404, "in TorchInductor's part of exploration"),
     ],
 )
 async def test_what_cannot_be_is_refused_in_a_sentence(
@@ -81,6 +81,9 @@ async def test_what_cannot_be_is_refused_in_a_sentence(
 ) -> None:
     found, raw = await machine_code(confined, explored.id, kernel or explored.graphs[0].kernels[0].name, **query)
     assert found == status and sentence in raw["detail"]
+    assert query.get("compiler") is None or "There is fused" not in raw["detail"], (
+        "kernels of ours are none of the peer's"
+    )
 
 
 HOSTILE = """import os
