@@ -56,6 +56,13 @@ def test_hadolint_has_no_objection() -> None:
     checked(str(BINARIES / "hadolint"), "Dockerfile")
 
 
+def test_every_variable_of_the_compose_files_is_told_of() -> None:
+    texts = "".join((ROOT / path).read_text() for path in COMPOSE_FILES)
+    told = (ROOT / "docs" / "operators.md").read_text()
+    named = set(re.findall(r"\$\{([A-Z_]+)", texts))
+    assert len(named) > 5 and [name for name in named if f"| `{name}` |" not in told] == []
+
+
 @pytest.mark.parametrize("path", COMPOSE_FILES)
 def test_the_compose_files_follow_their_schema(path: str) -> None:
     checked(str(BINARIES / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec", path)

@@ -13,7 +13,9 @@ from pathlib import Path
 import typer
 
 from bench import cli as bench
+from compiler.options import LARGEST_GROUP, RULES
 from server.cli import app
+from server.metrics import Metrics
 from server.settings import Settings
 from tools.replay import __main__ as replay
 
@@ -130,6 +132,29 @@ def test_every_environment_variable_of_ours_is_told_of() -> None:
     read = set(re.findall(r"\"(FUSIONSCOPE_[A-Z_]+)\"", sources)) - {"FUSIONSCOPE_"}
     told = {name for path in TIMELESS for name in re.findall(r"FUSIONSCOPE_[A-Z_]+", path.read_text())}
     assert len(read) >= 5 and read | settings <= told, (read | settings) - told
+
+
+def test_every_metric_is_told_of() -> None:
+    """By its whole name, or by its last words after the name of another one."""
+    told = (ROOT / "docs" / "access.md").read_text()
+    names = [family.name for family in Metrics().registry.collect()]
+    ends = {name: [name, *(name[found.start() :] for found in re.finditer("_", name))] for name in names}
+    assert len(names) > 15
+    assert [name for name in names if not any(f"`{end}`" in told for end in ends[name])] == []
+
+
+def test_knobs_have_the_defaults_and_the_rules_that_are_told() -> None:
+    told = (ROOT / "docs" / "knobs.md").read_text()
+    assert f"| `most_nodes` | {LARGEST_GROUP} |" in told
+    assert f"The limit is {LARGEST_GROUP} nodes" in (ROOT / "docs" / "reasons" / "policy.group_size.md").read_text()
+    assert [rule for rule in RULES if f'`"{rule}"`' not in told] == []
+
+
+def test_what_the_guides_say_to_press_is_on_the_page() -> None:
+    guides = [*(ROOT / "docs" / "guides").glob("*.md"), ROOT / "docs" / "first_steps.md"]
+    labels = {label for path in guides for label in re.findall(r"\*\*([^*]+)\*\*", path.read_text())}
+    page = "".join(path.read_text() for path in (ROOT / "web" / "src").rglob("*.tsx"))
+    assert len(labels) > 4 and [label for label in labels if label not in page] == []
 
 
 def test_replays_are_understood() -> None:
