@@ -120,6 +120,8 @@ def test_a_generator_is_no_function_to_explore() -> None:
         "y = torch.sin(torch.ones(4))\n",
         "import sys\nprint(torch.ones(4).sin())\nsys.exit()\n",
         "x = torch.arange(3)\ny = (torch.ones(4) * 2).sin().sum()\n",
+        "for i in range(3):\n    print(torch.full((4,), i).sin().sum())\n",
+        "assert (torch.ones(4).sin() > 0).all()\n",
     ],
 )
 def test_one_statement_is_a_function_without_parameters(source: str) -> None:

@@ -87,8 +87,11 @@ def script_of(tree: ast.Module, names: dict[str, Any]) -> Script | None:
 
 def _of_one_statement(set_up: list[ast.stmt], statements: list[ast.stmt]) -> Script | None:
     """The last statement that makes a tensor and computes from it, as in `print(torch.rand(3).sin())`."""
-    for statement in reversed(statements):
-        value = getattr(statement, "value", None)
+    definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    walks = (ast.walk(one) for one in statements if not isinstance(one, definitions))
+    parts = [part for walk in walks for part in walk if isinstance(part, ast.stmt)]
+    for statement in reversed(parts):
+        value = getattr(statement, "value", None) or getattr(statement, "test", None)
         if _prints_or_exits(statement) and isinstance(value, ast.Call):
             value = next(iter(value.args), None)
         if not isinstance(value, ast.expr) or isinstance(value, ast.Lambda):
