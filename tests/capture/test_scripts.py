@@ -144,7 +144,9 @@ def test_a_function_that_makes_its_tensors_itself_is_explored(source: str) -> No
     assert capture.error is None and not capture.breaks and operators(capture)[-1] == "sin"
 
 
-@pytest.mark.parametrize("source", ["print(1 + 1)\n", "import torch\nx = torch.ones(4)\n", ""])
+@pytest.mark.parametrize(
+    "source", ["print(1 + 1)\n", "import torch\nx = torch.ones(4)\n", "", "def help():\n    return 1\nhelp()\n"]
+)
 def test_a_script_without_computation_has_nothing_to_explore(source: str) -> None:
     error = captured_source(source).error
     assert error is not None and error.type == "NothingToExplore"

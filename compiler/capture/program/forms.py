@@ -146,11 +146,12 @@ class Explorer:
     def _explore_maker(self, tree: ast.Module) -> None:
         """The last function that takes nothing, such as `main`, since it may make tensors itself."""
         maker = self._last_defined(_takes_nothing)
-        if maker is None:
+        if maker is not None:
+            defined_again = [node for node in tree.body if getattr(node, "name", None) == maker.__name__]
+            exec(compile(ast.Module(defined_again, []), SNIPPET_FILE, "exec", dont_inherit=True), self._snippet.names)
+            self._explore_lone(self._snippet.names.get(maker.__name__, maker))
+        if not (self._recorder.capture.graphs or self._recorder.capture.breaks):
             raise NothingToExploreError("The snippet defines no function and no module to explore.")
-        defined_again = [node for node in tree.body if getattr(node, "name", None) == maker.__name__]
-        exec(compile(ast.Module(defined_again, []), SNIPPET_FILE, "exec", dont_inherit=True), self._snippet.names)
-        self._explore_lone(self._snippet.names.get(maker.__name__, maker))
 
     def _explore_lone(self, target: Any) -> None:
         if isinstance(target, type) and issubclass(target, torch.nn.Module):
