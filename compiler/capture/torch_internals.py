@@ -23,6 +23,7 @@ from unittest import mock
 import torch
 from torch._dynamo import disable
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.external_utils import wrap_inline
 from torch._dynamo.guards import GuardBuilder
 from torch._dynamo.source import GlobalStateSource
 from torch._dynamo.utils import counters
@@ -85,6 +86,15 @@ def mark_as_wrapper(wrapper: Callable[..., Any]) -> None:
 def is_compiled_function(function: Any) -> bool:
     """Whether it is what torch.compile made of a function, or a wrapper around that."""
     return hasattr(function, "_torchdynamo_orig_callable")
+
+
+def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What Dynamo traces as `function`. Of a module without a `forward` outside of torch it compiles nothing where
+    `module.compile()` gives it the module's call: it passes over torch's files, and leaves this call as it is."""
+    module = getattr(function, "__self__", None)
+    if not isinstance(module, torch.nn.Module) or getattr(function, "__name__", "") != "_call_impl":
+        return function
+    return wrap_inline(function) if type(module).forward.__module__.startswith("torch.") else function
 
 
 def replace_forward(module: torch.nn.Module, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:

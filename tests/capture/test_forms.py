@@ -484,6 +484,7 @@ def test_a_call_is_explored_in_the_state_that_it_was_made_in(state: str, dtype: 
         "torch.jit.script(f)(torch.ones(3))",
         "torch.jit.trace(f, (torch.ones(2),))(torch.ones(3))",
         "torch.fx.experimental.proxy_tensor.make_fx(f)(torch.ones(3))",
+        "torch._dynamo.explain(f)(torch.ones(3))",
     ],
 )
 def test_what_a_tracer_was_given_is_explored_as_it_is(call: str) -> None:
@@ -564,3 +565,19 @@ def test_calls_after_capture_change_nothing_in_it() -> None:
     capture = captured_source("import torch\n@torch.compile\ndef f(x):\n    return x + 1\nf(torch.ones(4))\n")
     assert capture.entries[0].compiled(torch.zeros(7)).tolist() == [1.0] * 7
     assert len(capture.graphs) == 1 and capture.recompiles == 0
+
+
+@pytest.mark.parametrize("module", ["torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())", "torch.nn.ReLU()"])
+def test_a_module_of_torch_that_is_compiled_in_place_is_explored(module: str) -> None:
+    capture = captured_source(f"import torch\nm = {module}\nm.compile()\nm(torch.ones(2, 4))\n")
+    (entry,), (note,) = capture.entries, capture.notes
+    assert "aten.relu.default" in targets(capture.graphs[0]) and "PyTorch itself compiles nothing here" in note.message
+    assert torch.equal(entry.eager(*entry.args), entry.compiled(*entry.args))
+
+
+def test_a_module_of_the_snippets_that_is_compiled_in_place_needs_no_note() -> None:
+    capture = captured_source(
+        "import torch\nclass M(torch.nn.Module):\n    def forward(self, x):\n        return x.sin()\n"
+        "m = M()\nm.compile()\nm(torch.ones(2, 4))\n"
+    )
+    assert [targets(graph) for graph in capture.graphs] == [["aten.sin.default"]] and not capture.notes

@@ -45,6 +45,7 @@ TABLE = (
         _names("torch.utils._pytree", "TreeSpec tree_flatten tree_leaves tree_map tree_map_only tree_unflatten"),
     ),
     # Dynamo and AOTAutograd.
+    Taken(INTERNALS, "have the call of a module of torch traced", ("torch._dynamo.external_utils.wrap_inline",)),
     Taken(TRACE, "name files in the trace of a compilation", ("torch._logging.structured.INTERN_TABLE",)),
     Taken(TRACE, "keep torch's log off a snippet's output", ("torch._logging._internal.handlers",)),
     Taken(TRACE, "show bytecode", ("torch._dynamo.convert_frame.register_bytecode_hook",)),

@@ -24,7 +24,7 @@ _NO_DISK = "The service bounds files and the disk of an exploration (settings `f
 _NO_THREAD = "The service bounds processes and threads of an exploration (setting `processes`): start fewer."
 _NO_MEMORY = "Try smaller inputs."
 _NO_GPU = "This worker has no GPU for that: remove it, or choose a device with a GPU."
-_NO_TRITON = "The snippet's own Triton kernel needs a GPU, and this worker has none: torch's operators would run here."
+_NO_TRITON = "Triton needs a GPU for that, and this worker has none: torch's operators would run here."
 STOPPED_GPU = (
     "A check on the GPU failed: as a rule, an index or a label is out of its range. Run the snippet on the CPU, where "
     "the error names the line."

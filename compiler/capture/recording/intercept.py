@@ -20,10 +20,15 @@ from compiler.capture.torch_internals import (
     replace_forward,
     skip_files_of,
     trace_default_device,
+    traceable,
 )
 from compiler.capture.torch_state import CallState
 from compiler.options import Options
 
+_PASSED_OVER = (
+    "PyTorch itself compiles nothing here: it passes over modules of its own, such as {}, on which `.compile()` is "
+    "called. Use `torch.compile(module)`: its result is shown."
+)
 _TOLD_NO_GRADIENT = "Gradients were turned off, as asked: no backward graph was captured."
 
 
@@ -91,6 +96,10 @@ class Interception:
         # torch compiles by its own, such as for `torch.cond` outside of what is compiled.
         is_of_torch = isinstance(backend, types.FunctionType) and backend.__module__.startswith("torch.")
         own_backend = backend if callable(backend) and not is_of_torch else None
+        name, given = _name_of(function), function
+        function = traceable(given)
+        if function is not given:
+            self._recorder.note(_PASSED_OVER.format(name))
         compiled = self._optimize(
             self._recorder.backend(own_backend),
             nopython=fullgraph,
@@ -99,7 +108,6 @@ class Interception:
         )(function)
         if isinstance(function, type):
             return compiled
-        name = _name_of(function)
         if isinstance(compiled, torch.nn.Module):
             replace_forward(compiled, lambda forward: self._watched(name, forward, function))
             watched = compiled
