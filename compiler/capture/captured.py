@@ -251,8 +251,7 @@ def _copies_in_one_storage(group: dict[int, torch.Tensor]) -> dict[int, torch.Te
     first = min(tensor.storage_offset() for tensor in group.values())
     extent = max(tensor.storage_offset() - first + _extent(tensor) for tensor in group.values())
     with torch.no_grad():
-        some = next(iter(group.values())).detach()
-        storage = torch.as_strided(some, (extent,), (1,), first).clone()
+        storage = torch.as_strided(next(iter(group.values())), (extent,), (1,), first).clone()
         return {
             name: torch.as_strided(
                 storage, tensor.shape, tensor.stride(), tensor.storage_offset() - first

@@ -105,7 +105,7 @@ def test_a_graph_within_the_graph_gives_a_list_of_pythons_own() -> None:
     held.part = torch.fx.GraphModule({}, within)
     x = graph.placeholder("x")
     mapped = graph.call_function(
-        lambda part, x: torch.vmap(part, out_dims=[0, 0])(x),  # what the gradient of flex_attention does
+        lambda part, x: torch.vmap(part, out_dims=[0, 0])(x),  # type: ignore[arg-type] # what the gradient of flex_attention does
         (graph.get_attr("part"), x),
     )
     graph.output((graph.call_function(operator.getitem, (mapped, 0)),))

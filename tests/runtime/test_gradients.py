@@ -190,6 +190,24 @@ def test_what_is_written_to_is_written_in_its_own_dtype() -> None:
     torch.testing.assert_close(x, torch.full((4,), 0.1))
 
 
+VIEWS = {
+    "two of one tensor": "f(h[:3], h[3:]).backward()",
+    "places in memory": "f(w, torch.as_strided(w, (3, 4), (4, 1))).backward()",
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_are_checked_from_end_to_end(name: str) -> None:
+    report = explored(
+        "import torch\n@torch.compile\ndef g(x):\n    return x.tanh()\n"
+        "@torch.compile\ndef f(a, b):\n    return (torch.as_strided(a, (3, 3), (4, 1)) * b[:, :3]).square().sum()\n"
+        "h = g(torch.randn(6, 4, requires_grad=True))\n"
+        f"w = torch.randn(6, 8)[3:, ::2].requires_grad_()\n{VIEWS[name]}\n"
+    )
+    assert report.status == "ok" and not report.notes
+    assert "f" in {check.entry for check in report.gradients}
+
+
 def test_a_checkpointed_block_that_float64_changes_is_no_fault_of_the_snippet() -> None:
     report = explored(
         "import torch\nfrom torch.utils.checkpoint import checkpoint\nw = torch.ones(12, requires_grad=True)\n"

@@ -74,6 +74,8 @@ class InDoublePrecision(TorchDispatchMode):
         if isinstance(function, torch._ops.HigherOrderOperator):
             reason = "traces the functions that it is given to differentiate them, and would trace float64 for float32"
             raise NotImplementedError(f"{function.name()} {reason}; each graph was checked alone")
+        if function is torch.ops.aten.as_strided.default:  # places in memory, of which a widened copy has others
+            return _raised(function(*args, **(kwargs or {})))
         if self._is_differentiating and function is torch.ops.aten._to_copy.default:
             return function(*args, **(kwargs or {}))
         originals: dict[int, torch.Tensor] = {}
