@@ -158,7 +158,7 @@ def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment, 
     if kernel.user_lines:
         facts.append("lines " + ", ".join(str(line) for line in kernel.user_lines))
     told = [sentence for sentence in (moved_sentence(graph, place), *level_sentences(kernel)) if sentence]
-    heading = f"### Kernel {one_line(kernel.name)}"
+    heading = f"### Kernel K{place + 1}, {one_line(kernel.name)}"
     return joined([heading, one_line("; ".join(facts)), _listed(told), fenced(kernel.source, kernel.language)])
 
 
