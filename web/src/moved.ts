@@ -75,6 +75,8 @@ function findTraffic(graph: Graph): Map<string, EdgeTraffic[]> {
     for (const argument of arriving.length > 0 ? node.args : []) {
       const makers = makersOf(argument, nodes, loopsOf);
       const carried = arriving.filter((edge) => makers.has(edge.producer ?? edge.tensor));
+      // A node may be several loops, such as a library call and the sum of its bias, which is fused with the reader.
+      if (carried.every(isSaved)) carried.push(...carried.flatMap(({ producer }) => into.get(producer ?? "") ?? []).filter((edge) => makers.has(edge.producer ?? "")));
       if (carried.length > 0) answer.set(`${argument} ${node.name}`, carried);
     }
   }

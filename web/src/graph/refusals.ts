@@ -58,7 +58,10 @@ function refusalsOf(graph: Graph, where: string): (Refusal & { key: string })[] 
     const [first, ...others] = decisions.map(pairOf);
     if (!first) return [];
     const from = lastIn(originsOfLoop.get(first.a) ?? [], order);
-    const to = (originsOfLoop.get(first.b) ?? []).find((origin) => order.has(origin));
+    const endIn = (origins: readonly string[]): string | undefined => origins.find((origin) => order.has(origin) && origin !== from);
+    // Of a library call and the sum of its bias, which are one node of `aten`, the line ends at what reads the sum.
+    const readers = (): Graph["loops"] => graph.loops.filter(({ reads }) => reads.some(({ buffer }) => buffer === first.b));
+    const to = endIn(originsOfLoop.get(first.b) ?? []) ?? endIn(readers().flatMap(({ origins }) => origins));
     if (!from || !to) return [];
     const kernels: [number, number] = graph.kernels[one]?.nodes.includes(first.a) ? [one, two] : [two, one];
     const key = [graph.name, first.decision.reason, bytes, classOf[one], classOf[two]].join(" ");

@@ -19,6 +19,19 @@ describe("what moves", () => {
     expect(trafficOfEdges(withView).get("permute mm")).toEqual([edgeOf("arg1_1", "buf0")]);
   });
 
+  it("finds what goes through memory within a node of several loops, of which the last is fused with the reader", () => {
+    const edges = graph.traffic!.edges;
+    const product = edges.find((edge) => edge.producer === "buf0" && edge.consumer === "buf1")!;
+    const split = [
+      { ...product, consumer: "buf0_bias", fate: "memory" as const },
+      { ...product, tensor: "buf0_bias", producer: "buf0_bias", fate: "register" as const },
+    ];
+    const bias = { ...graph.loops.find(({ name }) => name === "buf0")!, name: "buf0_bias" };
+    const traffic = { ...graph.traffic!, edges: [...edges.filter((edge) => edge !== product), ...split] };
+    const carried = trafficOfEdges({ ...graph, loops: [...graph.loops, bias], traffic }).get("mm mul");
+    expect(carried?.map(({ fate }) => fate).sort()).toEqual(["memory", "register"]);
+  });
+
   it("says what an edge would have cost and what became of it", () => {
     expect(edgeSentence(edgeOf("buf1", "buf2"))).toBe(
       "buf1 → buf2. Through memory it costs a write of 4.19 MB, once for all its readers, and a read of 4.19 MB. Fused, it stays in a register: neither happens.",

@@ -63,6 +63,8 @@ describe("what is known of two nodes", () => {
     expect(ofGraph([other], graph.name)).toEqual([other]);
     const reads = graph.loops.find((loop) => loop.name === "buf6")?.reads.find((access) => access.buffer === "arg0_1");
     expect(bytesOf("buf6", "reads", "arg0_1", graph)).toBe(reads?.bytes);
+    const fused = graph.loops.find(({ name }) => name === "buf1")?.reads.find(({ buffer }) => buffer === "buf0");
+    expect(bytesOf("buf5", "reads", "buf0", graph)).toBe(fused?.bytes);
   });
 
   it("says why an input cannot be fused with", () => {

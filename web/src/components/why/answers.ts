@@ -38,12 +38,18 @@ export function bytesOf(name: string, does: Side["does"], shared: string | null,
   if (shared === null) return null;
   const behind = new Set(loopsBehind(name, graph));
   const loops = graph.loops.filter((loop) => behind.has(loop.name));
+  // A group touches it by another of its nodes than the one that the decision names.
+  const places = graph.kernels.filter(({ nodes }) => nodes.some((node) => behind.has(node)));
+  const beside = graph.loops.filter((loop) => places.some(({ nodes }) => nodes.includes(loop.name)));
   const sum = (accesses: Access[]): number | null => {
     const found = accesses.filter((access) => access.buffer === shared);
     return found.length > 0 ? Math.max(...found.map((access) => access.bytes)) : null;
   };
-  const [reads, writes] = [loops.flatMap((loop) => loop.reads), loops.flatMap((loop) => loop.writes)].map(sum);
-  return (does === "writes" ? writes : does === "reads" ? reads : null) ?? writes ?? reads ?? null;
+  const told = [loops, beside].flatMap((some) => {
+    const [reads, writes] = [some.flatMap((loop) => loop.reads), some.flatMap((loop) => loop.writes)].map(sum);
+    return does === "writes" ? [writes, reads] : does === "reads" ? [reads, writes] : [writes, reads];
+  });
+  return told.find((bytes) => bytes != null) ?? null;
 }
 
 /** The dtype of what the side computes. */
