@@ -2,7 +2,7 @@
 
 The real service runs it in its real worker, so what the browser sees differs from an exploration only in how the
 report was found. A snippet's first line may ask for a variation: `# slow`, `# stuck`, `# fails`, `# hostile`,
-`# two graphs`, `# trained`, `# no graph`, `# nothing measured`, `# wrong result`.
+`# two graphs`, `# trained`, `# no graph`, `# nothing measured`, `# wrong result`, `# more pairs`.
 """
 
 from __future__ import annotations
@@ -169,6 +169,12 @@ def varied(report: Report, wish: str) -> Report:
         first.breaks = [BREAK]
         second.recompiles = [RECOMPILE]
         return report.model_copy(update={"graphs": [first, second], "breaks": [BREAK]})
+    if wish == "more pairs":
+        graph = report.graphs[0].model_copy(deep=True)
+        refusal = graph.refusals[0]
+        refusal.decisions.append(len(graph.decisions))
+        graph.decisions.append(graph.decisions[refusal.decisions[0]].model_copy(update={"b": "buf3"}))
+        return report.model_copy(update={"graphs": [graph]})
     if wish == "no graph":
         alone = BREAK.model_copy(update={"before": [], "after": []})
         return report.model_copy(update={"graphs": [], "breaks": [alone], "summary": Summary(), "timing": None})

@@ -45,6 +45,23 @@ def test_the_card_tells_both_sides_and_what_differs(page: Page, server_url: str)
     assert faults_known_to_axe(page) == []
 
 
+def test_other_pairs_of_two_kernels_open_by_keyboard_and_give_the_focus_back(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, source=f"# more pairs\n{SOURCE}", look="")
+    kernels = page.get_by_label("Costliest refusals").get_by_role("listitem").first
+    expect(kernels.locator(".kernel-tag")).to_have_text(["K1", "K2"])
+    others = kernels.locator("summary")
+    expect(others).to_have_text("1 pair of other nodes")
+    others.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#why-title")).to_contain_text("buf3")
+    expect(page.locator(CARD)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(kernels.locator("details button")).to_be_focused()
+    assert faults_known_to_axe(page) == []
+
+
 def test_the_card_stands_beside_what_it_speaks_of_and_gives_the_focus_back(page: Page, server_url: str) -> None:
     open_stored(page, server_url, look="")
     opener = page.locator(".map-list li button", has_text="buf6").first

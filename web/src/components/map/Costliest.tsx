@@ -74,7 +74,7 @@ export function Costliest({ refusals }: { refusals: readonly Refusal[] }) {
             <li key={refusal.ref}>
               <Row refused={refusal} kernels={refusal.kernels} note={noteOf(refusal)} stake={refusal.stake} />
               {refusal.others.length > 0 && (
-                <details class="map-list-others" open={refusal.others.some(isAsked) || undefined}>
+                <details class="map-list-others">
                   <summary>{format.count(refusal.others.length, "pair")} of other nodes</summary>
                   {refusal.others.map((other) => (
                     <Row key={other.ref} refused={other} />
