@@ -23,6 +23,9 @@ def error_of(stage: str, error: Exception) -> Error:
         return Error(type="Unsupported", message=message, stage=stage, hint=FIXED_INSTEAD)
     if isinstance(error, UnknownSize):
         return Error(type="UnknownSize", message=str(error), stage=stage)
+    if str(error).startswith("FUSIONSCOPE_"):
+        hint = "Correct this variable of the environment: neither the snippet nor Fusionscope is at fault."
+        return Error(type="WrongSetting", message=str(error), stage=stage, hint=hint)
     if has_stopped_gpu(error):
         message = "The GPU stopped while the snippet ran, and what came later could not be done."
         return Error(type=type(error).__name__, message=message, stage=stage, hint=STOPPED_GPU)

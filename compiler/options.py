@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Mode = Literal["default", "reduce-overhead", "max-autotune"]
 StageName = Literal["capture", "lower", "schedule", "codegen", "run", "measure", "compare"]
@@ -93,6 +93,22 @@ ELEMENTS = {
 INPUT_DTYPES = (*ELEMENTS, "complex64", "complex128", "float8_e4m3fn", "float8_e5m2")
 
 
+#: What a kernel can be compiled for without a device. LLVM ends the process for any other.
+CODE_TARGETS = (
+    *("sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121"),
+    *("gfx942", "host"),
+)
+
+
+def _known_code_target(name: str) -> str:
+    if name not in CODE_TARGETS:
+        raise ValueError(f"there is no target {name[:40]!r}; there are {', '.join(CODE_TARGETS)}")
+    return name
+
+
+CodeTarget = Annotated[str, AfterValidator(_known_code_target)]
+
+
 class KernelArgument(BaseModel):
     """What a Triton kernel gets in one place of its argument list."""
 
@@ -118,11 +134,7 @@ class KernelToCompile(BaseModel):
         default="triton",
         description='"inductor" is a text of TorchInductor: a module with Triton in it or, for the host, C++.',
     )
-    target: str = Field(
-        default="sm_90",
-        pattern=r"^(sm_\d{2,3}|gfx942|host)$",
-        description='A GPU, such as sm_90 or gfx942. "host" is for C++.',
-    )
+    target: CodeTarget = Field(default="sm_90", description='A GPU, such as sm_90 or gfx942. "host" is for C++.')
     arguments: tuple[KernelArgument, ...] = Field(
         default=(), max_length=512, description="Arguments of a Triton kernel."
     )

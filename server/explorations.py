@@ -28,7 +28,7 @@ from server.metrics import Metrics
 from server.observed import observed_running
 from server.problems import Problem
 from server.profiles import Profiles
-from server.requests import ExplorationRequest
+from server.requests import ExplorationRequest, said_of_fault
 from server.running import empty_report
 from server.settings import WebSettings
 from server.watched import Watch, Watches
@@ -200,7 +200,9 @@ class Explorations:
         except NotCompilable as reason:
             raise Problem(409, f"The kernel {name[:200]} cannot be compiled this way: {reason}") from None
         except ValidationError as invalid:
-            raise Problem(409, f"The kernel {name[:200]} cannot be sent: {invalid.errors()[0]['msg']}.") from None
+            raise Problem(
+                409, f"The kernel {name[:200]} cannot be sent: {said_of_fault(invalid.errors()[0])}."
+            ) from None
 
     async def _check_parent(self, id: str, source: str) -> None:
         try:

@@ -423,7 +423,7 @@ def _toml(path: Path) -> dict[str, Any]:
     for name in values:
         if name not in Settings.model_fields:
             near = difflib.get_close_matches(name, Settings.model_fields, 1)
-            hint = f"; did you mean {near[0]}?" if near else ", see docs/settings.md"
+            hint = f"; perhaps {near[0]} is meant" if near else ", see docs/settings.md"
             raise SettingsError(f"The file {path} sets {name}, which is no setting{hint}")
     return values
 
@@ -436,7 +436,8 @@ def _is_loopback(host: str) -> bool:
 
 
 def _told(error: Mapping[str, Any]) -> str:
-    where = ".".join(str(part) for part in error["loc"])
-    if not where:
-        return f"The settings do not go together: {error['msg'].removeprefix('Value error, ')}."
-    return f"The setting {where} ({ENVIRONMENT_PREFIX}{where.upper()}) is not valid: {error['msg']}."
+    said = error["msg"].removeprefix("Value error, ")
+    if not error["loc"]:
+        return f"The settings do not go together: {said}."
+    name = str(error["loc"][0])
+    return f"The setting {name} ({ENVIRONMENT_PREFIX}{name.upper()}) is not valid: {said}."

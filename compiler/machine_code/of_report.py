@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from compiler.options import ELEMENTS, KernelArgument, KernelToCompile
+from compiler.options import CODE_TARGETS, ELEMENTS, KernelArgument, KernelToCompile
 from compiler.report import Kernel, KernelArtifact, Report, UserKernel
 
 Language = Literal["triton", "cpp"]
@@ -35,6 +35,8 @@ def kernel_to_compile(
     compile. `language` is by default the one that the target takes, and the target that of the report.
 
     Raises `KeyError` where there is no such kernel, and `NotCompilable`."""
+    if target is not None and target not in CODE_TARGETS:
+        raise NotCompilable(f"There is no target {target!r}; there are {', '.join(CODE_TARGETS)}.")
     kernels = (report.peer.kernels if report.peer else []) if is_of_peer else None
     known = [("", kernels)] if kernels is not None else [(one.name, one.kernels) for one in report.graphs]
     found = next(

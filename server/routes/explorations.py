@@ -21,7 +21,6 @@ from server.problems import Problem, problem_answers
 from server.requests import ExplorationRequest
 from server.routes.parameters import (
     Accept,
-    CodeTarget,
     Follower,
     GraphName,
     Id,
@@ -34,6 +33,7 @@ from server.routes.parameters import (
     OtherId,
     Service,
     Wait,
+    WantedTarget,
     cut,
     cut_at,
     report_answer,
@@ -154,7 +154,7 @@ async def machine_code(
     graph: GraphName = None,
     compiler: KernelCompiler = "ours",
     language: KernelLanguage = None,
-    target: CodeTarget = None,
+    target: WantedTarget = None,
     wait: Wait = 0.0,
 ) -> Response:
     """Compiles one kernel down to machine code for a target, without a device, or finds the stored result.

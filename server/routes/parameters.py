@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import Depends, Header, Query, Response
 from fastapi import Path as PathParameter
 
+from compiler.options import CodeTarget
 from compiler.report import Report, Summary
 from server.explorations import Explorations
 from server.requests import EXAMPLE_SOURCE
@@ -66,12 +67,11 @@ KernelCompiler = Annotated[
     Literal["ours", "peer"],
     Query(description='"peer" selects a kernel of TorchInductor, if the report has some.', examples=["peer"]),
 ]
-CodeTarget = Annotated[
-    str | None,
+WantedTarget = Annotated[
+    CodeTarget | None,
     Query(
         description='The target: a GPU such as sm_80, sm_90, sm_100 or gfx942, or "host" for a C++ kernel; by '
         "default the report's own target.",
-        pattern=r"^(sm_\d{2,3}|gfx942|host)$",
         examples=["sm_90"],
     ),
 ]

@@ -8,6 +8,7 @@ import torch
 from compiler.backend import fusionscope
 from compiler.capture.diagnosis.errors import hint_for
 from compiler.failures import error_of
+from compiler.runtime.cpp.instruction_sets import instruction_set
 from tests.capture.programs import captured_source
 
 PROGRAM = """import torch
@@ -89,6 +90,15 @@ def test_a_break_where_none_may_be_has_its_remedy() -> None:
 def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
     error = captured_source("import torch\ndef f(x): return x.sin()\n", entry="g").error
     assert error is not None and error.message == "The snippet defines no 'g'; it defines f." and error.hint is None
+
+
+def test_a_wrong_variable_of_the_environment_is_no_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUSIONSCOPE_INSTRUCTION_SET", "none of them")
+    with pytest.raises(ValueError, match="FUSIONSCOPE") as raised:
+        instruction_set()
+    error = error_of("run", raised.value)
+    assert (error.type, error.traceback) == ("WrongSetting", None)
+    assert "Correct this variable" in (error.hint or "")
 
 
 def test_a_gradient_of_a_gradient_says_what_to_do() -> None:

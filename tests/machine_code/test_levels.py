@@ -169,6 +169,8 @@ def test_what_is_no_kernel_of_a_target_is_refused_in_a_sentence(reports: dict[st
         kernel_to_compile(report, "no_such")
     with pytest.raises(NotCompilable, match="not compiled for host"):
         kernel_to_compile(report, name, language="triton", target="host")
+    with pytest.raises(NotCompilable, match="There is no target 'sm_99'; there are sm_70"):
+        kernel_to_compile(report, name, target="sm_99")
     without = report.model_copy(deep=True)
     without.graphs[0].buffers = []
     with pytest.raises(NotCompilable, match="no buffer"):

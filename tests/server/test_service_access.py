@@ -102,8 +102,9 @@ async def test_another_site_may_use_the_api_only_where_it_is_allowed() -> None:
 @pytest.mark.parametrize("origin", ["notes.example.org", "https://a.org; script-src *", "https://a.org/path", "'none'"])
 def test_a_site_that_is_no_origin_is_no_setting(origin: str) -> None:
     for name in ("cors_origins", "frame_ancestors"):
-        with pytest.raises(WrongSettings, match=r"https://name\.example"):
+        with pytest.raises(WrongSettings, match=r"https://name\.example") as wrong:
             Settings.load(**{name: (origin,)})
+        assert f"(FUSIONSCOPE_{name.upper()})" in str(wrong.value) and "Value error" not in str(wrong.value)
 
 
 def test_not_every_site_is_allowed_where_there_are_tokens(token_file: Path) -> None:

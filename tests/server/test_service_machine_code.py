@@ -73,6 +73,7 @@ async def test_by_default_it_is_the_kernel_that_ran(confined: Service, explored:
         ("no_such", {}, 404, "There is no kernel no_such"),
         (None, {"language": "cpp", "target": "sm_90"}, 409, "not compiled for sm_90"),
         (None, {"target": "sm_9000"}, 422, "target"),
+        (None, {"target": "sm_99"}, 422, "there are sm_70, sm_75, sm_80"),
         (None, {"compiler": "peer"}, 404, "in TorchInductor's part of exploration"),
     ],
 )

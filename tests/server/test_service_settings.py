@@ -66,7 +66,7 @@ def test_a_file_may_have_lines_as_the_environment_has_them(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("prot = 1\n", "did you mean port?"),
+        ("prot = 1\n", "perhaps port is meant."),
         ('port = "many"\n', "FUSIONSCOPE_PORT"),
         ("port = \n", "cannot be read"),
         (None, "does not exist"),
