@@ -75,7 +75,7 @@ def _trained_calls(exploration: Exploration, graphs: Graphs[Built]) -> list[Chec
         exploration.note(f"Gradients were not checked from end to end: {_CHECKPOINTED}.")
     except Exception as error:
         what = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
-        exploration.note(f"Gradients were not checked from end to end: {what}.")
+        exploration.note(f"Gradients were not checked from end to end: {what.rstrip('.')}.")
     return []
 
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import typer
+from pydantic import BaseModel
 
 from bench import cli as bench
+from compiler import report
 from compiler.options import LARGEST_GROUP, RULES
 from server.cli import app
 from server.metrics import Metrics
@@ -155,6 +157,14 @@ def test_what_the_guides_say_to_press_is_on_the_page() -> None:
     labels = {label for path in guides for label in re.findall(r"\*\*([^*]+)\*\*", path.read_text())}
     page = "".join(path.read_text() for path in (ROOT / "web" / "src").rglob("*.tsx"))
     assert len(labels) > 4 and [label for label in labels if label not in page] == []
+
+
+def test_fields_of_a_report_are_there() -> None:
+    models: dict[str, type[BaseModel]] = {"graphs": report.Graph, "kernels": report.Kernel, "peer": report.Peer}
+    pattern = re.compile(r"`(?:report\.)?(graphs|kernels|peer)(?:\[\d*\])?\.([a-z_]+)")
+    named = [(path, *found) for path in TIMELESS for found in pattern.findall(path.read_text())]
+    assert len(named) > 20
+    assert [(path, owner, name) for path, owner, name in named if name not in models[owner].model_fields] == []
 
 
 def test_replays_are_understood() -> None:

@@ -88,6 +88,7 @@ def _first_match(pattern: str, text: str) -> str | None:
 
 
 def _one_sentence(text: str) -> str:
-    flat = " ".join(text.split())
+    # Addresses of objects differ from run to run: a break would seem new each time.
+    flat = re.sub(r" at 0x[0-9a-f]+", "", " ".join(text.split()))
     ended = re.match(r"(.+?[.!?])(?= [A-Z]|$)", flat)
     return ended.group(1) if ended else flat
