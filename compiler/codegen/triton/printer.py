@@ -233,10 +233,10 @@ class KernelPrinter:
                 number += 1
                 self.comment_pass(section, number)
             if section.level == "x" or isinstance(self.plan, PersistentPlan | LookBackPlan):
-                self.print_statements(section, 0)
+                self.print_statements(section)
                 continue
             length = text_of(self.plan.axes[-1].numel)
-            self.print_loop(section, number, "0", length)
+            self.print_loop(section, "0", length)
             for statement in section.reductions:
                 self.reducer(statement).collapse(statement, "0", length)
 
@@ -246,8 +246,8 @@ class KernelPrinter:
         self.writer.blank()
         self.writer.line(f"# Pass {number} over r: {', '.join(made)}")
 
-    def print_statements(self, section: Section, pass_number: int) -> None:
-        """The section's lines; a reduction is done at once, or in a loop (numbered from 1) goes to its accumulator."""
+    def print_statements(self, section: Section, is_looped: bool = False) -> None:
+        """The section's lines; a reduction is done at once, or in a loop goes to its accumulator."""
         rows = interleaved_stores(section, self.printer)
         together = {statement.number for row in rows for statement in row}
         for statement in self.in_order(section.statements):
@@ -255,16 +255,16 @@ class KernelPrinter:
             if statement.number in together:
                 continue
             self.before(statement)
-            if States.holds(statement) or (statement.op == "reduce" and pass_number):
+            if States.holds(statement) or (statement.op == "reduce" and is_looped):
                 self.reducer(statement).take(statement)
             elif statement.op == "reduce":
                 self.reductions.reduce_at_once(statement)
             elif statement.op == "across" and self.gathering is not None:
                 self.gathering.take(statement)
             elif statement.op == "scan":
-                self.print_scan(statement, is_looped=bool(pass_number))
+                self.print_scan(statement, is_looped)
             else:
-                line = self.printer.line(statement, pass_number)
+                line = self.printer.line(statement)
                 if line is not None:
                     self.writer.line(line, statement.nodes)
         for row in rows:
@@ -279,9 +279,7 @@ class KernelPrinter:
     def print_scan(self, statement: Statement, is_looped: bool) -> None:
         self.scans.take(statement, is_looped)
 
-    def print_loop(
-        self, section: Section, pass_number: int, first: str, last: str, start: str = "", step: str = ""
-    ) -> None:
+    def print_loop(self, section: Section, first: str, last: str, start: str = "", step: str = "") -> None:
         """A pass over r from `first` to `last`, counted from `start` if there is one, by a block or by `step`."""
         for statement in section.reductions:
             self.reducer(statement).start(statement)
@@ -292,7 +290,7 @@ class KernelPrinter:
             if start:
                 self.writer.line(f"r_start = {start} + {counter}")
             self.place_axis(r_axis, "r_start")
-            self.print_statements(section, pass_number)
+            self.print_statements(section, is_looped=True)
 
     def _range(self, first: str, last: str, step: str) -> str:
         bounds = ", ".join(filter(None, (first, last, step)))
@@ -319,7 +317,7 @@ class KernelPrinter:
 
     def print_tail(self) -> None:
         """What follows when everything is joined."""
-        self.print_statements(Section("x", self.program.tail), 0)
+        self.print_statements(Section("x", self.program.tail))
 
 
 def _loops(dims: tuple[Dim, ...]) -> str:

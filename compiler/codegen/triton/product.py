@@ -237,7 +237,7 @@ class _ProductPrinter:
             return factor.target if is_wanted else f"{factor.target}.to({DTYPES[wanted]})"
         for statement in self._closure(factor):
             printer.note_axes(statement)
-            line = printer.line(statement, 0)
+            line = printer.line(statement)
             if line is not None:
                 self.writer.line(line, statement.nodes)
         text = printer.operand(factor.number).tensor
@@ -284,7 +284,7 @@ class _ProductPrinter:
             if statement in self.sums:
                 continue
             self.after.note_axes(statement)
-            line = self.after.line(statement, 0)
+            line = self.after.line(statement)
             if line is not None:
                 self.writer.line(line, statement.nodes)
 

@@ -199,12 +199,12 @@ class SplitPrinter(_JoiningPrinter):
             # turns, so that all of them go through memory together.
             first, last = "0", chunk
             turns = f"{self.splits} * {r_axis.block_name}"
-            self.print_loop(section, 1, "0", text_of(r_axis.numel), f"part * {r_axis.block_name}", turns)
+            self.print_loop(section, "0", text_of(r_axis.numel), f"part * {r_axis.block_name}", turns)
         else:
             first, last = "first", "last"
             self.writer.line(f"first = part * {chunk}")
             self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
-            self.print_loop(section, 1, first, last)
+            self.print_loop(section, first, last)
         for statement in section.reductions:
             self.reducer(statement).leave(statement, first, last)
             self._store(statement)
@@ -287,7 +287,7 @@ class CooperativePrinter(_JoiningPrinter):
                 self.comment_pass(section, passes)
             reductions = {s.number for s in section.reductions}
             plain = tuple(s for s in section.statements if s.number not in reductions and s not in early)
-            self.print_statements(Section(section.level, (*plain, *early) if place == first else plain), 0)
+            self.print_statements(Section(section.level, (*plain, *early) if place == first else plain))
             if reductions:
                 exchanges += 1
                 self._exchange(section, exchanges)

@@ -18,7 +18,7 @@ from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Integer, known, text_of
 from compiler.schedule.program.program import Statement
-from compiler.schedule.tiles.plan import Axis, CooperativePlan, LoopedPlan, Plan, ProductPlan
+from compiler.schedule.tiles.plan import Axis, CooperativePlan, Plan, ProductPlan
 from compiler.schedule.vectors import VECTOR_BYTES
 
 #: Updates of floats by the larger or the smaller one, and the helpers that make them.
@@ -44,7 +44,6 @@ class StatementPrinter:
         self.instead: dict[int, str] = {}
         self.unread: frozenset[int] = frozenset()
         self.evict_first = EvictFirst(plan)
-        self.last_loads = self._last_loads()
         self.together = self._drawn_together()
         self.computed_indices = computed_indices(self.program)
 
@@ -95,16 +94,16 @@ class StatementPrinter:
             axes = {axis.name for axis in self.vectors if axis.name != "r" or statement.level == "r"}
         self.axes_of[statement.number] = frozenset(axes) & self.all_axes
 
-    def line(self, statement: Statement, pass_number: int) -> str | None:
-        """The line of a statement that is no reduction, in the loop number `pass_number`; None for a constant, which
-        stands where it is used, for a value that a reduction has made beside others, and for what is not read."""
+    def line(self, statement: Statement) -> str | None:
+        """The line of a statement that is no reduction; None for a constant, which stands where it is used, for a value
+        that a reduction has made beside others, and for what is not read."""
         if statement.op in ("constant", "field") or statement.number in self.unread:
             return None
         if statement.op == "store":
             return self._scatter(statement) if statement.is_scatter else self._store(statement)
         if statement.op == "check":
             return self._check(statement)
-        text = self._value(statement, pass_number)
+        text = self._value(statement)
         if statement.number in self.computed_indices:
             alike = constancy(statement.number, self.program, self.vectors, self.axes_of[statement.number])
             text = f"tl.max_constancy({text}, {alike})" if max(alike, default=1) > 1 else text
@@ -120,12 +119,12 @@ class StatementPrinter:
             return Operand.variable(name, statement.dtype)
         return Operand.variable(statement.target, statement.dtype)
 
-    def _value(self, statement: Statement, pass_number: int) -> str:
+    def _value(self, statement: Statement) -> str:
         if statement.number in self.instead:
             return self.instead[statement.number]
         operands = [self.operand(number) for number in statement.operands]
         if statement.op == "load":
-            return self._load(statement, pass_number)
+            return self._load(statement)
         if statement.op == "index_value":
             return self._index_value(statement)
         if statement.op in GENERATORS:
@@ -228,16 +227,16 @@ class StatementPrinter:
             return f"{pointer} + ({offset} + tl.zeros({self.shape(axes)}, tl.int32))"
         return pointer if offset == "0" else f"{pointer} + {offset}"
 
-    def _load(self, statement: Statement, pass_number: int) -> str:
+    def _load(self, statement: Statement) -> str:
         assert statement.buffer is not None
         stored = self.program.storage[statement.buffer]
-        text = self.loaded(statement, self.axes_of[statement.number], pass_number)
+        text = self.loaded(statement, self.axes_of[statement.number])
         computed = compute_dtype(stored)
         if stored in FLOAT8:
             return loaded(text, stored)
         return text if computed == stored else f"{text}.to({DTYPES[computed]})"
 
-    def loaded(self, statement: Statement, axes: frozenset[str], pass_number: int = 0) -> str:
+    def loaded(self, statement: Statement, axes: frozenset[str]) -> str:
         """The text of a load along `axes`, whose value has the dtype of the buffer."""
         masks = [self.operand(number).typed for number in statement.operands] + self.load_masks(statement, axes)
         arguments = [self._address(statement, axes)]
@@ -245,11 +244,7 @@ class StatementPrinter:
             arguments.append(" & ".join(masks))
             # What a lane outside reads matters only where a mask of the model put it there, or as an address.
             arguments.append("other=0")
-        if self.last_loads.get((statement.buffer or "", statement.index), 0) > 1:
-            assert statement.buffer is not None
-            is_last = pass_number == self.last_loads[statement.buffer, statement.index]
-            arguments.append(f'eviction_policy="{"evict_first" if is_last else "evict_last"}"')
-        elif self.evict_first.holds(statement):
+        if self.evict_first.holds(statement):
             arguments.append('eviction_policy="evict_first"')
         return f"tl.load({', '.join(arguments)})"
 
@@ -309,18 +304,6 @@ class StatementPrinter:
         mask = " & ".join([*masks, f"tl.full({self.shape(axes)}, True, tl.int1)"])
         address = self._address(statement, axes)
         return f"multiply_in_turns({address}, {self.pointer(statement.buffer)}, {factor}, {mask}, {bits})"
-
-    def _last_loads(self) -> dict[tuple[str, Index | None], int]:
-        """The last pass that loads a place, where a looped program loads it in more than one."""
-        if not isinstance(self.plan, LoopedPlan):
-            return {}
-        passes: dict[tuple[str, Index | None], list[int]] = {}
-        loops = [section for section in self.program.sections if section.level == "r"]
-        for number, section in enumerate(loops, start=1):
-            for s in section.statements:
-                if s.op == "load" and s.buffer is not None:
-                    passes.setdefault((s.buffer, s.index), []).append(number)
-        return {place: numbers[-1] for place, numbers in passes.items() if len(numbers) > 1}
 
 
 def _end_of_rows(statement: Statement, axis: Axis, storage: Mapping[str, torch.dtype]) -> int | None:
