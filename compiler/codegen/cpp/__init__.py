@@ -8,7 +8,7 @@ across, lanes                     what is gathered across rows, or by each lane 
 kept                              what a later pass reads instead of computing it again
 staging                           staging buffers of a vector loop: random numbers, halves as floats, transposed tiles
 pieces                            loops cut where a condition changes
-conditions                        comparisons and indices as GCC takes them well
+conditions                        indices that are made of conditions, as GCC takes them
 collisions                        scatters that never meet
 product                           what goes before and after the library's matrix products
 include/                          the headers of every kernel

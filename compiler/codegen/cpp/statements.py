@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from compiler.codegen.cpp.collisions import keeps_apart
-from compiler.codegen.cpp.conditions import MASK, comparison, indices_of_conditions
+from compiler.codegen.cpp.conditions import MASK, indices_of_conditions
 from compiler.codegen.cpp.kept import due_statements, sections_of
 from compiler.codegen.cpp.ops import (
     HALF_TYPES,
@@ -66,8 +66,6 @@ class StatementPrinter:
         self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
         self.readers = _readers(self.program.statements)
         self.staged: dict[int, Staged] = {}
-        compared = {s.number: comparison(s, self.statements) for s in self.program.statements}
-        self.comparisons = {number: found for number, found in compared.items() if found is not None}
         self.names_of_arrays = {s.target for s in self.program.statements}  # and of all arrays around a loop
 
     def _first_name(self, statement: Statement) -> str:
@@ -199,9 +197,6 @@ class StatementPrinter:
             return f"fs::bitcast<{value_type(statement.dtype)}>({operands[0]})"
         if statement.op == "where":
             return f"{operands[0]} ? {operands[1]} : {operands[2]}"
-        if statement.number in self.comparisons:
-            index, operator, number = self.comparisons[statement.number]
-            return f"{index_text(index, self.names, self.narrow)} {operator} {number}"
         if (staged := self.staged.get(statement.number)) is not None:
             return f"{staged.name}[{staged.place}]"
         if statement.op in RANDOM:
@@ -295,10 +290,9 @@ class StatementPrinter:
         return self._is_copied(self.statements[statement.operands[0]] if statement.op == "store" else statement)
 
     def _is_unread(self, statement: Statement) -> bool:
-        """Whether only statements have a value for an operand that are written without it."""
+        """Whether only statements have a value for an operand that are written without it: numbers that were drawn."""
         readers = self.readers.get(statement.number, ())
-        drawn_ones = {number for number, one in self.staged.items() if one.statement.op in RANDOM}
-        return bool(readers) and drawn_ones.union(self.comparisons).issuperset(readers)
+        return bool(readers) and all(n in self.staged and self.staged[n].statement.op in RANDOM for n in readers)
 
     # Values kept between passes.
 

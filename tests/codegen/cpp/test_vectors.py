@@ -13,12 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compiler.codegen.cpp.conditions import comparison
 from compiler.compile import build
-from compiler.ir.index import Dim, Index
-from compiler.ir.size import known
 from compiler.runtime.cpp.compiler import INCLUDE, compiler, flags, is_gcc
-from compiler.schedule.program.program import Statement
 from tests.compile_program import compile_program
 
 PROGRAMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
@@ -122,26 +118,3 @@ def test_short_loops_inside_of_a_vector_loop_store_each_point_once() -> None:
     compilation = compile_program(beside_each_other, x, target="cpu")
     found, wanted = build(compilation).executable.call([x]), beside_each_other(x)
     torch.testing.assert_close(tuple(found), wanted)
-
-
-def test_a_comparison_depends_on_no_more_loops_than_decide_it() -> None:
-    outer, middle, inner = Dim("a", 3), Dim("b", 4), Dim("c", 5)
-    a, b, c = (Index.of(dim) for dim in (outer, middle, inner))
-    points = [{outer: i, middle: j, inner: k} for i in range(3) for j in range(4) for k in range(5)]
-    shorter = 0
-    for index in (20 * a + 5 * b + c, 20 * a - 5 * b + c + 7, 5 * b + 2 * c, 6 * b + c - 3, a + b + c):
-        for op, holds in (("ge", int.__ge__), ("lt", int.__lt__), ("gt", int.__gt__), ("le", int.__le__)):
-            for limit in range(-12, 64):
-                at = Statement(0, "at", "index_value", (), torch.int64, "x", (), index=index)
-                number = Statement(1, "number", "constant", (), torch.int64, "x", (), value=limit)
-                found = comparison(Statement(2, op, op, (0, 1), torch.bool, "x", ()), {0: at, 1: number})
-                if found is None:
-                    continue
-                less, operator, bound = found
-                assert less.dims < index.dims
-                shorter += 1
-                for point in points:
-                    place = {dim: Index.number(value) for dim, value in point.items()}
-                    whole, part = index.substitute(place).offset, less.substitute(place).offset
-                    assert holds(known(whole), limit) is (part >= bound if operator == ">=" else part < bound)
-    assert shorter > 100
