@@ -19,7 +19,6 @@ SETTING = "FUSIONSCOPE_WITHOUT"
 _OF_CAPTURE = {
     "traced_once": "a graph that changes nothing is traced once",
     "formulas_once": "a formula of open sizes is made once",
-    "settings_at_hand": "torch's settings are read from their table",
     "names_as_asked": "names of functions are found where a log wants them",
     "graphs_as_asked": "graphs are written as text where a log or `torch.export` wants them",
     "wrapped_as_asked": "tensors of many devices are not imported to learn that there are none",

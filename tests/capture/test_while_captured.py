@@ -71,7 +71,7 @@ def test_a_capture_for_another_is_left_alone(monkeypatch: pytest.MonkeyPatch) ->
         return graph.forward
 
     shorten_captures_for(ours)
-    monkeypatch.setitem(while_captured._WAYS, "settings_at_hand", refuse)
+    monkeypatch.setitem(while_captured._WAYS, "names_as_asked", refuse)
     torch._dynamo.reset()
     assert torch.equal(torch.compile(torch.sin, backend="eager")(torch.ones(3)), torch.ones(3).sin())
 

@@ -127,14 +127,6 @@ TABLE = (
         ("torch.fx._lazy_graph_module._make_graph_module",),
     ),
     Taken(
-        ("compiler/capture/shortcuts/settings_at_hand.py",),
-        "read settings quickly",
-        (
-            "torch.utils._config_module._UNSET_SENTINEL",
-            *_names("torch", "_dynamo.config _export.config fx.experimental._config"),
-        ),
-    ),
-    Taken(
         INTERNALS,
         "pass through AOTAutograd without TorchInductor's log of it",
         ("torch._functorch.aot_autograd.aot_module_simplified", *_names("torch._dynamo", "disable utils.counters")),

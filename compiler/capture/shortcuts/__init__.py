@@ -1,7 +1,7 @@
 """Optional shortcuts of a first call, and of the host's time in every call. Results are the same without them.
 
 traced_once                         what AOTAutograd runs twice
-while_captured, settings_at_hand    what Dynamo does, while it captures for us
+while_captured                      what Dynamo does, while it captures for us
 formulas_once                       torch's arithmetic of open sizes
 thin_calls                          what a call costs before its graph
 """

@@ -3,7 +3,6 @@
     open sizes                 the formula of equal operands made once (`formulas_once.py`)
     names of functions         of each line, from the tokens of its file, for a log: only where that is on
     graphs                     written as text, for logs of training steps and for `torch.export`: only for those
-    settings                   each found at once (`settings_at_hand.py`)
     maps over many devices     not imported to learn that a function is none, where none is asked for
     metrics                    guards timed once, and with what is in the caches; no settings of TorchInductor
     states of generators       made once, not twelve empty tensors for each graph
@@ -31,7 +30,6 @@ from torch._logging._internal import trace_log
 
 from compiler.accelerators import is_on
 from compiler.capture.shortcuts.formulas_once import formulas_once
-from compiler.capture.shortcuts.settings_at_hand import settings_at_hand
 from compiler.capture.torch_internals import guards_see_changed_tensors
 from compiler.garbage import garbage_kept
 
@@ -156,7 +154,6 @@ def _no_states() -> Any:
 #: Each gives a context within which a capture is made in less time.
 _WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "garbage_kept": garbage_kept,
-    "settings_at_hand": settings_at_hand,
     "formulas_once": formulas_once,
     "names_as_asked": _names_as_asked,
     "graphs_as_asked": _graphs_as_asked,
