@@ -67,7 +67,7 @@ def named(statements: Sequence[Statement], group: Group) -> list[Statement]:
             or buffer_of_value.get(statement.number)
             or (f"{statement.value}" if statement.op in ("reduce", "scan") else statement.op)
         )
-        result.append(statement.called(_unique(identifier(base), taken) if base else ""))
+        result.append(statement.called(unique_name(identifier(base), taken) if base else ""))
     return result
 
 
@@ -77,7 +77,8 @@ def identifier(text: str) -> str:
     return f"_{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
 
 
-def _unique(name: str, taken: set[str]) -> str:
+def unique_name(name: str, taken: set[str]) -> str:
+    """The name, or where it is taken the name with a number; it is taken then."""
     candidate, count = name, 1
     while candidate in taken:
         count += 1

@@ -33,20 +33,19 @@ class CppFunction(FunctionPrinter):
     def text(self) -> list[str]:
         record = self.record
         kind = value_type(record.dtype)
-        self.print_values()
-        self.line(f"return {self.operand(record.result)};")
         parameters = ", ".join(f"{kind} {self.variables[number]}" for number in record.parameters)
         comment = textwrap.wrap(record.summary, 107, initial_indent="// ", subsequent_indent="// ")
-        return [*comment, f"inline {kind} {record.name}({parameters}) {{", *self.lines, "}"]
+        lines = [*self.values(), f"    return {self.operand(record.result)};"]
+        return [*comment, f"inline {kind} {record.name}({parameters}) {{", *lines, "}"]
 
     def operand(self, number: int) -> str:
         instruction = self.record.instructions[number]
         if instruction.op == "constant":
             text = literal(instruction.value, instruction.dtype)
             return f"({text})" if text.startswith("-") else text
-        return self.inside[number] if number in self.inside else self.variables[number]
+        return self.variables[number]
 
-    def expression(self, instruction: Instruction, number: int) -> str:
+    def expression(self, instruction: Instruction) -> str:
         operands = [self.operand(operand) for operand in instruction.operands]
         source = self.record.instructions[instruction.operands[0]].dtype
         if instruction.op == "to_dtype":
@@ -57,8 +56,5 @@ class CppFunction(FunctionPrinter):
             return f"{operands[0]} ? {operands[1]} : {operands[2]}"
         return pointwise_text(instruction, operands, source)
 
-    def assign(self, number: int, text: str, is_first: bool) -> None:
-        variable = self.variables[number]
-        kind = value_type(self.record.instructions[number].dtype)
-        start = f"{'' if variable in self.reassigned else 'const '}{kind} " if is_first else ""
-        self.line(f"{start}{variable} = {text};")
+    def assignment(self, number: int, text: str) -> str:
+        return f"const {value_type(self.record.instructions[number].dtype)} {self.variables[number]} = {text};"

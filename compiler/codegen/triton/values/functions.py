@@ -45,10 +45,9 @@ class TritonFunction(FunctionPrinter):
     def text(self) -> str:
         record = self.record
         parameters = [self.variables[number] for number in record.parameters]
-        self.print_values()
-        self.line(f"return {self._operand(record.result).tensor}")
         head = f"@triton.jit\ndef {self.name}({', '.join(parameters)}):\n"
-        lines = [part for line in self.lines for part in _wrapped(line)]
+        values = [*self.values(), f"    return {self._operand(record.result).tensor}"]
+        lines = [part for line in values for part in _wrapped(line)]
         return head + wrapped_docstring(record.summary) + "\n".join(lines) + "\n"
 
     def _operand(self, number: int) -> Operand:
@@ -56,15 +55,14 @@ class TritonFunction(FunctionPrinter):
         if instruction.op == "constant":
             assert isinstance(instruction.value, bool | int | float)
             return constant_operand(instruction.value, instruction.dtype)
-        text = self.inside[number] if number in self.inside else self.variables[number]
-        return Operand.variable(text, instruction.dtype)
+        return Operand.variable(self.variables[number], instruction.dtype)
 
-    def expression(self, instruction: Instruction, number: int) -> str:
+    def expression(self, instruction: Instruction) -> str:
         operands = [self._operand(operand) for operand in instruction.operands]
         return expression(instruction.op, operands, instruction.dtype)
 
-    def assign(self, number: int, text: str, is_first: bool) -> None:
-        self.line(f"{self.variables[number]} = {text}")
+    def assignment(self, number: int, text: str) -> str:
+        return f"{self.variables[number]} = {text}"
 
 
 def _wrapped(line: str) -> list[str]:
