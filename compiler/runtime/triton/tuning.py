@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from compiler.codegen.triton.product import render_tiles
 from compiler.devices import Device
 from compiler.environment import compiler_version, triton_version
 from compiler.ir.nodes import ExternNode, Layout, TensorArgument
-from compiler.runtime.disk_cache import cache_directory
+from compiler.runtime.disk_cache import cache_directory, is_whole, write_whole
 from compiler.runtime.timing.stopwatch import Call, Stopwatch, stopwatch
 from compiler.runtime.triton.launch import TritonLauncher, load_triton
 from compiler.runtime.triton.preparing import prepare_all
@@ -40,7 +40,6 @@ from compiler.schedule.units import Unit
 #: Tiles that are expected to take more than so many times what the best one takes are not tried, nor more than these.
 MOST_SLOWER, MOST_TILES = 1.7, 6
 RUNS, WARMUP_RUNS = 9, 2
-FILE = "products.json"
 
 Buffers = Mapping[str, Layout]
 
@@ -82,7 +81,7 @@ class Tuning:
         storage = {name: layout.dtype for name, layout in self.buffers.items()}
         kernels = [render_tiles(product, storage, tile, self.model.multiprocessors) for tile in tiles]
         key = _key("kernel", [_identity(kernel, self.buffers) for kernel in kernels], self.device)
-        known = _known().get(key)
+        known = _known(key)
         if known is None:
             times = self._clock([self._launch(kernel) for kernel in kernels])
             ran = {place: time for place, time in enumerate(times) if time is not None}
@@ -101,7 +100,7 @@ class Tuning:
 
     def _of_call(self, call: ExternNode) -> Found | None:
         key = _key("call", [str(call.target), _arguments_text(call)], self.device)
-        known = _known().get(key)
+        known = _known(key)
         if known is None:
             (time,) = self._clock([self._call(call)])
             if time is None:
@@ -197,43 +196,21 @@ def _key(kind: str, parts: Iterable[str], device: torch.device) -> str:
 
 
 #: What was read and measured, by the file that it is kept in.
-_figures: dict[Path, dict[str, list[float]]] = {}
+_figures: dict[Path, list[float]] = {}
 
 
-def _file() -> Path:
-    return cache_directory("tuned") / FILE
-
-
-def _known() -> dict[str, list[float]]:
-    """Figures by key; a file that is damaged holds none."""
-    path = _file()
-    if path not in _figures:
-        _figures[path] = _read(path)
-    return _figures[path]
-
-
-def _read(path: Path) -> dict[str, list[float]]:
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    is_sound = isinstance(found, dict) and all(_is_figure(value) for value in found.values())
-    return found if is_sound else {}
-
-
-def _is_figure(value: object) -> bool:
-    is_pair = isinstance(value, list) and len(value) == 2 and all(isinstance(n, int | float) for n in value)
-    return is_pair and value[0] > 0 and int(value[1]) in range(-1, MOST_TILES)  # type: ignore[index]
+def _known(key: str) -> list[float] | None:
+    """Microseconds and the tile's place; of a file that is damaged, none."""
+    path = cache_directory("tuned") / key
+    if path not in _figures and is_whole(path):
+        _figures[path] = json.loads(path.read_text())
+    return _figures.get(path)
 
 
 def _keep(key: str, figure: list[float]) -> list[float]:
-    """Remember a figure, on disk too: with what other processes have added meanwhile, in a file that is whole."""
-    path = _file()
-    _figures[path] = _read(path) | _known() | {key: figure}
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        part.write_text(json.dumps(_figures[path]))
-        os.replace(part, path)
-    except OSError:  # a disk that is full or read-only costs another measurement next time
-        part.unlink(missing_ok=True)
+    """Remember a figure, on disk too."""
+    path = cache_directory("tuned") / key
+    _figures[path] = figure
+    with suppress(OSError):  # a disk that is full or read-only costs another measurement next time
+        write_whole(path, json.dumps(figure).encode())
     return figure
