@@ -17,7 +17,7 @@ from compiler.codegen.cpp.passes import PassPrinter
 from compiler.codegen.cpp.reductions import Accumulator
 from compiler.codegen.cpp.statements import over
 from compiler.ir.size import known
-from compiler.schedule.program.program import EFFECTS, Statement
+from compiler.schedule.program.program import EFFECTS, Statement, closure
 
 
 class AcrossPrinter(PassPrinter):
@@ -122,8 +122,5 @@ class AcrossPrinter(PassPrinter):
 
     def _needed(self, stores: list[Statement]) -> list[Statement]:
         """The statements of the tail that lead to some of its stores and checks."""
-        needed = {s.number for s in stores}
-        for statement in reversed(self.program.tail):
-            if statement.number in needed:
-                needed |= statement.needs
+        needed = closure((s.number for s in stores), self.statements)
         return [s for s in self.program.tail if s.number in needed]
