@@ -27,7 +27,9 @@ from torch._dynamo.external_utils import wrap_inline
 from torch._dynamo.guards import GuardBuilder
 from torch._dynamo.source import GlobalStateSource
 from torch._dynamo.utils import counters
+from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch._functorch.aot_autograd import aot_module_simplified
+from torch.utils.checkpoint import CheckpointPolicy
 
 from compiler.accelerators import is_on
 
@@ -160,8 +162,23 @@ def split_at_min_cut(
         fusible_ops=known.fusible_ops | {*views, *cheap},
         recomputable_ops=known.recomputable_ops | {*views, *cheap},
     )
+    _save_reads_of_changed_inputs(joint, wider.view_ops)
     with mock.patch.object(partitioners, "get_default_op_list", lambda: wider):
         return partitioners.min_cut_rematerialization_partition(joint, inputs, **settings)
+
+
+def _save_reads_of_changed_inputs(joint: torch.fx.GraphModule, views: Iterable[Any]) -> None:
+    """Have what a graph reads of an input that is written to after its forward pass saved, and not computed again from
+    what was written: torch's split takes inputs for what costs nothing to keep."""
+    told = joint.graph.output_node().meta.get("desc", ())
+    changed = [result.mutated_input for result in told if isinstance(result, InputMutationAOTOutput)]
+    read = [node for node in joint.graph.find_nodes(op="placeholder") if node.meta.get("desc") in changed]
+    for node in read:
+        for user in node.users:
+            if getattr(user.target, "overloadpacket", None) in views or user.target in views:
+                read.append(user)
+            elif user.op == "call_function" and user.meta.get("partitioner_tag") != "is_backward":
+                user.meta["recompute"] = CheckpointPolicy.MUST_SAVE
 
 
 def generators_as_tensors() -> contextlib.AbstractContextManager[Any]:

@@ -85,7 +85,10 @@ TABLE = (
     Taken(
         INTERNALS,
         "split a joint graph into forward and backward",
-        _names("torch._functorch.partitioners", "min_cut_rematerialization_partition get_default_op_list"),
+        (
+            "torch._functorch._aot_autograd.descriptors.InputMutationAOTOutput",
+            *_names("torch._functorch.partitioners", "min_cut_rematerialization_partition get_default_op_list"),
+        ),
     ),
     Taken(
         (*INTERNALS, "compiler/fx/fake_values.py"),

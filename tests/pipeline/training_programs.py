@@ -58,6 +58,19 @@ def partly_without_gradients(compile_with: CompileWith, dtype: torch.dtype) -> A
     return differentiate(compile_with(loss)(x)), x.grad
 
 
+def read_before_it_is_written(compile_with: CompileWith, dtype: torch.dtype) -> Any:
+    """A codebook that follows what is looked up in it: its rows must be those of before in the backward pass too."""
+    codes, x = numbers(8, 4, dtype=dtype), numbers(20, 4, dtype=dtype, trained=True)
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        row = codes.t()[:, x.argmax(1)].t()
+        codes.mul_(0.5).add_(x.detach()[:8])
+        return (row * x - row.square()).square().sum()
+
+    compiled = compile_with(loss)
+    return differentiate(compiled(x)), differentiate(compiled(x)), x.grad, codes
+
+
 class SoftClip(torch.autograd.Function):
     """A clamp whose gradient leaks: autograd's own formula would give zero outside."""
 
@@ -155,6 +168,7 @@ PROGRAMS: dict[str, Program] = {
     "autocast_around": autocast_around,
     "no_grad": partly_without_gradients,
     "custom_function": custom_function,
+    "read before it is written": read_before_it_is_written,
     "checkpoint": checkpointed,
     "batch_norm": batch_norm,
     "two_results": two_results,
