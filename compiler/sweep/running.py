@@ -8,6 +8,7 @@ size is in memory at a time. What goes wrong at a size is told in its row.
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -93,9 +94,11 @@ class Run:
         short = Timing.model_validate(
             timing.model_dump() | {"max_seconds": min(timing.max_seconds, _SECONDS_PER_SIZE), "enabled": with_times}
         )
-        left = max(self.began + self.sweep.max_seconds - self.clock(), _SECONDS_PER_SIZE)
-        most = left if self.options.max_seconds is None else min(left, self.options.max_seconds)
-        alone = self.options.model_copy(update={"sweep": None, "peer": False, "timing": short, "max_seconds": most})
+        # The sweep's own time bounds what is measured: what is compiled has the time of the whole exploration.
+        whole = math.inf if self.options.max_seconds is None else self.options.max_seconds
+        until = self.began + (min(whole, self.sweep.max_seconds) if with_times else whole)
+        left = None if math.isinf(until) else max(until - self.clock(), _SECONDS_PER_SIZE)
+        alone = self.options.model_copy(update={"sweep": None, "peer": False, "timing": short, "max_seconds": left})
         explored = self.explore(*with_size(self.source, alone, self.sweep.name, value), with_times)
         try:
             yield explored
