@@ -21,6 +21,7 @@ from compiler.capture.program.called import Called
 from compiler.capture.program.device import is_gpu_wanted, makes_tensors_in_functions
 from compiler.capture.program.forms import Explorer, NothingToExploreError
 from compiler.capture.program.inputs import NoInputsFitError
+from compiler.capture.program.loading import loading_here
 from compiler.capture.program.output import OutputRecorder
 from compiler.capture.program.snippet import Snippet, as_main, parse_snippet, run_snippet, snippet_of
 from compiler.capture.recording.intercept import Interception
@@ -91,6 +92,7 @@ def _run(snippet: Snippet, options: Options, device: torch.device, budget: Budge
         changes.in_force(),
         recorder.listening(),
         interception.installed(),
+        loading_here(recorder.note),
         as_main(snippet.module),
         _default_device(snippet, recorder, result.device),
         lazy_backward_off() if options.training else contextlib.nullcontext(),

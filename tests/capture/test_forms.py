@@ -581,3 +581,19 @@ def test_a_module_of_the_snippets_that_is_compiled_in_place_needs_no_note() -> N
         "m = M()\nm.compile()\nm(torch.ones(2, 4))\n"
     )
     assert [targets(graph) for graph in capture.graphs] == [["aten.sin.default"]] and not capture.notes
+
+
+def test_a_loader_loads_without_processes_of_its_own() -> None:
+    """In the sandbox they have no way to hand over their tensors."""
+    before = torch.utils.data.DataLoader.__init__
+    capture = captured_source(
+        "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+        "data = TensorDataset(torch.ones(8, 4))\n"
+        "loader = DataLoader(data, 4, True, num_workers=2, prefetch_factor=3, persistent_workers=True, timeout=9)\n"
+        "def f(x):\n    return x.sin()\nfor x, in loader:\n    f(x)\nprint(loader.num_workers, loader.batch_size)\n"
+    )
+    assert capture.error is None and capture.output == "0 4\n" and capture.entries[0].args[0].shape == (4, 4)
+    assert [note.message for note in capture.notes] == [
+        "A DataLoader has no worker processes here: it loaded its data in the snippet's own process."
+    ]
+    assert torch.utils.data.DataLoader.__init__ is before
