@@ -23,7 +23,7 @@ from compiler.ir.ops import NAMED
 from compiler.ir.size import SizeAtom, hint, is_multiple, known, text_of
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.program.build import program_of
-from compiler.schedule.program.narrow import in_32_bits
+from compiler.schedule.program.narrow import in_32_bits, without_ways_back
 from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.program.statements import statements_of
 from compiler.schedule.tiles.loops import simplify_loops
@@ -89,7 +89,7 @@ def _goes_along_memory(group: Group) -> bool:
 def _program(group: Group, storage: dict[str, torch.dtype]) -> Program:
     """Sums relative to another result of their row wait for it: a second pass over the row, which the cache holds."""
     statements = in_32_bits(statements_of(group), group.space.reduction_numel)
-    return named_program(program_of(group, statements, storage), group)
+    return named_program(program_of(group, without_ways_back(statements, rounds=True), storage), group)
 
 
 def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]) -> RenderedKernel:

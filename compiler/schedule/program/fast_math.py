@@ -22,7 +22,7 @@ from dataclasses import replace
 import torch
 
 from compiler.schedule.group import Group
-from compiler.schedule.program.narrow import in_32_bits
+from compiler.schedule.program.narrow import in_32_bits, without_ways_back
 from compiler.schedule.program.program import Statement
 from compiler.schedule.program.statements import statements_of
 
@@ -46,7 +46,7 @@ def fast_statements(
     statements = statements_of(group)
     rewritten = statements if rewrite is None else rewrite(statements)
     narrow = in_32_bits(rewritten, group.space.reduction_numel)
-    return with_fast_math(narrow, {m.name: m.node.layout.dtype for m in group.members})
+    return with_fast_math(without_ways_back(narrow), {m.name: m.node.layout.dtype for m in group.members})
 
 
 def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:

@@ -8,6 +8,12 @@
 Positions are int64 in a program, as eager has them. A GPU's registers have 32 bits: each sum, comparison or choice of
 int64 is two or more instructions there, and a conversion from or to a float goes at a quarter of the speed. A CPU's
 vectors have twice as many numbers of 32 bits, and masks that fit those of floats.
+
+    n = floor(x);  low = int64(n);  share = x - float32(low)        ->        share = x - (n + 0.0)
+
+And what was rounded before it became an index is a whole number already, which needs no way there and back. A sum with
+zero makes 0.0 of -0.0, as the whole number does. Beyond the range of int64 PyTorch leaves open what becomes of a float.
+For a CPU a float that was not rounded is: GCC 12 does the same, and leaves -0.0.
 """
 
 from __future__ import annotations
@@ -26,6 +32,8 @@ _LIMITS = torch.iinfo(torch.int32)
 #: Ops of whole numbers whose result is narrow where all their operands are, and it fits.
 _ARITHMETIC = frozenset("add sub mul neg abs square minimum maximum where floordiv remainder truncdiv fmod".split())
 _COMPARISONS = frozenset("eq ne lt le gt ge".split())
+_ROUNDING = frozenset(("floor", "ceil", "trunc", "round"))
+_WHOLE = frozenset((torch.int32, torch.int64))
 #: What makes a whole number of something else.
 _SOURCES = frozenset(("index_value", "constant", "to_dtype"))
 
@@ -143,3 +151,25 @@ def _widened(source: Statement, number: int) -> Statement:
     return replace(
         source, number=number, op="to_dtype", operands=(source.number,), dtype=torch.int64, index=None, value=None
     )
+
+
+def without_ways_back(statements: Sequence[Statement], rounds: bool = False) -> list[Statement]:
+    """The statements without floats that were rounded, made whole numbers, and floats again; with `rounds` those that
+    were not are rounded."""
+    by_number = {s.number: s for s in statements}
+    following = 1 + max(by_number, default=0)
+    result: list[Statement] = []
+    for s in statements:
+        whole = by_number[s.operands[0]] if s.op == "to_dtype" else s
+        given = by_number[whole.operands[0]] if whole.op == "to_dtype" and whole.dtype in _WHOLE else s
+        is_rounded = given.op in _ROUNDING
+        if given is s or given.dtype != s.dtype or not (is_rounded or (rounds and s.dtype.is_floating_point)):
+            result.append(s)
+            continue
+        if not is_rounded:
+            result.append(replace(s, number=following, op="trunc", operands=(given.number,)))
+        source = given.number if is_rounded else following
+        zero = replace(s, number=following + 1, op="constant", operands=(), value=0.0)
+        result += [zero, replace(s, op="add", operands=(source, zero.number))]
+        following += 2
+    return result

@@ -47,8 +47,9 @@ def test_places_are_brought_into_their_dimension_in_32_bits(function: Callable[.
 
 def test_what_lies_between_entries_takes_its_share_of_both() -> None:
     table, index = torch.randn(ROWS, 5), torch.arange(0, ROWS - 2)
-    _, result = source_and_result(between_entries, table, index)
+    source, result = source_and_result(between_entries, table, index)
     torch.testing.assert_close(result, between_entries(table, index))
+    assert "tl.float32" not in source.split("floor")[-1]
 
 
 def test_bounds_that_a_program_asks_for_hold_beyond_32_bits() -> None:
@@ -76,5 +77,6 @@ def test_zeros_of_rounded_floats_lose_their_sign_as_whole_numbers_do() -> None:
         return torch.copysign(torch.ones_like(x), x.floor().long().float())
 
     x = torch.tensor([-0.0, 0.0, 0.5, -0.5, 7.25])
-    _, result = source_and_result(signs, x)
+    source, result = source_and_result(signs, x)
     assert result.tolist() == signs(x).tolist() == [1, 1, 1, -1, 1]
+    assert "tl.int64" not in source
