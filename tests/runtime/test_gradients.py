@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -91,9 +90,7 @@ def test_what_draws_random_numbers_or_is_not_trained_is_not_compared() -> None:
 
 def test_parameters_and_buffers_are_put_back_after_the_check() -> None:
     capture = captured_source(_GATED)
-    (entry,) = capture.entries
-    cells = [cell.cell_contents for cell in entry.eager.__closure__ or ()]
-    norm = next(cell.__globals__["norm"] for cell in cells if isinstance(cell, types.FunctionType))
+    norm: Any = capture.names["norm"]
     before = {name: value.clone() for name, value in norm.state_dict().items()}
     gradients = norm.weight.grad.clone()
     assert check_training(capture)
