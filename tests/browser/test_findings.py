@@ -155,7 +155,7 @@ def test_each_figure_of_bytes_moved_is_a_sum_whose_terms_are_shown(page: Page, s
     expect(page.locator(".toolbar [data-view=traffic]")).to_have_attribute("aria-expanded", "true")
     rows = page.locator("#drawer tbody tr")
     expect(rows).to_have_count(3)
-    expect(page.locator(".traffic-sum")).to_have_text("54.5 MB − 8.4 MB not written − 16.8 MB not read = 29.4 MB")
+    expect(page.locator(".traffic-sum")).to_have_text("54.54 MB − 8.40 MB not written − 16.79 MB not read = 29.36 MB")
     page.get_by_role("button", name="eager 79.7 MB").click()
     expect(rows).to_have_count(10)
     # A call leads to the line that made it.

@@ -23,7 +23,7 @@ export function bytes(value: Figure): string {
   return `${significant(scaled)} ${BYTE_UNITS[unit]}`;
 }
 
-/** Terms of a sum in one unit, with equally many decimals: a reader who adds them up finds the result. */
+/** Terms of a sum in one unit, with equally many decimals: a reader who adds them up finds the result, to the last digit but one. */
 export function bytesInSum(values: readonly number[]): string[] {
   const counts = values.filter((value) => value > 0);
   const unit = Math.min(BYTE_UNITS.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, ...counts)) / 3)));

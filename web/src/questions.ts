@@ -26,7 +26,7 @@ export function questionIn(found: string): api.Question | null {
  */
 export function givenAwayBy(answer: string): "all" | "kernels" | "nothing" {
   if (/^(graphs \||breaks)/.test(answer)) return "all";
-  return /kernels($| )|decisions|removed|loops|layouts|backward/.test(answer) ? "kernels" : "nothing";
+  return /kernels($| )|decisions|refusals|removed|loops|layouts|backward/.test(answer) ? "kernels" : "nothing";
 }
 
 const guessed = new WeakMap<Report, Report>();
@@ -37,7 +37,7 @@ export function withoutKernels(shown: Report): Report {
   if (!known) {
     const alive = (node: FxNode): FxNode => (node.dead ? { ...node, dead: false } : node);
     const graphs = shown.graphs.map((graph): Graph => ({
-      ...graph, fx: graph.fx.map(alive), aten: graph.aten.map(alive), kernels: [], decisions: [], rounds: [], traffic: null,
+      ...graph, fx: graph.fx.map(alive), aten: graph.aten.map(alive), kernels: [], decisions: [], refusals: [], rounds: [], traffic: null,
     }));
     guessed.set(shown, (known = { ...shown, graphs, peer: null }));
   }

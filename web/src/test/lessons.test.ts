@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Claim, Question } from "../api";
-import { differsHere, givenAwayBy, isRight, questionIn, shownValue } from "../questions";
+import { costliestRefusals } from "../graph/refusals";
+import { differsHere, givenAwayBy, isRight, questionIn, shownValue, withoutKernels } from "../questions";
+import { exampleReport } from "./example";
 
 const asked: Question = { text: "How many?", kind: "number", unit: "kernels", choices: [], answer: "summary.kernels" };
 const claim = (text: string): Claim => ({ text, kind: "report", path: "summary.kernels" });
@@ -20,9 +22,16 @@ describe("questions in the address", () => {
 describe("what gives an answer away", () => {
   it("is hidden, and nothing else is", () => {
     expect(["graphs | count", "breaks | each line"].map(givenAwayBy)).toEqual(["all", "all"]);
-    const aboutKernels = ["summary.kernels", "graphs[0].kernels | count", "graphs[0].decisions | where verdict = fused | count", "graphs[0].removed | where kind = dead | each lines"];
+    const aboutKernels = ["summary.kernels", "graphs[0].kernels | count", "graphs[0].decisions | where verdict = fused | count", "graphs[0].refusals | count", "graphs[0].removed | where kind = dead | each lines"];
     expect(new Set(aboutKernels.map(givenAwayBy))).toEqual(new Set(["kernels"]));
     expect(["graphs[0].kernels[0].levels.passes", "graphs[0].memory.peak_bytes | in MiB"].map(givenAwayBy)).toEqual(["nothing", "nothing"]);
+  });
+});
+
+describe("a report without its kernels", () => {
+  it("tells of no kernels that stayed apart", () => {
+    expect(costliestRefusals(exampleReport.graphs)).not.toEqual([]);
+    expect(costliestRefusals(withoutKernels(exampleReport).graphs)).toEqual([]);
   });
 });
 
