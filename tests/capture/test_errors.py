@@ -70,6 +70,12 @@ def test_a_bound_of_the_service_is_named(line: str, words: str) -> None:
     assert error is not None and error.line == 2 and words in (error.hint or "")
 
 
+def test_a_fence_of_a_docstring_is_not_blamed() -> None:
+    source = 'def f(x):\n    """As in\n    ```python\n    f(1)\n    ```\n    """\n    return x +\n'
+    error = captured_source(source).error
+    assert error is not None and (error.line, error.hint) == (7, None)
+
+
 def test_an_exception_that_cannot_speak_is_the_snippets_own() -> None:
     source = "class Mute(Exception):\n    def __str__(self):\n        return 1 / 0\nraise Mute\n"
     error = captured_source(source).error

@@ -494,6 +494,14 @@ def test_what_a_tracer_was_given_is_explored_as_it_is(call: str) -> None:
     assert [tuple(value.shape) for value in capture.entries[-1].args] == [(3,)]
 
 
+def test_an_explainer_of_the_snippets_own_is_a_function_like_others() -> None:
+    capture = captured_source(
+        "import torch\ndef explain(f):\n    def inner(x):\n        return f(x) + 1\n    return inner\n"
+        "explain(torch.sin)(torch.ones(3))\n"
+    )
+    assert [targets(graph) for graph in capture.graphs] == [["aten.sin.default", "aten.add.Tensor"]]
+
+
 def test_a_call_within_a_device_is_made_again_there() -> None:
     capture = captured_source(
         "import torch\nwith torch.device('meta'):\n    x = torch.ones(2)\n"

@@ -94,6 +94,7 @@ _FENCE = "The text has fences of Markdown. Paste what stands between the fences.
 _PASTED_LINES = {
     r"(>>>|\.\.\.|(In|Out) ?\[\d+\]:)": "The line begins with the prompt of an interactive session. "
     "Take out all prompts, such as `>>> ` and `... `, and what the session printed.",
+    r"(```|~~~)": _FENCE,
     r"[%!]": "The line is a command of a notebook. Take it out; no package can be installed here.",
 }
 
@@ -102,7 +103,8 @@ def _hint_for_syntax(error: SyntaxError) -> str | None:
     """What to do about what is no Python, since it was pasted with what stood around the program."""
     if re.match(r"invalid (non-printable )?character", error.msg):
         return _PASTED_CHARACTER
-    if any(re.match(r"\s*(```|~~~)", line) for line in linecache.getlines(SNIPPET_FILE)):
+    # One that is indented may be of a docstring.
+    if any(line.startswith(("```", "~~~")) for line in linecache.getlines(SNIPPET_FILE)):
         return _FENCE
     line = error.text or ""
     return next((hint for beginning, hint in _PASTED_LINES.items() if re.match(rf"\s*{beginning}", line)), None)

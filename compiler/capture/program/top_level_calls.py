@@ -158,7 +158,8 @@ def _observed(function: Any) -> Callable[..., Any] | None:
     """What is called: a module, or a function or method of the snippet's; None for all else. An object of one of its
     classes is called by its method `__call__`. What is compiled keeps its first call by itself. Of what TorchScript has
     made, Dynamo reads the Python. `torch._dynamo.explain(f)` is called as `f` would be."""
-    if getattr(function, "__qualname__", "") == "explain.<locals>.inner":
+    of_torch = isinstance(function, types.FunctionType) and str(function.__module__).startswith("torch.")
+    if of_torch and function.__qualname__ == "explain.<locals>.inner":
         function = inspect.getclosurevars(function).nonlocals.get("f")
     if isinstance(function, torch.jit.ScriptFunction):
         return getattr(function, "_torchdynamo_inline", None)
