@@ -8,10 +8,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from server.sandbox.processes import descendants
 from tests.server.conftest import processes_mentioning
 from tests.worker.harness import ROOT, Web, WorkerProcess, children, eventually, worker_process
 
@@ -70,8 +72,13 @@ async def test_a_spare_that_dies_or_stands_still_loses_no_job(
     worker: WorkerProcess, web: Web, number: signal.Signals
 ) -> None:
     await web.next_job_is_fine()
-    for guard in await spares(worker, 2):
+    guards = await spares(worker, 2)
+    watched = [process for guard in guards for process in (guard, *descendants(guard))]
+    for guard in guards:
         os.kill(guard, number)
+    if number == signal.SIGKILL:  # under way when `kill` returns: until then a spare takes a job, and loses it
+        while any(is_alive(process) for process in watched):
+            time.sleep(0.001)
     job = await web.begin("verdict = 'fine'")
     if number == signal.SIGSTOP:  # of a guard: the job below it runs, and is over when the guard goes on
         for guard in children(worker.zygote):
