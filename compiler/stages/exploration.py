@@ -66,7 +66,13 @@ class Exploration:
         self.began = self.turns.clock()
         self.budget = Budget(clock=self.turns.clock).within(self.options.max_seconds)
         self._remark: str | None = None
-        self.report = rep.Report(source=self.source, options=self.options.model_dump(mode="json", exclude_none=True))
+        # pydantic makes a deep copy of a default that is a model, which takes longer than to make the report.
+        self.report = rep.Report(
+            source=self.source,
+            options=self.options.model_dump(mode="json", exclude_none=True),
+            summary=rep.Summary(),
+            environment=rep.Environment(),
+        )
         self.take_device(choose_device(self.options))
         #: As soon as the snippet ran.
         self.capture = Capture(self.device)
@@ -75,7 +81,6 @@ class Exploration:
         """What runs from here on, and is timed, is on this device."""
         self.device = device
         self.model = device_for(device if device.type == "cuda" else self.options.target)
-        self.report.environment = describe_environment(device, self.model, self.options)
 
     def stage(self, name: str, step: Callable[[Exploration, *Given], Made], *given: *Given, otherwise: Made) -> Made:
         """Run one stage, time it, record how it ended, and publish the report so far. Gives what the stage made, or
@@ -97,8 +102,11 @@ class Exploration:
         told = sum(stage.ms for stage in self.report.stages[known:])
         milliseconds = max(0.0, 1e3 * (self.turns.clock() - started) - told)
         self.changes.set_aside()
-        if name == "capture" and self.report.error is not None:
-            status = "failed"
+        if name == "capture":
+            # The snippet has chosen by now how many threads it runs with.
+            self.report.environment = describe_environment(self.device, self.model, self.options)
+            if self.report.error is not None:
+                status = "failed"
         self.report.stages.append(rep.Stage(name=name, ms=round(milliseconds, 3), status=status, message=message))
         # Should the next stage be stopped from outside, this is the report.
         self.summarise()

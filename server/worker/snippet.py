@@ -14,6 +14,7 @@ import gc
 import importlib
 import inspect
 import os
+import resource
 import select
 import sys
 import tempfile
@@ -91,7 +92,7 @@ def main(folder: Path, explore: Explore, preparation: Preparation) -> NoReturn:
         taken = private_memory()
         request = records.read_request(REQUESTS)
         begin(request.limits, taken)
-        begun = Begun(processor_seconds=time.process_time())
+        begun = Begun(processor_seconds=_processor_seconds())
         records.write_record(REPORTS, records.BEGUN, begun.model_dump_json().encode())
         run(prepared, request)
         sys.stdout.flush()
@@ -102,6 +103,12 @@ def main(folder: Path, explore: Explore, preparation: Preparation) -> NoReturn:
         traceback.print_exc()
         _leave(1)
     _leave(0)
+
+
+def _processor_seconds() -> float:
+    """Of this process, and of those that it started and that have ended: compilers, while it warmed up."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _warm(folder: Path, explore: Explore, preparation: Preparation) -> dict[str, float]:
@@ -134,7 +141,7 @@ def _prepared(explore: Explore) -> Explore:
 def run(explore: Explore, request: Request) -> None:
     """Explores, and sends what changed of the report after each stage and at the end."""
     sent = Sent()
-    latest = Report(source=request.source)
+    latest: Report | None = None
 
     def send(report: Report) -> None:
         nonlocal latest
@@ -148,7 +155,8 @@ def run(explore: Explore, request: Request) -> None:
     except Exception as failure:  # noqa: BLE001 - whatever went wrong is what the report has to tell
         ran_out = _is_lack_of_memory(failure)
         status, error = ("out_of_memory", _out_of_memory(failure)) if ran_out else ("crashed", _internal_error(failure))
-        report = latest.model_copy(update={"status": status, "error": error})
+        known = latest or Report(source=request.source)
+        report = known.model_copy(update={"status": status, "error": error})
     send(report)
 
 

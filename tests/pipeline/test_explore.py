@@ -156,6 +156,17 @@ def test_each_stage_is_published_when_it_ends() -> None:
     assert seen[: len(STAGES)] == list(range(1, len(STAGES) + 1))
 
 
+def test_the_threads_are_those_that_the_snippet_has_chosen() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        chosen = "import torch\ntorch.set_num_threads(1)\ndef f(x):\n    return x.relu()\nf(torch.ones(8))"
+        report = explore(chosen, Options(device="cpu", timing=Timing(enabled=False)))
+    finally:
+        torch.set_num_threads(before)
+    assert report.environment.threads == 1
+
+
 def test_a_process_asks_for_the_driver_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, asked = tmp_path / "nvidia-smi", tmp_path / "asked"
     program.write_text(f"#!/bin/sh\necho asked >> {asked}\necho 570.1\n")

@@ -12,7 +12,7 @@ from server.wire.frames import frame
 from server.wire.messages import Limits, Run, Welcome, send
 from server.wire.profile import build_id, detected_profile
 from tests.server.conftest import processes_mentioning
-from tests.worker.harness import MIB, Web, WorkerProcess, eventually
+from tests.worker.harness import MIB, PLAIN, Web, WorkerProcess, children, eventually, worker_process
 
 pytestmark = pytest.mark.asyncio
 
@@ -56,6 +56,18 @@ async def test_what_a_job_used_is_seen_from_outside(web: Web) -> None:
     assert done.report()["/status"] == "ok", done.report()
     assert ended.peak_memory_bytes is not None and 200 * MIB < ended.peak_memory_bytes < 600 * MIB
     assert ended.processor_seconds is not None and 1 <= ended.processor_seconds <= 2 * ended.wall_seconds + 1
+
+
+async def test_what_ran_while_a_spare_warmed_up_is_no_part_of_what_its_job_used() -> None:
+    busy = "import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass"
+    warm_source = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {busy!r}], check=True)"
+    with worker_process(PLAIN.model_copy(update={"warm_source": warm_source}), spares=1) as worker:
+        async with worker.web() as web:
+            await web.ready()
+            await eventually(lambda: children(worker.zygote))
+            ended = (await web.run("verdict = 1")).ended
+            assert ended is not None
+            assert ended.processor_seconds is not None and ended.processor_seconds < 1
 
 
 async def test_a_job_knows_its_time_and_ends_before_it(web: Web) -> None:
