@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import http.client
+import json
 import re
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +16,7 @@ from typing import Any
 import httpx2
 
 from bench.service.figures import in_milliseconds
-from bench.service.running import Running, client_of, kill, running
+from bench.service.running import PATIENCE_SECONDS, Running, client_of, kill, running
 
 EXPLORATIONS = "/api/v1/explorations"
 #: CLOCK_MONOTONIC is one clock for all processes of a machine.
@@ -30,20 +34,39 @@ PAUSE_SECONDS = 4.0
 
 
 def first_line(samples: int) -> dict[str, Any]:
-    """From the request to the first line of the snippet, one client at a time, a warm service."""
+    """From the request to the first line of the snippet, one client at a time, a warm service.
+
+    The request is written to a socket as it is: what a client library takes to put it together is not the service's."""
     seconds, within = [], []
-    with running() as service, client_of(service) as client:
-        service.wait_for("/readyz", client)
+    with contextlib.ExitStack() as stack:
+        service = stack.enter_context(running())
+        service.wait_for("/readyz", stack.enter_context(client_of(service)))
+        connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), PATIENCE_SECONDS))
         for number in range(samples + 1):
             _until_warm(service, number + 1)
+            request = _as_sent(service, {"source": FIRST_LINE.format(number=number)})
             asked = time.monotonic()
-            report = _explore(client, FIRST_LINE.format(number=number))
+            connection.sendall(request)
+            answer = http.client.HTTPResponse(connection)
+            answer.begin()
+            report = json.load(answer)
             line, called = (re.search(rf"{name} (\d+\.\d+)", report["output"]) for name in ("first line", "compiler"))
             assert line is not None and called is not None, report
             seconds.append(float(line[1]) - asked)
             within.append(float(line[1]) - float(called[1]))
         told = {"request to first line": seconds, "of that in the compiler": within}
         return {name: in_milliseconds(found[1:]) for name, found in told.items()} | _spares(service)
+
+
+def _as_sent(service: Running, asked: dict[str, Any]) -> bytes:
+    body = json.dumps(asked).encode()
+    lines = (
+        f"POST {EXPLORATIONS}?wait=60 HTTP/1.1",
+        f"Host: 127.0.0.1:{service.port}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    )
+    return "\r\n".join((*lines, "", "")).encode() + body
 
 
 def _until_warm(service: Running, spares: int) -> None:

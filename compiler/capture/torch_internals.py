@@ -63,9 +63,11 @@ def is_error_of_compiler(error: Exception) -> bool:
 def reset_dynamo() -> None:
     """Forget compiled code of earlier captures, which library modules (nn.Sequential) would otherwise keep.
 
-    `torch.compiler.reset` does the same and also resets Inductor, which it imports for that.
+    `torch.compiler.reset` does the same and also resets Inductor, which it imports for that. Where Dynamo has looked at
+    nothing since it was reset, as in a spare of the service, there is nothing to forget.
     """
-    torch._dynamo.reset()
+    if torch._dynamo.convert_frame.FRAME_COUNTER:
+        torch._dynamo.reset()
 
 
 @functools.cache

@@ -117,14 +117,31 @@ class _SQLite:
         self._writing = self._engine.execution_options(is_writing=True)
         self._readers = ThreadPoolExecutor(_READERS, "database")
         self._writer = ThreadPoolExecutor(1, "database-writer")
+        #: Of the writing thread alone. To take one from the pool and to give it back costs as much as a statement.
+        self._connection: Connection | None = None
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, _read, self._engine, work)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._writer, _write, self._writing, work)
+        return await asyncio.get_running_loop().run_in_executor(self._writer, self._write, work)
+
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        self._connection = self._connection or self._writing.connect()
+        try:
+            with self._connection.begin():
+                return work(self._connection)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._let_go)
         for threads in (self._writer, self._readers):
             await asyncio.to_thread(threads.shutdown)
         self._engine.dispose()
@@ -159,11 +176,6 @@ _WRITES_NOTHING = text("UPDATE clients SET served_at = served_at WHERE key = ''"
 
 def _read(engine: Engine, work: Callable[[Connection], T]) -> T:
     with engine.connect() as connection:
-        return work(connection)
-
-
-def _write(engine: Engine, work: Callable[[Connection], T]) -> T:
-    with engine.begin() as connection:
         return work(connection)
 
 

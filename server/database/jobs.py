@@ -120,7 +120,7 @@ class JobTable:
             room.check(limits, seconds_a_job)
             admit()
             note_client(connection, wanted.client, row.queued_at if is_next else None)
-            return Enqueued(_of(row), 0 if is_next else room.waiting)
+            return Enqueued(_of(row, wanted.options, wanted.profile), 0 if is_next else room.waiting)
 
         return await self._database.write(work)
 
@@ -327,8 +327,9 @@ def _job_or_none(connection: Connection, id: str) -> Job | None:
     return None if row is None else _of(row)
 
 
-def _of(row: Row[Any]) -> Job:
+def _of(row: Row[Any], options: Options | None = None, profile: WorkerIdentity | None = None) -> Job:
+    """The job of a row, whose options and profile are read from it unless they are known."""
     values = {name: row._mapping[name] for name in Job.__dataclass_fields__}
-    values["options"] = Options.model_validate_json(row.options)
-    values["profile"] = WorkerIdentity.model_validate_json(row.profile)
+    values["options"] = options or Options.model_validate_json(row.options)
+    values["profile"] = profile or WorkerIdentity.model_validate_json(row.profile)
     return Job(**values)

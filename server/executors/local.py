@@ -241,6 +241,8 @@ class _Worker:
     async def submit(self, spec: Spec) -> Handle:
         handle = self._handles[spec.job] = _LocalHandle(self, spec.job)
         await self.send(Run(job=spec.job, source=spec.source, options=spec.options, limits=spec.limits))
+        # Linux often wakes who reads on the processor of who writes. What web does next can wait for the worker.
+        os.sched_yield()
         return handle
 
     async def send(self, message: Run | Cancel | Welcome) -> None:

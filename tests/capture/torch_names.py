@@ -36,7 +36,11 @@ def _names(prefix: str, names: str) -> tuple[str, ...]:
 
 TABLE = (
     # Documented in spite of the underscore, or what every extension of torch is written with.
-    Taken(EVERYWHERE, "reset and call Dynamo", _names("torch._dynamo", "optimize reset backends.common.aot_autograd")),
+    Taken(
+        EVERYWHERE,
+        "reset and call Dynamo",
+        _names("torch._dynamo", "optimize reset convert_frame.FRAME_COUNTER backends.common.aot_autograd"),
+    ),
     Taken(EVERYWHERE, "tell operators apart", _names("torch._ops", "OpOverload OpOverloadPacket HigherOrderOperator")),
     Taken(EVERYWHERE, "see each operator that is called", ("torch.utils._python_dispatch.TorchDispatchMode",)),
     Taken(

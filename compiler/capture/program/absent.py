@@ -74,6 +74,9 @@ class _StandIns(ast.NodeTransformer):
     def __init__(self) -> None:
         self.lines: dict[str, int] = {}
 
+    def visit(self, node: ast.AST) -> Any:
+        return node if isinstance(node, ast.expr) else super().visit(node)  # no expression imports
+
     def visit_Try(self, node: ast.Try) -> ast.AST:
         return node
 

@@ -109,6 +109,11 @@ class CudaToCpu(ast.NodeTransformer):
         return ast.copy_location(new, old)
 
 
+def may_name_cuda(source: str) -> bool:
+    """Whether a snippet has any of the words that are looked for in its tree: most have none, and a walk is slow."""
+    return any(word in source for word in ("cuda", "pin_memory", "is_available"))
+
+
 def cuda_to_cpu(tree: ast.Module) -> list[int]:
     """Rewrite a snippet for the CPU in place; the lines that were changed."""
     rewriter = CudaToCpu()

@@ -22,11 +22,10 @@ _OF_WORKERS = ("num_workers", "multiprocessing_context", "persistent_workers", "
 def loading_here(note: Callable[[str], None]) -> Iterator[None]:
     """Within the block loaders are made without worker processes, and `note` is told of those that wanted some."""
     usual = DataLoader.__init__
-    signature = inspect.signature(usual)
 
     @functools.wraps(usual)
     def make(*args: Any, **settings: Any) -> None:
-        given = signature.bind(*args, **settings)
+        given = inspect.signature(usual).bind(*args, **settings)
         if given.arguments.get("num_workers"):
             note("A DataLoader has no worker processes here: it loaded its data in the snippet's own process.")
             for name in _OF_WORKERS:

@@ -17,7 +17,7 @@ import torch
 from compiler.annotations import has_shape_annotations
 from compiler.capture.program.absent import ABSENT, Absent, stand_in_for_absent
 from compiler.capture.program.called import Called
-from compiler.capture.program.device import STAND_IN, CudaStandIn, cuda_to_cpu
+from compiler.capture.program.device import STAND_IN, CudaStandIn, cuda_to_cpu, may_name_cuda
 from compiler.capture.program.top_level_calls import note_call, observe_top_level_calls
 from compiler.wording import SNIPPET_FILE
 
@@ -53,7 +53,7 @@ def parse_snippet(source: str, device: torch.device) -> Snippet:
         source = textwrap.dedent(source)
     _register_source(source)
     tree = ast.parse(source, SNIPPET_FILE)
-    cuda_lines = cuda_to_cpu(tree) if device.type == "cpu" else []
+    cuda_lines = cuda_to_cpu(tree) if device.type == "cpu" and may_name_cuda(source) else []
     absent = stand_in_for_absent(tree)
     module = types.ModuleType("__main__")
     module.__dict__.update({"__file__": SNIPPET_FILE, "__builtins__": __builtins__})
