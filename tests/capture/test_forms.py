@@ -33,6 +33,23 @@ def test_annotations_describe_inputs_and_need_not_be_names() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("setting", "unknown"),
+    [("backend='nothing'", "backend 'nothing'"), ("mode='fast'", "mode 'fast'")]
+    + [(known, None) for known in ("backend='aot_ts'", "backend='eager', mode=None", "mode='max-autotune'")],
+)
+def test_what_torch_compile_would_refuse_is_explored_and_said(setting: str, unknown: str | None) -> None:
+    source = f"import torch\n@torch.compile({setting})\ndef f(x):\n    return x.sin()\nf(torch.ones(3))\n"
+    capture = captured_source(source)
+    assert targets(capture.graphs[0]) == ["aten.sin.default"]
+    said = [note.message for note in capture.notes]
+    assert said == (
+        [f"PyTorch knows no {unknown} here, so torch.compile would fail. The function was explored all the same."]
+        if unknown
+        else []
+    )
+
+
 def test_request_gives_inputs_and_names_the_entry() -> None:
     source = "import torch\ndef g(x):\n    return x.sin()\ndef f(x):\n    return x.cos()\n"
     capture = captured_source(source, entry="g", inputs=[{"shape": [3, 5], "dtype": "float64"}])

@@ -29,6 +29,11 @@ _PASSED_OVER = (
     "PyTorch itself compiles nothing here: it passes over modules of its own, such as {}, on which `.compile()` is "
     "called. Use `torch.compile(module)`: its result is shown."
 )
+_UNKNOWN = "PyTorch knows no {} {!r} here, so torch.compile would fail. The function was explored all the same."
+#: Those of torch 2.11 and 2.13; `torch._inductor.list_mode_options` has them too, and imports TorchInductor.
+_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+#: Known without a list of all, which imports each of them.
+_USUAL_BACKENDS = ("inductor", "eager", "aot_eager", "cudagraphs", "fusionscope")
 _TOLD_NO_GRADIENT = "Gradients were turned off, as asked: no backward graph was captured."
 
 
@@ -65,16 +70,21 @@ class Interception:
         fullgraph: bool = False,
         dynamic: bool | None = None,
         backend: Any = "inductor",
+        mode: str | None = None,
         disable: bool = False,
         **_settings: Any,
     ) -> Any:
         """What torch.compile is while the snippet runs: as function, with arguments as decorator, or disabled."""
         if model is None:
             return functools.partial(
-                self.compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, disable=disable
+                self.compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, disable=disable
             )
         if disable:
             return model
+        if backend == "inductor" and mode not in _MODES:
+            self._recorder.note(_UNKNOWN.format("mode", mode))
+        if isinstance(backend, str) and not _is_known(backend):
+            self._recorder.note(_UNKNOWN.format("backend", backend))
         return self.explored(model, backend=backend, fullgraph=fullgraph, dynamic=dynamic)
 
     def optimize(
@@ -167,6 +177,10 @@ class Interception:
 def _wanting_gradient(tensor: torch.Tensor) -> torch.Tensor:
     wants = tensor.requires_grad or not (tensor.is_floating_point() or tensor.is_complex())
     return tensor if wants else tensor.detach().requires_grad_()
+
+
+def _is_known(backend: str) -> bool:
+    return backend in _USUAL_BACKENDS or backend in torch._dynamo.list_backends(exclude_tags=())
 
 
 def _name_of(function: Any) -> str:
