@@ -33,6 +33,8 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from compiler.accelerators import is_on
 
+_USUAL_BACKENDS = ("inductor", "eager", "aot_eager", "cudagraphs", "fusionscope")
+
 
 def recompile_limit() -> int:
     """How often Dynamo compiles one function before it leaves its further calls uncompiled."""
@@ -68,6 +70,11 @@ def reset_dynamo() -> None:
     """
     if torch._dynamo.convert_frame.FRAME_COUNTER:
         torch._dynamo.reset()
+
+
+def is_backend(name: str) -> bool:
+    """Whether `torch.compile` knows a backend of this name. To list them all imports each."""
+    return name in _USUAL_BACKENDS or name in torch._dynamo.list_backends(exclude_tags=())
 
 
 @functools.cache

@@ -427,7 +427,7 @@ TABLE = (
         ("2.13",),
     ),
     Taken(
-        ("compiler/peer/contestants.py",),
+        ("compiler/peer/contestants.py", "compiler/capture/torch_internals.py"),
         "find the backends of Dynamo that are installed",
         _names("torch._dynamo", "list_backends backends.registry.lookup_backend"),
         ("2.13",),

@@ -15,6 +15,7 @@ from compiler.capture.captured import EntryCall, copy_values
 from compiler.capture.recording.recorder import FailedCall, Recorder
 from compiler.capture.torch_internals import (
     default_device,
+    is_backend,
     is_transformed,
     mark_as_wrapper,
     replace_forward,
@@ -32,8 +33,6 @@ _PASSED_OVER = (
 _UNKNOWN = "PyTorch knows no {} {!r} here, so torch.compile would fail. The function was explored all the same."
 #: Those of torch 2.11 and 2.13; `torch._inductor.list_mode_options` has them too, and imports TorchInductor.
 _MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-#: Known without a list of all, which imports each of them.
-_USUAL_BACKENDS = ("inductor", "eager", "aot_eager", "cudagraphs", "fusionscope")
 _TOLD_NO_GRADIENT = "Gradients were turned off, as asked: no backward graph was captured."
 
 
@@ -83,7 +82,7 @@ class Interception:
             return model
         if backend == "inductor" and mode not in _MODES:
             self._recorder.note(_UNKNOWN.format("mode", mode))
-        if isinstance(backend, str) and not _is_known(backend):
+        if isinstance(backend, str) and not is_backend(backend):
             self._recorder.note(_UNKNOWN.format("backend", backend))
         return self.explored(model, backend=backend, fullgraph=fullgraph, dynamic=dynamic)
 
@@ -177,10 +176,6 @@ class Interception:
 def _wanting_gradient(tensor: torch.Tensor) -> torch.Tensor:
     wants = tensor.requires_grad or not (tensor.is_floating_point() or tensor.is_complex())
     return tensor if wants else tensor.detach().requires_grad_()
-
-
-def _is_known(backend: str) -> bool:
-    return backend in _USUAL_BACKENDS or backend in torch._dynamo.list_backends(exclude_tags=())
 
 
 def _name_of(function: Any) -> str:
