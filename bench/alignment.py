@@ -26,13 +26,14 @@ from torch._inductor.graph import GraphLowering
 from bench.environment import write_json
 from bench.fusion.peer import results_of
 from bench.patterns import CASES
+from compiler.capture.program.output import silenced
 from compiler.options import Options
 from compiler.peer.aligned import aligned
 from compiler.peer.inductor import explore_peer
 from compiler.peer.our_terms import Translation
 from compiler.pipeline import compile_graphs
 from compiler.report import Graph, Peer, PeerKernel
-from compiler.stages.exploration import Exploration, silenced
+from compiler.stages.exploration import Exploration
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (ROOT / "tests" / "snippets", ROOT / "server" / "examples")

@@ -11,9 +11,9 @@ import torch
 from bench.contest import compile_with, fresh_caches, seconds_of, sentence_of, start_compilers
 from compiler.capture.capture import capture
 from compiler.capture.captured import EntryCall
+from compiler.capture.program.output import silenced
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
-from compiler.stages.exploration import silenced
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "snippets"
 

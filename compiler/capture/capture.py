@@ -22,7 +22,7 @@ from compiler.capture.program.device import is_gpu_wanted, makes_tensors_in_func
 from compiler.capture.program.forms import Explorer, NothingToExploreError
 from compiler.capture.program.inputs import NoInputsFitError
 from compiler.capture.program.loading import loading_here
-from compiler.capture.program.output import OutputRecorder
+from compiler.capture.program.output import OutputRecorder, silenced
 from compiler.capture.program.snippet import Snippet, as_main, parse_snippet, run_snippet, snippet_of
 from compiler.capture.recording.intercept import Interception
 from compiler.capture.recording.recorder import Recorder
@@ -169,7 +169,7 @@ def _explain(error: Exception, recorder: Recorder) -> Error:
     if failed is None or not (is_compilers or failed.error is error):
         return report_error(error)
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with silenced():
             failed.eager(*failed.args, **failed.kwargs)
     except Exception as own_error:
         # What runs in a graph has no frame of the snippet: uncompiled, the same error names its line.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from compiler import report as rep
 from compiler.budget import unstopped
-from compiler.stages.exploration import Exploration, silenced
+from compiler.capture.program.output import silenced
+from compiler.stages.exploration import Exploration
 from compiler.stages.graphs import Timed
 from compiler.stages.measuring import note_times_of_kernels
 from compiler.stages.shares import peer_left_out

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from io import StringIO
 from typing import TypeVar, TypeVarTuple
 
 import torch
@@ -203,13 +202,6 @@ class Exploration:
         """Let go of the graphs and of what the snippet made: the report is what stays."""
         self.capture.forget()
         self.capture = Capture(self.device)
-
-
-@contextmanager
-def silenced() -> Iterator[None]:
-    """The snippet's own functions run again inside: what they print was shown once already."""
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        yield
 
 
 def choose_device(options: Options) -> torch.device:

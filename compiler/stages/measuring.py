@@ -9,12 +9,13 @@ from __future__ import annotations
 from contextlib import suppress
 
 from compiler.budget import PLANNED, OutOfTime
+from compiler.capture.program.output import silenced
 from compiler.capture.torch_state import with_default_dtype
 from compiler.compile import Built
 from compiler.present import present_replay
 from compiler.runtime.timing.kernel_times import KernelTimes, beside_calls, measure_kernels, note_times
 from compiler.runtime.trial import call_of_all, measure_entries
-from compiler.stages.exploration import Exploration, silenced
+from compiler.stages.exploration import Exploration
 from compiler.stages.graphs import Graphs, Timed, Work
 from compiler.stages.shares import CALLS_UNTIMED, OF_CALLS, kernels_left_out, shared_out
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 from torch.utils.checkpoint import CheckpointError
 
 from compiler.budget import Budget, OutOfTime
+from compiler.capture.program.output import silenced
 from compiler.capture.slow_products import products_in_float32
 from compiler.compile import Built, Generated, build
 from compiler.present import present_replay
 from compiler.runtime.checking.gradients import CheckedCall, check_training
 from compiler.runtime.checking.wrong_results import checked_call, gradient_checks
 from compiler.runtime.trial import note_resources, verify_graph
-from compiler.stages.exploration import Exploration, silenced
+from compiler.stages.exploration import Exploration
 from compiler.stages.graphs import Graphs, Work
 from compiler.stages.offline import check_by_emulation
 from compiler.stages.shares import GRADIENTS_UNCHECKED, shared_out

@@ -45,6 +45,15 @@ def test_what_a_snippet_can_do_without_fails_at_once() -> None:
     assert capture.error is None and capture.output == "None\n" and not capture.notes
 
 
+@pytest.mark.parametrize("suppress", ["contextlib.suppress(ImportError)", "suppress(ImportError, AttributeError)"])
+def test_what_a_snippet_suppresses_fails_at_once(suppress: str) -> None:
+    capture = captured_source(
+        "import contextlib\nfrom contextlib import suppress\n"
+        f"with {suppress}:\n    import absent_one\n    print('it is there')\n{COMPUTES}"
+    )
+    assert capture.error is None and capture.output == "" and not capture.notes
+
+
 @pytest.mark.parametrize("line", ["from absent_one import *", "from . import absent_one"])
 def test_what_gives_no_names_fails_at_once(line: str) -> None:
     error = captured_source(f"{line}\n{COMPUTES}").error

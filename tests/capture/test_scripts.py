@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -52,6 +53,30 @@ def test_the_value_of_the_last_line_is_the_result() -> None:
 def test_what_is_printed_is_computed() -> None:
     capture = captured_source("import torch\nx = torch.ones(4)\ny = x.sin()\nprint(y.sum())\n")
     assert capture.error is None and operators(capture) == ["sin", "sum"]
+
+
+def test_a_script_of_numpy_is_explored_too() -> None:
+    source = "import numpy as np\nx = np.linspace(0, 1, 8)\ny = np.exp(-x * x)\nz = (y - y.mean()) / y.std()\n"
+    capture = captured_source(source)
+    assert capture.error is None and [entry.name for entry in capture.entries] == ["script"]
+    assert {"exp", "mean"} <= set(operators(capture))
+    assert np.array_equal(results(capture), np.asarray(capture.names["z"]))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = torch.ones(4)\ny = x.sin()\nprint('once' if y.sum() > 0 else 'never')\n",
+        "def f(x):\n    print('once')\n    return x.sin()\nf(torch.ones(4))\n",
+        "def main():\n    print('once')\n    return torch.ones(4).sin()\nmain()\n",
+    ],
+    ids=["script", "function", "main"],
+)
+def test_what_was_printed_is_not_printed_again(source: str) -> None:
+    """What the snippet has run itself is run again to be captured."""
+    capture = captured_source("import torch\n" + source)
+    assert capture.error is None and capture.entries
+    assert capture.output == "once\n"
 
 
 def test_what_stands_under_main_belongs_to_it() -> None:

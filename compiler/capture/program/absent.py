@@ -80,6 +80,12 @@ class _StandIns(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> ast.AST:
         return node
 
+    def visit_With(self, node: ast.With) -> ast.AST:
+        """`with contextlib.suppress(ImportError)` is another way to write `try`."""
+        entered = (ast.unparse(item.context_expr) for item in node.items)
+        is_suppressed = any(text.partition("(")[0] in ("suppress", "contextlib.suppress") for text in entered)
+        return node if is_suppressed else self.generic_visit(node)
+
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         kept = [alias for alias in node.names if not _is_absent(_package_of(alias.name))]
         others = [alias for alias in node.names if alias not in kept]

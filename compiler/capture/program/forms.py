@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ import torch
 from compiler.capture.captured import EntryCall
 from compiler.capture.program.device import makes_tensors_in_functions
 from compiler.capture.program.inputs import choose_inputs, required_parameters
+from compiler.capture.program.output import silenced
 from compiler.capture.program.script import script_of
 from compiler.capture.program.snippet import Snippet, parse_snippet
 from compiler.capture.program.top_level_calls import (
@@ -105,7 +107,7 @@ class Explorer:
 
     def _explore_call(self, call: TopLevelCall) -> None:
         compiled = self._interception.explored(call.function)
-        with call.state.entered():
+        with call.state.entered(), silenced():
             self._call(compiled, list(call.args), call.kwargs, differentiates=call.differentiates)
         own = inspect.unwrap(call.function)
         if own is not call.function and not self._recorder.capture.graphs:
@@ -141,7 +143,8 @@ class Explorer:
         self._recorder.note(
             f"The script calls nothing that can be explored. So {what} became a function, `script({takes})`.", first
         )
-        self._call(self._interception.explored(function), arguments, {}, differentiates=script.differentiates)
+        with silenced():
+            self._call(self._interception.explored(function), arguments, {}, differentiates=script.differentiates)
 
     def _explore_maker(self, tree: ast.Module) -> None:
         """The last function that takes nothing, such as `main`, since it may make tensors itself."""
@@ -149,7 +152,9 @@ class Explorer:
         if maker is not None:
             defined_again = [node for node in tree.body if getattr(node, "name", None) == maker.__name__]
             exec(compile(ast.Module(defined_again, []), SNIPPET_FILE, "exec", dont_inherit=True), self._snippet.names)
-            self._explore_lone(self._snippet.names.get(maker.__name__, maker))
+            is_called = any(getattr(call.func, "id", "") == maker.__name__ for call in _calls(tree))
+            with silenced() if is_called else nullcontext():
+                self._explore_lone(self._snippet.names.get(maker.__name__, maker))
         if not (self._recorder.capture.graphs or self._recorder.capture.breaks):
             raise NothingToExploreError("The snippet defines no function and no module to explore.")
 
@@ -192,6 +197,10 @@ class Explorer:
         if wanted:
             torch.autograd.backward([result.sum() for result in wanted])
             self._recorder.note(f"The backward graph of {entry.name} was called with gradients of one, as asked.")
+
+
+def _calls(tree: ast.Module) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def _defined_names(tree: ast.Module) -> Iterator[str]:

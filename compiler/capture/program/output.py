@@ -53,6 +53,13 @@ class OutputRecorder:
         return text
 
 
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """The snippet's own functions run again inside: what they print was shown once already."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
+
+
 class _Kept(io.RawIOBase, BinaryIO):
     """A stream on a file descriptor that stops writing once enough was kept, so that a loop fills no disk."""
 

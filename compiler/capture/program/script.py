@@ -15,19 +15,20 @@ Of a script with a loop, such as one that trains, one pass of the last loop is t
 from __future__ import annotations
 
 import ast
-import contextlib
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
 from compiler.capture.program.device import makers_of_tensors
+from compiler.capture.program.output import silenced
 from compiler.wording import SNIPPET_FILE
 
-_STATE = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
+_VALUES = (torch.Tensor, np.ndarray)
+_STATE = (*_VALUES, torch.nn.Module, torch.optim.Optimizer)
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Script:
 
     def define(self, names: dict[str, Any]) -> tuple[Any, list[Any]]:
         """The function, and its arguments as the script makes them, both in `names`."""
-        with contextlib.redirect_stdout(io.StringIO()):  # it was printed when the script ran
+        with silenced():
             exec(compile(self.set_up, SNIPPET_FILE, "exec", dont_inherit=True), names)
         arguments = [names[name] for name in self.parameters]
         exec(compile(ast.Module([self.function], []), SNIPPET_FILE, "exec", dont_inherit=True), names)
@@ -74,12 +75,12 @@ def script_of(tree: ast.Module, names: dict[str, Any]) -> Script | None:
         loop = inner if inner is not None and _differentiates([inner]) == _differentiates(computed) else None
     computed = [_LeavesByReturn().visit(statement) for statement in computed]
     read, bound_again = _loaded(computed), _stored(computed)
-    if not any(_has(names.get(name), torch.Tensor) for name in read):
+    if not any(_has(names.get(name), *_VALUES) for name in read):
         return _of_one_statement(set_up, list(_statements(tree.body)))
     parameters = [
         name
         for name in dict.fromkeys(_names(given, ast.Store))
-        if name in read and (_has(names.get(name), torch.Tensor) or name in bound_again)
+        if name in read and (_has(names.get(name), *_VALUES) or name in bound_again)
     ]
     function = _function(parameters, _with_return(computed, names))
     return Script(ast.Module(set_up, []), function, tuple(parameters), is_pass_of_loop)
@@ -131,9 +132,7 @@ def _divided(tree: ast.Module, names: dict[str, Any]) -> tuple[list[ast.stmt], l
 def _loop(statements: list[ast.stmt], names: dict[str, Any]) -> ast.For | ast.While | None:
     """The last one that computes a tensor, and does not only print some."""
     loops = (statement for statement in reversed(statements) if isinstance(statement, ast.For | ast.While))
-    return next(
-        (loop for loop in loops if any(_has(names.get(name), torch.Tensor) for name in _stored(loop.body))), None
-    )
+    return next((loop for loop in loops if any(_has(names.get(name), *_VALUES) for name in _stored(loop.body))), None)
 
 
 def _leaves(statement: ast.stmt) -> bool:
@@ -201,7 +200,7 @@ def _with_return(computed: list[ast.stmt], names: dict[str, Any]) -> list[ast.st
     results: list[ast.expr] = [
         ast.Name(name, ast.Load())
         for name in sorted(_stored(computed))
-        if _has(names.get(name), torch.Tensor) and not _is_read_later(name, computed)
+        if _has(names.get(name), *_VALUES) and not _is_read_later(name, computed)
     ]
     if isinstance(last, ast.Expr) and not results:
         computed, results = computed[:-1], [last.value]
