@@ -123,7 +123,7 @@ def _quotient(call: Call, a: Pair, b: Pair) -> Pair:
     return Pair(call(aten.div.Tensor, real, divisor), call(aten.div.Tensor, imaginary, divisor))
 
 
-def _conjugate(call: Call, z: Pair, **settings: Any) -> Pair:
+def conjugate(call: Call, z: Pair, **settings: Any) -> Pair:
     return Pair(z.real, call(aten.neg.default, z.imaginary))
 
 
@@ -197,8 +197,8 @@ RULES: dict[Any, Rule] = {
     aten.sub.Tensor: _sum(aten.sub.Tensor),
     aten.div.Tensor: _div,
     aten.reciprocal.default: _reciprocal,
-    aten._conj.default: _conjugate,
-    aten.conj_physical.default: _conjugate,
+    aten._conj.default: conjugate,
+    aten.conj_physical.default: conjugate,
     aten.exp.default: _exp,
     aten.clone.default: _same,
     aten.resolve_conj.default: _same,

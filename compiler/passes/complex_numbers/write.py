@@ -21,7 +21,7 @@ from compiler.fx.fake_values import hint_of
 from compiler.fx.notes import COMPUTED_FOR
 from compiler.lowering.aliases import from_owner, viewed_by
 from compiler.options import Options
-from compiler.passes.complex_numbers.operators import ENDS, RULES, SOURCES, Call, Pair, view_as_real
+from compiler.passes.complex_numbers.operators import ENDS, RULES, SOURCES, Call, Pair, conjugate, view_as_real
 from compiler.passes.writing import call_beside, copied
 
 aten = torch.ops.aten
@@ -90,7 +90,7 @@ class _Writer:
         if not any(source in self.parts for source in complex_ones):
             return False
         apart = [source for source in complex_ones if source not in self.parts]
-        return all(_FEW * _elements(source) <= _elements(node) and not source.meta["val"].is_conj() for source in apart)
+        return all(_FEW * _elements(source) <= _elements(node) for source in apart)
 
     def _by_rule(self, rule: Any, node: Node) -> Any:
         with self.graph.inserting_before(node):
@@ -114,8 +114,12 @@ class _Writer:
             found = rule(call, *arguments, **source.kwargs)
             if isinstance(found, Pair):
                 return found
-        both = call(aten.view_as_real.default, source)
-        return Pair(call(aten.select.int, both, -1, 0), call(aten.select.int, both, -1, 1))
+        # Only memory that nothing says to conjugate has a real view.
+        is_conjugated = source.meta["val"].is_conj()
+        memory = call(aten._conj.default, source) if is_conjugated else source
+        both = call(aten.view_as_real.default, memory)
+        pair = Pair(call(aten.select.int, both, -1, 0), call(aten.select.int, both, -1, 1))
+        return conjugate(call, pair) if is_conjugated else pair
 
     def _outputs(self, readers: Sequence[Node]) -> bool:
         """Complex results that loops compute, and their views, are views of the memory that they write."""

@@ -62,9 +62,12 @@ def views_of_real_memory(a: Tensor, b: Tensor) -> list[Tensor]:
     return [y, w, w.imag, torch.view_as_real(w), z.real, torch.view_as_real(z * w.t())]
 
 
+TURNS = torch.polar(torch.ones(5, 4), torch.randn(5, 4))
+
 CASES: list[tuple[Callable[..., Any], tuple[Tensor, ...], set[str]]] = [
     (rotary, (torch.randn(2, 5, 3, 8), torch.randn(5, 4)), set()),
-    (given_turns, (torch.randn(2, 5, 6, 8).half(), torch.polar(torch.ones(5, 4), torch.randn(5, 4))), {"view_as_real"}),
+    (given_turns, (torch.randn(2, 5, 6, 8).half(), TURNS), {"view_as_real"}),
+    (given_turns, (torch.randn(2, 5, 6, 8), TURNS.conj()), {"_conj", "view_as_real"}),
     (sizes_and_angles, (torch.randn(3, 4), torch.randn(3, 4)), {"view_as_complex"}),
     (moved_and_divided, (torch.randn(50, 4), torch.randn(50, 4)), set()),
     (waves, (torch.randn(4, 8, 2),), {"view_as_complex", "mul", "_fft_c2c", "abs"}),
@@ -83,6 +86,16 @@ def test_pairs_give_what_complex_numbers_give(
         torch.testing.assert_close(mine.resolve_conj(), wanted.resolve_conj(), rtol=tolerance, atol=1e-5)
     calls = [node for node in graph.graph.nodes if node.op == "call_function" and touches_complex(node)]
     assert {str(node.target).split(".")[1] for node in calls} == left
+
+
+def test_a_conjugate_that_the_backward_graph_is_given_has_parts() -> None:
+    torch._dynamo.reset()
+    x, angles = torch.randn(2, 5, 3, 8, requires_grad=True), torch.randn(5, 4)
+    gradients = [
+        torch.autograd.grad(program(x, angles).square().sum(), x)
+        for program in (torch.compile(rotary, backend="fusionscope"), rotary)
+    ]
+    torch.testing.assert_close(*gradients)
 
 
 def test_quotients_neither_overflow_between_nor_are_finite_over_zero() -> None:
