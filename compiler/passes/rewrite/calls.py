@@ -8,6 +8,7 @@ tensor that they change.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,13 +92,14 @@ def shape_of(node: Node) -> tuple[Any, ...]:
 
 
 def is_same_size(a: Any, b: Any) -> bool:
-    """Whether two sizes are known to be equal. Comparing symbolic ones outright would add a guard."""
+    """Whether two sizes are known to be equal. Comparing symbolic ones outright would add a guard, or fail for one that
+    only the run determines."""
     if isinstance(a, int) and isinstance(b, int):
         return a == b
     return not isinstance(a, int) and not isinstance(b, int) and bool(a.node.expr == b.node.expr)
 
 
-def is_same_shape(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return len(a) == len(b) and all(map(is_same_size, a, b))
 
 

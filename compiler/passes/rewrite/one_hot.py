@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from compiler.passes.rewrite.calls import is_same_shape, is_same_size
 from compiler.passes.rewrite.joint import note_rewrite, replace_each
 from compiler.passes.writing import call_beside
 
@@ -80,7 +81,7 @@ def _number_in_rows(node: Any, dim: int) -> float | None:
     if not is_zeros(zeros) or not isinstance(index, Node):
         return None
     shape, places = list(node.meta["val"].shape), list(index.meta["val"].shape)
-    is_one_a_row = places[dim] == 1 and shape[:dim] == places[:dim] and shape[dim + 1 :] == places[dim + 1 :]
+    is_one_a_row = is_same_shape(places, [*shape[:dim], 1, *shape[dim + 1 :]])
     is_float = node.meta["val"].dtype.is_floating_point and isinstance(value, int | float)
     return float(value) if is_one_a_row and is_float and along % len(shape) == dim else None  # type: ignore[arg-type, operator]
 
@@ -90,10 +91,10 @@ def _sum_what_was_added(total: Node, added: Node, dim: int, casts: list[torch.dt
     zeros, along, index, source = added.args
     assert isinstance(along, int) and isinstance(zeros, Node) and isinstance(index, Node) and isinstance(source, Node)
     shape, places = list(added.meta["val"].shape), list(index.meta["val"].shape)
-    is_of_whole_rows = shape[:dim] == places[:dim] and shape[dim + 1 :] == places[dim + 1 :]
+    is_of_whole_rows = is_same_shape(places, [*shape[:dim], places[dim], *shape[dim + 1 :]])
     if not is_zeros(zeros) or along % len(shape) != dim or not is_of_whole_rows:
         return False
-    if list(source.meta["val"].shape) != places or not added.meta["val"].dtype.is_floating_point:
+    if not is_same_shape(source.meta["val"].shape, places) or not added.meta["val"].dtype.is_floating_point:
         return False
     with total.graph.inserting_before(total):
         result = call_beside(total, aten.sum.dim_IntList, source, [dim], *total.args[2:])
@@ -106,8 +107,8 @@ def _sum_what_was_added(total: Node, added: Node, dim: int, casts: list[torch.dt
 def _is_of_rows(scale: Node, one: Any, dim: int) -> bool:
     """Whether `scale` has one number for each row, in the dtype of the product."""
     value, shape = scale.meta["val"], list(one.meta["val"].shape)
-    wanted = [*shape[:dim], 1, *shape[dim + 1 :]]
-    return list(value.shape) == wanted and value.dtype == one.meta["val"].dtype and shape[dim] != 1
+    is_one_a_row = is_same_shape(value.shape, [*shape[:dim], 1, *shape[dim + 1 :]])
+    return is_one_a_row and value.dtype == one.meta["val"].dtype and not is_same_size(shape[dim], 1)
 
 
 def _write(total: Node, scale: Node, value: float, casts: list[torch.dtype], dropped: int | None) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from compiler.passes.rewrite.calls import is_same_shape
 from compiler.passes.rewrite.joint import note_rewrite, replace_each
 from compiler.passes.rewrite.one_hot import is_zeros
 from compiler.passes.writing import call_beside
@@ -47,9 +48,9 @@ def _replace(put: Node) -> bool:
         return False
     if not isinstance(place, Node) or not isinstance(values, Node):
         return False
-    if place.meta["val"].dtype not in (torch.int64, torch.int32) or place.meta["val"].shape != rows:
+    if place.meta["val"].dtype not in (torch.int64, torch.int32) or not is_same_shape(place.meta["val"].shape, rows):
         return False
-    if list(values.meta["val"].shape) != [*rows, *rest]:
+    if not is_same_shape(values.meta["val"].shape, [*rows, *rest]):
         return False
     if rest:
         put.args = (zeros, indices, values, False)
@@ -74,7 +75,7 @@ def _is_number_of_row(index: Any, dim: int, rows: torch.Size) -> bool:
     """Whether an index tensor, broadcast to `rows`, holds at each place the place's own number along `dim`."""
     value = index.meta["val"]
     sizes = [*[1] * (len(rows) - value.dim()), *value.shape]
-    if sizes != [size if place == dim else 1 for place, size in enumerate(rows)]:
+    if not is_same_shape(sizes, [size if place == dim else 1 for place, size in enumerate(rows)]):
         return False
     while index.target in _RESHAPES and isinstance(index.args[0], Node):
         index = index.args[0]

@@ -154,6 +154,20 @@ def test_the_gradient_of_few_numbers_of_each_row_needs_no_scatter(
     assert len(graphs[-1].groups) == 1 or not is_asked_of_every_element
 
 
+def test_numbers_picked_from_as_many_rows_as_the_run_finds_have_gradients() -> None:
+    def picked(x: Tensor, words: Tensor, wanted: Tensor) -> Tensor:
+        rows = wanted.nonzero()[:, 0]
+        return x.log_softmax(-1)[rows, words[rows]].sum()
+
+    x = torch.randn(5, 7, requires_grad=True)
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(picked, backend=fusionscope, fullgraph=True)
+        for wanted in (WORDS > 2, WORDS > -2):
+            gradients = [torch.autograd.grad(program(x, WORDS, wanted), x) for program in (compiled, picked)]
+            torch.testing.assert_close(*gradients)
+
+
 TRAINING = """
 import torch
 import torch.nn.functional as F
