@@ -26,15 +26,28 @@ _Base = torch._C.TensorBase
 
 
 def clone_with_strides(tensor: torch.Tensor) -> torch.Tensor:
-    """A detached copy with the same sizes, strides and aliasing within itself.
+    """A detached copy with the same sizes, strides and aliasing within itself, and the same memory.
 
     `Tensor.clone` would make an expanded tensor dense, and a graph compiled for stride 0 must be replayed on stride 0.
     """
     tensor = _Base.detach(tensor)
     if not _has_strides(tensor):
         return _Base.clone(tensor)
-    storage = _Base.clone(_Base.as_strided(tensor, (_extent(tensor),), (1,), tensor.storage_offset()))
-    return _Base.as_strided(storage, tensor.shape, tensor.stride(), 0)
+    memory = _memory_of(tensor, _extent(tensor), tensor.storage_offset())
+    return _noted_as(tensor, _Base.as_strided(_Base.clone(memory), tensor.shape, tensor.stride(), 0))
+
+
+def _memory_of(tensor: torch.Tensor, extent: int | torch.SymInt, first: int | torch.SymInt) -> torch.Tensor:
+    """Elements as they lie in a tensor's storage, in a row."""
+    return _noted_as(tensor, _Base.as_strided(tensor, (extent,), (1,), first))
+
+
+def _noted_as(tensor: torch.Tensor, view: torch.Tensor) -> torch.Tensor:
+    """`view`, conjugated and with other signs if `tensor` says so of its memory, as `z.conj().imag` does. Where both
+    say so, the result is the memory itself. Kernels read memory, and `clone` would carry out what is only noted."""
+    if _Base.is_conj(tensor):
+        view = torch.ops.aten._conj.default(view)
+    return torch.ops.aten._neg_view.default(view) if _Base.is_neg(tensor) else view
 
 
 def _has_strides(tensor: torch.Tensor) -> bool:
@@ -251,12 +264,13 @@ def _copies_in_one_storage(group: dict[int, torch.Tensor]) -> dict[int, torch.Te
     first = min(tensor.storage_offset() for tensor in group.values())
     extent = max(tensor.storage_offset() - first + _extent(tensor) for tensor in group.values())
     with torch.no_grad():
-        storage = torch.as_strided(next(iter(group.values())), (extent,), (1,), first).clone()
-        return {
-            name: torch.as_strided(
-                storage, tensor.shape, tensor.stride(), tensor.storage_offset() - first
-            ).requires_grad_(tensor.requires_grad)
+        storage = _memory_of(next(iter(group.values())), extent, first).clone()
+        views = {
+            name: torch.as_strided(storage, tensor.shape, tensor.stride(), tensor.storage_offset() - first)
             for name, tensor in group.items()
+        }
+        return {
+            name: _noted_as(tensor, views[name]).requires_grad_(tensor.requires_grad) for name, tensor in group.items()
         }
 
 

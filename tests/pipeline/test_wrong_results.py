@@ -308,6 +308,20 @@ def test_what_the_memory_held_is_not_compared(monkeypatch: pytest.MonkeyPatch) -
     assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-5
 
 
+@pytest.mark.parametrize("given", ["n", "m[:2], m[1:]"])
+def test_signs_that_tensors_only_note_are_not_called_wrong(given: str) -> None:
+    """`z.conj().imag` has the other sign in memory than its reader gets."""
+    source = f"""import torch
+@torch.compile
+def f(x, y=2.0):
+    return x + 1, x * y, torch.complex(x, x).conj().imag
+n, m = (torch.randn(3, 4, dtype=torch.complex64).conj().imag for _ in range(2))
+f({given})
+"""
+    report = explored(source, timing=Timing(enabled=False))
+    assert (report.status, report.error, report.wrong_results) == ("ok", None, [])
+
+
 @pytest.mark.parametrize("rows, is_dynamic", [("4", False), ("-1", True)])
 def test_what_eager_lays_out_otherwise_than_traced_is_not_called_wrong(rows: str, is_dynamic: bool) -> None:
     """Of a batch of one, torch traces a `cat` that is channels-last where eager's is contiguous: the backward graph,

@@ -141,8 +141,9 @@ def is_rounded(tensor: torch.Tensor) -> bool:
 def flat(tensor: torch.Tensor) -> torch.Tensor:
     """All elements in a row; a complex one as its real and its imaginary part."""
     dense = tensor.to_dense() if tensor.layout != torch.strided else tensor
+    dense = dense.resolve_conj().resolve_neg()
     if dense.is_complex():
-        dense = torch.view_as_real(dense.resolve_conj())
+        dense = torch.view_as_real(dense)
     return dense.reshape(-1)
 
 
