@@ -228,6 +228,15 @@ def test_module_compile_method_and_no_grad() -> None:
     assert capture.graphs[0].runner.calls == calls + 1 and len(capture.graphs) == 1
 
 
+def test_a_compiled_module_may_be_copied() -> None:
+    capture = captured_source(
+        MODULE + "import copy\nmodel = torch.compile(Block())\naverage = copy.deepcopy(model)\n"
+        "x = torch.randn(2, 48)\nassert torch.equal(model(x), average(x))\n"
+        "assert torch.equal(copy.deepcopy(model)(x), average(x))\n"
+    )
+    assert capture.error is None and capture.entries[0].name == "Block" and not capture.notes
+
+
 def test_training_asks_for_the_backward_graph() -> None:
     capture = captured_source("import torch\ndef f(x: f32[4, 8]):\n    return torch.tanh(x) * 2\n", training=True)
     assert [graph.phase for graph in capture.graphs] == ["forward", "backward"]

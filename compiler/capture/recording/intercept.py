@@ -113,7 +113,8 @@ class Interception:
             self._recorder.backend(own_backend),
             nopython=fullgraph,
             dynamic=dynamic if self._options.dynamic is None else self._options.dynamic,
-            guard_filter_fn=self._recorder.guards_chosen,
+            # A function, as a copy of a compiled module copies what a method is bound to, the recorder of all.
+            guard_filter_fn=lambda guards: self._recorder.guards_chosen(guards),
         )(function)
         if isinstance(function, type):
             return compiled
