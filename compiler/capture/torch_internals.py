@@ -258,6 +258,16 @@ def written_inputs() -> list[int]:
     return [] if facts is None else [place for place, given in enumerate(facts.input_info) if given.mutates_data]
 
 
+def keep_saved_tensors() -> None:
+    """Tell AOTAutograd of the training graph that it compiles now that its backward graph writes over no saved tensor.
+
+    It takes each that only autograd holds for one that is written over, as TorchInductor may, and raises where a
+    backward pass with `retain_graph=True` comes to a backward graph that was compiled in one without."""
+    context = torch._guards.TracingContext.try_get()
+    if context is not None and context.fw_metadata is not None:
+        context.fw_metadata.bw_donated_idxs = []
+
+
 def may_overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors whose memory begins before the other's ends may have an element in common. Columns and blocks
     of a matrix have none, by their strides."""

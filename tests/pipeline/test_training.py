@@ -45,6 +45,18 @@ def test_losses_gradients_and_parameters_are_eagers(name: str) -> None:
         assert is_correct(ours, exact, eager)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_backward_pass_may_keep_its_graph_after_one_that_did_not(dynamic: bool) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4), torch.nn.GELU())
+    ours = torch.compile(model, backend="fusionscope", dynamic=dynamic)
+    x = torch.randn(3, 8, requires_grad=True)
+    ours(x).square().sum().backward()
+    loss = ours(x).square().sum()
+    gradients = [torch.autograd.grad(loss, x, retain_graph=keeps)[0] for keeps in (True, True, False)]
+    wanted = torch.autograd.grad(model(x).square().sum(), x)[0]
+    torch.testing.assert_close(gradients, [wanted] * 3)
+
+
 @pytest.mark.parametrize("is_checkpointed", [False, True])
 def test_dropout_drops_the_same_elements_forward_and_backward(is_checkpointed: bool) -> None:
     """Each element that survived has the gradient of its scale, and each that did not has none."""

@@ -27,6 +27,7 @@ from compiler.capture.torch_internals import (
     generators_as_tensors,
     is_autocast_on,
     is_made_of_tensors,
+    keep_saved_tensors,
     runs_as_it_is,
     set_gradients,
     split_at_min_cut,
@@ -92,6 +93,8 @@ def compile_through_aot(
         if phase != "backward":
             refuse_merged_inputs(part, example_inputs)
             written.extend(written_inputs())
+        if phase == "forward":
+            keep_saved_tensors()
         name_inputs(part, names)
         restore_values(part)
         attach_lines(part)
