@@ -57,6 +57,13 @@ def test_a_backward_pass_may_keep_its_graph_after_one_that_did_not(dynamic: bool
     torch.testing.assert_close(gradients, [wanted] * 3)
 
 
+def test_several_gradients_at_once_end_in_an_error_that_helps() -> None:
+    x = torch.randn(3, requires_grad=True)
+    result = compiled(lambda x: x.sin() * x)(x)
+    with pytest.raises(TypeError, match="is_grads_batched=True, differentiate the function that is not compiled"):
+        torch.autograd.grad(result, x, torch.eye(3), is_grads_batched=True)
+
+
 @pytest.mark.parametrize("is_checkpointed", [False, True])
 def test_dropout_drops_the_same_elements_forward_and_backward(is_checkpointed: bool) -> None:
     """Each element that survived has the gradient of its scale, and each that did not has none."""

@@ -78,7 +78,9 @@ bool read(Address address, std::int64_t tensors, std::int64_t sizes, PyObject* c
   try {
     for (std::int64_t n = 0; n < tensors; ++n) values[n] = reinterpret_cast<std::int64_t>(address(arguments[n]));
   } catch (...) {
-    PyErr_Format(PyExc_TypeError, "a kernel got an argument that is no tensor with memory");
+    PyErr_Format(PyExc_TypeError,
+                 "a kernel got an argument that is no tensor with memory: within torch.vmap, and of gradients with "
+                 "is_grads_batched=True, differentiate the function that is not compiled");
     return false;
   }
   for (std::int64_t n = tensors; n < count; ++n) {
