@@ -102,6 +102,13 @@ def test_a_hint_does_not_decide_the_kind() -> None:
     assert found.category == "c_function"
 
 
+def test_a_recurrent_layer_is_not_taken_for_a_tensor() -> None:
+    source = program("y = layer(y[None, None])[0]", "layer = torch.nn.GRU(8, 4)\n")
+    (found,) = captured_source(source).breaks
+    assert "tensor" not in f"{found.title} {found.remedy}" and "Dynamo's hint" in found.remedy
+    assert found.hint is not None and "allow_rnn" in found.hint
+
+
 def test_a_break_is_told_without_addresses() -> None:
     """They differ from run to run, and `fusionscope check` would call the break new."""
     (found,) = captured_source(BROKEN["disabled"]).breaks

@@ -113,7 +113,7 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
         sentence="A sparse, nested, quantised or subclassed tensor, or an operation on a tensor's own storage.",
         remedy="Make it a plain dense tensor before the compiled function.",
         words=r"[Ss]parse|Nested|nested_tensor|\b[Ss]ubclass|resize_|set_\(\)|Data pointer|inference|torch\.Generator|"
-        r"share_memory|Uninitialized|RNN, GRU|Tensor\.(random_|uniform_)|deepcopy",
+        r"share_memory|Uninitialized|Tensor\.(random_|uniform_)|deepcopy",
     ),
     BreakKind(
         id="numpy",
