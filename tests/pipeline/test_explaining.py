@@ -71,6 +71,22 @@ def test_a_module_keeps_its_state_and_its_code() -> None:
     assert torch.equal(block(x), torch.tanh(x) + 2 * x)
 
 
+def test_a_step_of_training_has_gradients() -> None:
+    block = Block(8)
+    optimizer = torch.optim.SGD(block.parameters(), 0.1)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = block(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    report = fusionscope.explain(step, **UNTIMED)(torch.randn(4, 8))
+    assert report.status == "ok", report.error
+    assert "backward" in {graph.phase for graph in report.graphs}
+
+
 def test_a_function_of_a_function_and_what_it_changes() -> None:
     factor = 3.0
 

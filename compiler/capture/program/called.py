@@ -51,6 +51,12 @@ class Called:
             tensors += [*self.function.parameters(), *self.function.buffers()]
         return next((tensor.device for tensor in tensors if tensor.device.type != "cpu"), torch.device("cpu"))
 
+    @property
+    def differentiates(self) -> bool:
+        """Whether it asks for gradients itself, as a step of training does: by the names that its code has."""
+        code = getattr(_plain(self.function), "__code__", None)
+        return isinstance(code, CodeType) and not {"backward", "grad"}.isdisjoint(code.co_names)
+
     @contextlib.contextmanager
     def as_snippet(self) -> Iterator[None]:
         """Within the block the functions of its file are those of the snippet."""

@@ -98,7 +98,8 @@ def observe_top_level_calls(tree: ast.Module, names: dict[str, Any], device: tor
 def note_call(names: dict[str, Any], called: Called) -> None:
     """As if a program with these names had made that call."""
     args, kwargs = copy_values((called.args, called.kwargs))
-    call = TopLevelCall(called.name, called.function, args, kwargs, _state_on(called.device))
+    state, differentiates = _state_on(called.device), called.differentiates
+    call = TopLevelCall(called.name, called.function, args, kwargs, state, differentiates=differentiates)
     names[_OBSERVER] = CallObserver(called.device, {_key(called.function): call})
 
 
