@@ -91,6 +91,10 @@ def _line(node: FxNode) -> str | None:
     arguments = _TORCH_NAMES.sub(r"torch.\1", _DEVICE.sub("DEVICE", found[1]))
     if not _OPERATOR.fullmatch(node.target) or not _are_plain(arguments, {*node.args, "DEVICE"}):
         return None
+    if node.target == "prims.fma.default":  # torch has it only once TorchInductor is imported
+        first, _, rest = arguments.partition(", ")
+        second, _, third = rest.partition(", ")
+        return f"{node.name} = {first} * {second} + {third}" if third else None
     return f"{node.name} = torch.ops.{node.target}({arguments})"
 
 

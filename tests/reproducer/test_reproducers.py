@@ -99,6 +99,25 @@ def test_files_of_cpp_kernels_and_library_calls_run_alone_and_are_right(tmp_path
     assert endings(files, tmp_path) == dict.fromkeys(files, "RIGHT")
 
 
+def test_a_step_of_training_and_a_result_of_more_bits_than_its_terms_are_right(tmp_path: Path) -> None:
+    """`addcmul_` of a value calls what plain torch lacks; float32 terms limit what a float64 result can be."""
+    source = """import torch
+@torch.compile
+def step(parameter, gradient, square):
+    square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+    return parameter.addcdiv_(gradient, square.sqrt().add_(1e-8), value=-0.001)
+@torch.compile
+def spread(x):
+    return torch.where(x > 0, x.log1p(), x.expm1()).double().std(1)
+step(torch.randn(40, 30), torch.randn(40, 30), torch.rand(40, 30))
+spread(torch.randn(77, 1003))
+"""
+    report = explored(source, "capture", "lower", "schedule", "codegen")
+    files = {f"{graph}_{name}.py": reproducer(report, name, graph) for graph, name in names_of(report)}
+    assert all("def eager" in text for text in files.values())
+    assert endings(files, tmp_path) == dict.fromkeys(files, "RIGHT")
+
+
 def test_random_numbers_are_drawn_again_by_the_file(tmp_path: Path) -> None:
     source = """import torch
 @torch.compile
