@@ -89,9 +89,12 @@ class _Counter(TorchDispatchMode):
         written = [_bytes(tensor) for tensor in made]
         read = _read_bytes(str(func.overloadpacket), given, sum(written))
         for place, (tensors, sizes) in enumerate(((given, read), (made, written))):
+            views: dict[str, list[tuple[torch.Tensor, int]]] = {}
             for tensor, size in zip(tensors, sizes, strict=True):
                 name = self._names.of(tensor, self._made_by.format(self.node or "sum"))
-                moved.setdefault(name, [0, 0])[place] += size
+                views.setdefault(name, []).append((tensor, size))
+            for name, of_one in views.items():
+                moved.setdefault(name, [0, 0])[place] = _of_one_memory(of_one)
         moved = {name: sizes for name, sizes in moved.items() if any(sizes)}
         if moved:
             tensors_moved = tuple(MovedTensor(name, *sizes) for name, sizes in moved.items())
@@ -143,6 +146,20 @@ def _read_bytes(operator: str, given: list[torch.Tensor], written: int) -> list[
     if operator in _PICKS:
         sizes[0] = min(sizes[0], written)
     return sizes
+
+
+def _of_one_memory(views: list[tuple[torch.Tensor, int]]) -> int:
+    """Bytes of several views together: where they overlap, or one of them itself, no more than they span."""
+    spans = [_span(tensor) for tensor, size in views if size]
+    apart = max((end for _, end in spans), default=0) - min((begin for begin, _ in spans), default=0)
+    return min(sum(size for _, size in views), apart)
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
+    """The first byte of its memory that it holds, and the one after the last."""
+    begin = _in_this_call(tensor.storage_offset())
+    steps = ((_in_this_call(size) - 1) * _in_this_call(stride) for size, stride in zip(tensor.shape, tensor.stride()))
+    return begin * tensor.dtype.itemsize, (begin + sum(steps) + 1) * tensor.dtype.itemsize
 
 
 def _bytes(tensor: torch.Tensor) -> int:

@@ -226,6 +226,22 @@ def test_eager_reads_what_it_needs() -> None:
     assert calls["aten.copy_"] == {"nothing": (0, 512), "l_x_": (512, 0)}
 
 
+def test_eager_and_kernels_read_views_of_one_tensor_alike() -> None:
+    """Windows, neighbours and halves of a tensor, and the tensor beside its transpose: no element is read twice."""
+    source = """import torch
+@torch.compile
+def f(x, y):
+    return x @ x.t(), x[1:] - x[:-1], x.unfold(0, 4, 2).sum(-1), x[:, :4] * x[:, 4:], y[::2].expand(3, 10) + 1
+f(torch.randn(16, 8), torch.randn(20))
+"""
+    made = explore(source, Options(produce=("capture", "lower", "schedule")))
+    traffic = made.graphs[0].traffic
+    assert traffic is not None and traffic.eager is not None and traffic.unfused is not None
+    read = [sum(one.read_bytes for one in launch.tensors) for launch in traffic.eager.launches]
+    assert read == [4 * 16 * 8] * 4 + [4 * 10]
+    assert [launch.bytes for launch in traffic.eager.launches] == [launch.bytes for launch in traffic.unfused.launches]
+
+
 def test_calls_of_a_backward_pass_lead_to_the_lines_that_they_are_for() -> None:
     (graph,) = (graph for graph in explored("08").graphs if graph.phase == "backward")
     assert graph.traffic is not None and graph.traffic.eager is not None
