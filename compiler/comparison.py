@@ -7,6 +7,7 @@ What the reader must know before any figure, such as another device, stands in `
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -29,7 +30,9 @@ class Figure(ReportModel):
     device: str = Field(default="", description="The device of a predicted or measured figure, or both.")
     before: float | None = Field(default=None, description="Its value in the first exploration.")
     after: float | None = Field(default=None, description="Its value in the second exploration.")
-    change: float | None = Field(default=None, description="after - before.")
+    change: float | None = Field(
+        default=None, description="after - before. Null if one is not known, or if the two are of different work."
+    )
     ratio: float | None = Field(default=None, description="after / before.")
     is_noise: bool = Field(default=False, description="Measured, with no measurable difference.")
 
@@ -75,6 +78,12 @@ def compare(before: Report, after: Report) -> Comparison:
     nodes compute."""
     is_same_source = before.source == after.source
     figures = [*_counted(before, after), *_predicted(before, after), *_measured(before, after, is_same_source)]
+    if not _call_alike(before, after):
+        # Generated kernels then compute what library calls of the other do, whose time is in neither sum.
+        figures = [
+            figure.model_copy(update={"change": None, "ratio": None}) if figure.name in _OF_GENERATED else figure
+            for figure in figures
+        ]
     wrong = _said_of_wrong(before, after)
     kernels = matched(before.graphs, after.graphs, is_same_source)
     differences = _differences(before, after)
@@ -93,11 +102,41 @@ def compare(before: Report, after: Report) -> Comparison:
     )
 
 
+#: Times of the generated kernels without the library calls.
+_IN_A_ROW, _EACH_ALONE = "generated kernels in a row", "generated kernels, each alone"
+_OF_GENERATED = (_IN_A_ROW, _EACH_ALONE)
+
+
+def _call_alike(before: Report, after: Report) -> bool:
+    """Whether both make the same library calls: of one source those of the same nodes, of two those of one name. One
+    that has no kernels makes none that is known."""
+    if before.summary.kernels is None or after.summary.kernels is None:
+        return True
+    by_node = before.source == after.source
+    one, two = (
+        Counter(
+            (graph.name if by_node else "", *(kernel.nodes if by_node else [kernel.name]))
+            for graph in report.graphs
+            for kernel in graph.kernels
+            if kernel.kind == "extern"
+        )
+        for report in (before, after)
+    )
+    return one == two
+
+
 def _differences(before: Report, after: Report) -> list[str]:
     one, two = before.environment, after.environment
     told = []
     if before.source != after.source:
         told.append("The two are of different snippets: kernels are matched by what they compute.")
+    for which, error in (("first", before.error), ("second", after.error)):
+        if error is not None:
+            where = "" if error.line is None else f" in line {error.line}"
+            why = error.message.partition("\n")[0].removesuffix(".")
+            told.append(f"The {which} ended with {error.type}{where}: {why}.")
+    if not _call_alike(before, after):
+        told.append("They make different library calls: the times of the generated kernels are of different work.")
     devices = [report.timing.device if report.timing else None for report in (before, after)]
     names = [report.environment.device_name or report.environment.device for report in (before, after)]
     if None not in devices and (devices[0] != devices[1] or names[0] != names[1]):
@@ -157,7 +196,7 @@ def _peak_bytes(report: Report) -> int | None:
 def _predicted(before: Report, after: Report) -> list[Figure]:
     one, two = (total(graph.predicted_us for graph in r.graphs if _is_generated(graph)) for r in (before, after))
     device = _either(before.environment.decides_for, after.environment.decides_for)
-    return [_figure("generated kernels in a row", "predicted", unit="us", device=device, before=one, after=two)]
+    return [_figure(_IN_A_ROW, "predicted", unit="us", device=device, before=one, after=two)]
 
 
 def _is_generated(graph: Graph) -> bool:
@@ -165,7 +204,7 @@ def _is_generated(graph: Graph) -> bool:
 
 
 def _measured(before: Report, after: Report, is_same_source: bool) -> list[Figure]:
-    device = _either(*((r.timing.device if r.timing else r.environment.device_name) for r in (before, after)))
+    device = ", then ".join(dict.fromkeys(report.timing.device for report in (before, after) if report.timing))
     figures = []
     contestants: list[tuple[str, Literal["compiled", "eager"]]] = [
         ("compiled", "compiled"),
@@ -182,9 +221,7 @@ def _measured(before: Report, after: Report, is_same_source: bool) -> list[Figur
     sums = [_kernels_us(before), _kernels_us(after)]
     if None not in sums:
         one_us, two_us = sums
-        figures.append(
-            _figure("generated kernels, each alone", "measured", unit="us", device=device, before=one_us, after=two_us)
-        )
+        figures.append(_figure(_EACH_ALONE, "measured", unit="us", device=device, before=one_us, after=two_us))
     return figures
 
 
@@ -224,6 +261,7 @@ def _verdict(figures: list[Figure]) -> str:
     """The figures that changed, each named for what it is."""
     by_name = {(figure.kind, figure.name): figure for figure in figures}
     kernels, moved = by_name["counted", "generated kernels"], by_name["counted", "bytes moved"]
+    calls = by_name["counted", "library calls"]
     said = []
     if kernels.before is not None and kernels.after is not None:
         said.append(
@@ -231,9 +269,11 @@ def _verdict(figures: list[Figure]) -> str:
             if kernels.change
             else f"As many generated kernels, {kernels.after:g}"
         )
+    if calls.change:
+        said.append(f"{counted(calls.before or 0, 'library call')} became {calls.after:g}")
     if moved.change:
         said.append(f"{byte_count(abs(round(moved.change)))} {'more' if moved.change > 0 else 'less'} moved")
-    said += _said_of_time(by_name["predicted", "generated kernels in a row"], "for")
+    said += _said_of_time(by_name["predicted", _IN_A_ROW], "for")
     said += _said_of_time(by_name["measured", "compiled"], "on")
     verdict = ", ".join(said) + "." if said else "Nothing of the two can be compared."
     return verdict[0].upper() + verdict[1:]

@@ -110,7 +110,7 @@ class _Asked:
         message = f"{a} and {b} are in one kernel, {kernel}"
         score = last.decisions[-1].score if last.decisions else None
         if score is not None and score.fused_us is not None and score.unfused_us is not None:
-            message += f": predicted {score.fused_us:.1f} us fused against {score.unfused_us:.1f} us apart"
+            message += _of_last_fusion("joined", score.fused_us, score.unfused_us)
         return self._told("force", a, b, "done", last.reason, message)
 
     def forbidden(self, a: str, b: str) -> rep.WhatIf:
@@ -126,7 +126,7 @@ class _Asked:
         message = f"{a} and {b} stay apart"
         score = refusals[-1].score if refusals else None
         if score is not None and score.fused_us is not None and score.unfused_us is not None:
-            message += f": predicted {score.unfused_us:.1f} us against {score.fused_us:.1f} us fused"
+            message += _of_last_fusion("would have joined", score.fused_us, score.unfused_us)
         return self._told("forbid", a, b, "done", FORBIDDEN, message)
 
     def _refusals_of_forbidden(self, a: str, b: str) -> list[rep.Decision]:
@@ -153,6 +153,11 @@ class _Asked:
     def _told(self, option: Option, a: str, b: str, outcome: Outcome, reason: str, message: str) -> rep.WhatIf:
         graph = self.history.graph.name
         return rep.WhatIf(option=option, asked=[a, b], outcome=outcome, graph=graph, reason=reason, message=message)
+
+
+def _of_last_fusion(did: str, fused_us: float, unfused_us: float) -> str:
+    """Later fusions change the kernels on both sides, so this is not the time of any kernel that was made."""
+    return f"; the fusion that {did} them was predicted to take {fused_us:.1f} us instead of {unfused_us:.1f} us"
 
 
 def _of_pair(

@@ -2549,7 +2549,7 @@ class Figure:
     #: Its value in the second exploration.
     after: Optional[float] = None
 
-    #: after - before.
+    #: after - before. Null if one is not known, or if the two are of different work.
     change: Optional[float] = None
 
     #: after / before.

@@ -105,6 +105,41 @@ def test_two_devices_are_both_named() -> None:
     assert predicted.device == "NVIDIA H200, then T4"
 
 
+def test_times_of_generated_kernels_are_not_compared_where_a_library_call_does_part_of_the_work() -> None:
+    """Apart, the product is a library call, whose time is not in the sum: the sum is smaller, the call no faster."""
+    source = """import torch
+@torch.compile
+def f(a, b, c):
+    return torch.relu(a @ b + c)
+f(torch.randn(200, 300), torch.randn(300, 100), torch.randn(100))
+"""
+    found = compare(explored(source), explored(source, forbid=[("mm", "add")]))
+    predicted = figure(found, "predicted", "generated kernels in a row")
+    assert predicted.before is not None and predicted.after is not None and predicted.after < predicted.before
+    assert (predicted.change, predicted.ratio) == (None, None)
+    assert "0 library calls became 1" in found.verdict and "time" not in found.verdict
+    assert any("different library calls" in told for told in found.differences)
+
+
+def test_what_failed_is_said_and_lends_no_device_to_times(pair: tuple[rep.Report, rep.Report]) -> None:
+    before, _ = pair
+    failed = explore("import torch\nx = (\n", Options(device="cpu"))
+    found = compare(timed(before, 0.5), failed)
+    assert any(told.startswith("The second ended with SyntaxError in line 2: ") for told in found.differences)
+    assert figure(found, "measured", "compiled").device == "this machine"
+
+
+def test_a_prediction_of_a_directive_is_of_the_fusion_and_not_of_a_kernel(pair: tuple[rep.Report, rep.Report]) -> None:
+    _, after = pair
+    (forbidden,) = (told for told in after.what_if if told.option == "forbid")
+    *_, decision = (one for one in after.graphs[0].decisions if one.reason == "policy.forbidden")
+    assert decision.score is not None and decision.score.fused_us is not None
+    assert forbidden.message == (
+        "relu and amax stay apart; the fusion that would have joined them was predicted to take "
+        f"{decision.score.fused_us:.1f} us instead of {decision.score.unfused_us:.1f} us"
+    )
+
+
 def test_without_the_options_is_what_a_what_if_is_compared_with() -> None:
     chosen = Options(seed=3, forbid=(("a", "b"),), largest_group=2, device_model="T4", rules_off=("batch",))
     plain = chosen.without_what_if()

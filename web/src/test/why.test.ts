@@ -90,6 +90,13 @@ describe("a change in words", () => {
     expect(besideFigure(beside({}), "kernels")).toMatchObject({ before: 3, after: 2, change: -1 });
   });
 
+  it("compares no predictions of different work", () => {
+    const predicted = (more: Partial<Figure>): Figure => figure("generated kernels in a row", { kind: "predicted", unit: "us", before: 5, after: 2, change: -3, ...more });
+    const words = (one: Figure): string => told({ ...beside({}), figures: [one] }).map(({ text }) => text).join();
+    expect(words(predicted({}))).toContain("(predicted)");
+    expect(words(predicted({ change: null, ratio: null }))).not.toContain("predicted");
+  });
+
   it("calls noise by its name", () => {
     expect(told(beside({ is_noise: true })).map(({ text }) => text)).toContain("no measurable difference in time");
     expect(changeOf(figure("x", { is_noise: true }))).toBe("no measurable difference");

@@ -65,7 +65,7 @@ export function told(beside: Comparison): Told[] {
   const moved = besideFigure(beside, "bytes");
   if (moved && moved.change !== null) parts.push({ text: moved.change === 0 ? "as many bytes" : changeOf(moved, false), isPredicted: false });
   const predicted = besideFigure(beside, "predicted");
-  if (predicted && predicted.before !== null && predicted.after !== null && predicted.change !== 0) {
+  if (predicted && predicted.before !== null && predicted.after !== null && predicted.change) {
     parts.push({ text: `${valueOf(predicted, predicted.before)} → ${valueOf(predicted, predicted.after)} (predicted)`, isPredicted: true });
   }
   return parts;
