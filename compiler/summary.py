@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compiler.capture.captured import Capture
 from compiler.matched_kernels import total
-from compiler.report import Contestant, Graph, Report, Summary, WrongResult
+from compiler.report import Graph, Report, Summary, WrongResult
 from compiler.runtime.checking.wrong_results import Checked, finite, largest
 from compiler.wording import beside_eager, counted
 
@@ -36,7 +36,7 @@ def summarise(report: Report, checked: Sequence[Checked], captured: Capture) -> 
         eager_error=finite(largest(one.eager_error for one in checked)),
         compiled_error=finite(largest(one.compiled_error for one in checked)),
     )
-    summary.verdict = _verdict(report, summary, eager, compiled)
+    summary.verdict = _verdict(report, summary, captured)
     return summary
 
 
@@ -56,7 +56,7 @@ def _unfused_bytes(graph: Graph) -> int | None:
     return unfused.bytes if unfused else None
 
 
-def _verdict(report: Report, summary: Summary, eager: Contestant | None, compiled: Contestant | None) -> str:
+def _verdict(report: Report, summary: Summary, captured: Capture) -> str:
     """What is wrong comes first. Then one sentence of what the snippet became."""
     if report.error is not None and not report.graphs:
         return f"{report.error.type}: {report.error.message.splitlines()[0]}"
@@ -64,7 +64,7 @@ def _verdict(report: Report, summary: Summary, eager: Contestant | None, compile
     peers = [one for one in report.wrong_results if one.contestant == "peer"]
     said = [
         _said_of_wrong(ours, "Wrong result"),
-        _said_of_fusion(report, summary, eager, compiled),
+        _said_of_fusion(report, summary, captured),
         _said_of_wrong(peers, "Wrong result of TorchInductor"),
     ]
     return " ".join(sentence for sentence in said if sentence)
@@ -79,14 +79,26 @@ def _said_of_wrong(wrong: Sequence[WrongResult], title: str) -> str:
     return f"{title}, so no time is given: {wrong[0].message}{others}"
 
 
-def _said_of_fusion(report: Report, summary: Summary, eager: Contestant | None, compiled: Contestant | None) -> str:
+def _which_were_timed(report: Report, captured: Capture) -> str:
+    """Kernels are counted in all graphs, and the first call of each function is timed: of a backward graph, or of one
+    that only a later call runs, there is no such time."""
+    timed = [graph.name for graph in report.graphs if graph.name in captured.timed_graphs]
+    if not timed or len(timed) == len(report.graphs):
+        return ""
+    named = " and ".join(timed) if len(timed) <= 2 else f"{len(timed)} of {len(report.graphs)} graphs"
+    return f"timed in {named} alone: "
+
+
+def _said_of_fusion(report: Report, summary: Summary, captured: Capture) -> str:
+    eager, compiled = (report.timing.of(name) if report.timing else None for name in ("eager", "compiled"))
     parts: list[str] = []
     if summary.kernels is not None:
         before = "The snippet" if summary.eager_kernels is None else counted(summary.eager_kernels, "eager kernel")
         parts.append(f"{before} became {counted(summary.kernels, 'kernel')}")
     if eager and compiled:
         parts.append(
-            beside_eager(eager.median_ms, compiled.median_ms, compiled.ratio_factor, compiled.differs_from_eager)
+            _which_were_timed(report, captured)
+            + beside_eager(eager.median_ms, compiled.median_ms, compiled.ratio_factor, compiled.differs_from_eager)
         )
     if report.error is not None:
         parts.append(f"then the snippet failed: {report.error.message.splitlines()[0].rstrip('.')}")

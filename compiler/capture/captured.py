@@ -230,7 +230,9 @@ class EntryCall:
     eager: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    #: Those made for any of its calls, and the forward ones that ran in that first call.
     graphs: list[str] = field(default_factory=list)
+    ran: list[str] = field(default_factory=list)
     #: Whether that first call returned: one that raised cannot be timed.
     has_returned: bool = False
     #: torch's default one as it was called, which what runs backward from its results finds too.
@@ -311,6 +313,11 @@ class Capture:
     def timed_entries(self) -> list[EntryCall]:
         """The entries whose call can be made again: those that returned."""
         return [entry for entry in self.entries if entry.has_returned]
+
+    @property
+    def timed_graphs(self) -> set[str]:
+        """The graphs that these calls run. They make no gradients."""
+        return {name for entry in self.timed_entries for name in entry.ran}
 
     @property
     def graph_breaks(self) -> int:

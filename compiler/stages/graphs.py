@@ -63,9 +63,8 @@ class Graphs(Generic[Made]):
 
     @property
     def in_timed_calls(self) -> list[Work[Made]]:
-        """The graphs that the timed calls run. Those calls make no gradients."""
-        names = {name for entry in self.capture.timed_entries for name in entry.graphs}
-        return [work for work in self.work if work.report.name in names and work.captured.phase != "backward"]
+        names = self.capture.timed_graphs
+        return [work for work in self.work if work.report.name in names]
 
     def withhold_times(self, report: rep.Report) -> list[Work[Made]]:
         """Take what was measured from graphs whose results are wrong. Gives the others, which alone have times."""

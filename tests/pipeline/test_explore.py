@@ -149,6 +149,28 @@ def test_stages_that_were_not_asked_for_are_skipped() -> None:
     assert report.graphs[0].decisions and not report.graphs[0].kernels
 
 
+def test_the_verdict_names_the_graphs_that_were_timed_where_there_are_others() -> None:
+    """A later call with another number makes another graph, and `backward` runs one of its own: neither is timed."""
+    timing = Timing(min_runs=3, max_seconds=0.1)
+    recompiled = """import torch
+@torch.compile
+def f(x, k):
+    return (x + k).tanh() * x
+for k in (2.5, 3, 4):
+    f(torch.randn(16, 128), k)
+"""
+    trained = """import torch
+w = torch.randn(8, 8, requires_grad=True)
+torch.compile(lambda x: (x @ w).sin().sum())(torch.randn(8, 8)).backward()
+"""
+    whole = trained.replace(".backward()", "").replace(", requires_grad=True", "")
+    for source in (recompiled, trained):
+        report = explore(source, Options(device="cpu", timing=timing))
+        assert len(report.graphs) == 2
+        assert "became" in report.summary.verdict and ", timed in graph_0 alone: " in report.summary.verdict
+    assert "timed in" not in explore(whole, Options(device="cpu", timing=timing)).summary.verdict
+
+
 def test_each_stage_is_published_when_it_ends() -> None:
     seen: list[int] = []
     options = Options(device="cpu", timing=Timing(enabled=False))

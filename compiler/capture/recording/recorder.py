@@ -210,13 +210,19 @@ class Recorder:
         self._compilation_of[graph.name] = compilation
         if not backward:
             self.ledger.graph_made(name, compilation)
-            graph.runner.on_call = lambda: self.ledger.trail.ran(name)
+            graph.runner.on_call = lambda: self._ran(name)
         # A backward graph is made later, by autograd, for the entries that made its forward graph.
         owners = self._entries or [entry for entry in self.capture.entries if name in entry.graphs]
         for entry in owners:
             if graph.name not in entry.graphs:
                 entry.graphs.append(graph.name)
         return graph.runner, graph
+
+    def _ran(self, name: str) -> None:
+        self.ledger.trail.ran(name)
+        for entry in self._entries:
+            if not entry.has_returned and name not in entry.ran:
+                entry.ran.append(name)
 
     def _function_of_graph(self, name: str) -> str | None:
         return next((graph.function for graph in self.capture.graphs if graph.name == name), None)
