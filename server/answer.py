@@ -10,7 +10,7 @@ from compiler.report import Graph, Kernel, Refusal, Report
 from compiler.wording import byte_count, counted, line_list
 from server.beside import print_what_if
 from server.captured import break_sentences
-from server.figures import microseconds, milliseconds, plus_minus
+from server.figures import gb_per_second, microseconds, milliseconds, plus_minus
 from server.plain_text import terminal
 from server.printer import print_error
 from server.wrong import untimed_sentence, wrong_sentences
@@ -56,6 +56,9 @@ def _print_times(report: Report, console: Console) -> None:
     console.print(terminal(f"{device}: {times}; medians, and where those of 19 in 20 other runs are."))
     if untimed := untimed_sentence(report):
         console.print(f"[red]{terminal(untimed)}[/]")
+    for failed in report.peer.contestants if report.peer is not None else ():
+        if failed.failure:
+            console.print(f"[red]{terminal(f'{failed.name} was not timed: {failed.failure}')}[/]")
 
 
 def _print_kernels(report: Report, console: Console) -> None:
@@ -72,7 +75,8 @@ def _print_kernels(report: Report, console: Console) -> None:
     is_one = len({graph.name for [(graph, *_), *_] in shown}) == 1
     table = Table(box=None, pad_edge=False)
     for heading in ("", *([] if is_one else ["graph"]), "kernel", "lines", "bytes", "time"):
-        table.add_column(heading, no_wrap=True, overflow="ellipsis")
+        # On a narrow screen it is these two that are shortened, and not the figures.
+        table.add_column(heading, no_wrap=heading not in ("kernel", "lines"), overflow="ellipsis")
     for [(graph, place, kernel), *others] in shown:
         where = [] if is_one else [graph.name]
         lines = ", ".join(map(str, kernel.user_lines))
@@ -96,7 +100,7 @@ def _weight(kernel: Kernel) -> float:
 def _time(kernel: Kernel, graph: Graph, report: Report) -> str:
     if kernel.measured_us is not None:
         busy = ", on a busy machine" if graph.disturbed else ""
-        rate = f", {kernel.gb_per_s:,.0f} GB/s" if kernel.gb_per_s is not None else ""
+        rate = f", {gb_per_second(kernel.gb_per_s)}" if kernel.gb_per_s is not None else ""
         spread = plus_minus(kernel.measured_us, kernel.spread_us)
         return f"{microseconds(kernel.measured_us)}{spread}{rate}{busy}"
     if kernel.predicted_us is not None:

@@ -13,7 +13,8 @@ MOST_GUARDS = 12
 def break_sentences(found: GraphBreak) -> list[str]:
     """What happened where, what would help, and between which graphs."""
     often = f", met {found.count} times" if found.count > 1 else ""
-    sentences = [f"{found.title or 'a graph break'}{at(found.line)}{often}: {found.reason}"]
+    reason = found.reason if found.reason.endswith((".", "!", "?")) else f"{found.reason}."
+    sentences = [f"{found.title or 'a graph break'}{at(found.line)}{often}: {reason}"]
     if found.remedy:
         sentences.append(found.remedy)
     around = [f"ended {', '.join(found.before)}"] if found.before else []

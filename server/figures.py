@@ -11,6 +11,11 @@ def microseconds(value: float) -> str:
     return f"{value:,.0f} µs" if value >= 100 else f"{value:.3g} µs"
 
 
+def gb_per_second(value: float) -> str:
+    """Two digits, or all that stand before the point."""
+    return f"{value:,.0f} GB/s" if value >= 10 else f"{value:.2g} GB/s"
+
+
 def plus_minus(value: float, spread: float | None) -> str:
     """Such as " ± 1.7 %": by how much the median of another run may differ. Nothing where that is not known."""
     return "" if spread is None or value <= 0 else f" {wording.plus_minus(spread / value)}"

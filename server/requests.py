@@ -108,4 +108,10 @@ def said_of_fault(fault: Mapping[str, Any]) -> str:
         return "there is no such field" + (f"; perhaps {near[0]} is meant" if near else "")
     if fault["type"] == "json_invalid":
         return f"it is not JSON from character {fault['loc'][-1]} on: {fault['ctx']['error']}"
-    return str(fault["msg"]).removeprefix("Value error, ")
+    if fault["type"] in ("too_short", "too_long"):
+        about = fault["ctx"]
+        bound = f"at least {about['min_length']}" if "min_length" in about else f"at most {about['max_length']}"
+        return f"it must have {bound} values, and has {about['actual_length'] or 'more'}"
+    if fault["type"] in ("model_attributes_type", "model_type"):
+        return "it must be an object with names and values, as {...}"
+    return str(fault["msg"]).removeprefix("Value error, ").replace("valid tuple", "list")

@@ -20,6 +20,10 @@ WRONG_USE = 2
 WRONG_RESULT = 3
 
 
+#: What the command line calls an option by another name than a request does.
+_FLAGS = {"rules_off": "rule-off", "contestants": "contestant"}
+
+
 def options_from(**chosen: Any) -> Options:
     """The options of an exploration, those that are None left out; a command that is used wrongly ends here."""
     from pydantic import ValidationError
@@ -31,7 +35,7 @@ def options_from(**chosen: Any) -> Options:
         return Options.model_validate({name: value for name, value in chosen.items() if value is not None})
     except ValidationError as invalid:
         for error in invalid.errors():
-            where = ".".join(str(part) for part in error["loc"]).replace("rules_off", "rule-off").replace("_", "-")
+            where = _FLAGS.get(str(error["loc"][0]), str(error["loc"][0])).replace("_", "-") if error["loc"] else ""
             said = said_of_fault(error)
             typer.echo(f"--{where}: {said}" if where else said, err=True)
         raise typer.Exit(WRONG_USE) from None
@@ -42,7 +46,7 @@ def read_text(file: Path) -> str:
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as failure:
-        typer.echo(f"{file} cannot be read: {failure}", err=True)
+        typer.echo(f"{file} cannot be read: {getattr(failure, 'strerror', None) or failure}", err=True)
         raise typer.Exit(WRONG_USE) from None
 
 

@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 from compiler.expectations import Expected, findings
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
-from compiler.report import Error, GraphBreak, Report, WrongResult
+from compiler.report import ContestantOutcome, Error, GraphBreak, Peer, Report, TimingResult, WrongResult
 from compiler.wording import beside_eager, byte_count, line_list
 from server.answer import print_answer
+from server.captured import break_sentences
 from server.cli import app
 from server.figures import milliseconds
 
@@ -56,8 +57,8 @@ def broken() -> Report:
     return explored(SPLIT, produce=("capture", "lower", "schedule", "codegen"))
 
 
-def screen(report: Report) -> str:
-    console = Console(file=io.StringIO(), width=120, highlight=False)
+def screen(report: Report, width: int = 120) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
     print_answer(report, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -90,6 +91,30 @@ def test_kernels_of_one_code_are_one_row(apart: Report) -> None:
 def test_a_break_has_its_line_and_its_remedy(broken: Report) -> None:
     text = screen(broken)
     assert "at line 6" in text and "Print after the compiled function" in text
+
+
+def test_the_sentences_of_a_break_end(broken: Report) -> None:
+    (found,) = broken.breaks
+    for reason in ("It has no end", "It has one."):
+        text = " ".join(break_sentences(found.model_copy(update={"reason": reason})))
+        assert f"{reason.removesuffix('.')}. Print after" in text
+
+
+def test_a_narrow_screen_shortens_names_and_no_figures(whole: Report) -> None:
+    (graph,) = whole.graphs
+    (kernel,) = graph.kernels
+    times = {"measured_us": 7.2, "spread_us": 2.2, "gb_per_s": 0.13, "user_lines": list(range(1, 40))}
+    long = kernel.model_copy(update={"name": "fused_" + "mul_" * 30, **times})
+    text = screen(whole.model_copy(update={"graphs": [graph.model_copy(update={"kernels": [long]})]}), width=80)
+    assert "K1  fused_mul_" in text and "131 kB" in text and "7.2 µs ± 31 %, 0.13 GB/s" in text
+
+
+def test_a_contestant_that_was_not_timed_is_told_with_the_reason(whole: Report) -> None:
+    timing = TimingResult(method="", device="cpu", cold_l2=False)
+    failed = ContestantOutcome(name="foo", failure="There is no contestant foo; there is tvm.")
+    peer = Peer(name="TorchInductor", contestants=[failed])
+    text = screen(whole.model_copy(update={"timing": timing, "peer": peer}))
+    assert "foo was not timed: There is no contestant foo; there is tvm." in text
 
 
 def test_what_is_wrong_comes_before_the_verdict(whole: Report) -> None:

@@ -104,7 +104,12 @@ async def test_an_invalid_request_is_told_what_is_wrong_and_where(
         ('{"source": "x\\u0000"}', "application/json", "body.source: the source contains a NUL character"),
         ('{"source": ', "application/json", "it is not JSON from character 11 on: Expecting value"),
         ('{"source": "x"}', "text/plain; charset=utf-8", "body: it is not called JSON: send Content-Type"),
-        ("[1]", "application/json", "body: Input should be a valid dictionary"),
+        ("[1]", "application/json", "body: it must be an object with names and values"),
+        (
+            '{"source": "x", "sweep": {"name": "N", "values": [1]}}',
+            "application/json",
+            "body.sweep.values: it must have at least 2 values, and has 1",
+        ),
     ],
 )
 async def test_a_fault_of_a_request_is_told_in_words(service: Service, sent: str, content_type: str, said: str) -> None:

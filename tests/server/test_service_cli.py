@@ -85,6 +85,20 @@ def test_wrong_use_exits_with_2_and_says_why(arguments: tuple[str, ...]) -> None
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--sweep", "N=256"), "--sweep: it must have at least 2 values, and has 1"),
+        (("--contestant", "a b"), "--contestant: String should match"),
+        (("--rule-off", "nothing"), "--rule-off: there is no rule 'nothing'"),
+    ],
+)
+@pytest.mark.usefixtures("with_programs")
+def test_a_wrong_option_is_called_as_it_was_written(arguments: tuple[str, ...], said: str) -> None:
+    ended = CliRunner().invoke(app, ("explore", "-", *arguments), input="N = 1")
+    assert ended.exit_code == 2 and ended.stderr.startswith(said)
+
+
 def test_an_invalid_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUSIONSCOPE_QUEUE_LIMIT", "many")
     ended = run_here("serve")
