@@ -93,16 +93,22 @@ def install(app: FastAPI, folder: Path) -> None:
     async def page_on(request: Request, id: str) -> Response:
         return await page(request)
 
-    async def asset(request: Request, name: str) -> Response:
-        found = await files.answer(request, f"assets/{name}", IMMUTABLE) if _NAME.fullmatch(name) else None
+    async def file(request: Request, name: str, folder: str = "", cache: str = "no-cache") -> Response:
+        found = await files.answer(request, folder + name, cache) if _NAME.fullmatch(name) else None
         if found is None:
             raise HTTPException(404)
         return found
+
+    async def asset(request: Request, name: str) -> Response:
+        return await file(request, name, "assets/", IMMUTABLE)
+
+    async def icon(request: Request) -> Response:
+        return await file(request, "favicon.svg")
 
     router.add_api_route("/", page, methods=["GET"])
     router.add_api_route("/x/{id}", page_on, methods=["GET"])
     # The same page for the frame of another site; `security` says which sites may show it.
     router.add_api_route("/embed/{id}", page_on, methods=["GET"])
     router.add_api_route("/assets/{name}", asset, methods=["GET"])
+    router.add_api_route("/favicon.svg", icon, methods=["GET"])
     app.include_router(router)
-    app.frontend("/", directory=folder, fallback=None, check_dir=False)

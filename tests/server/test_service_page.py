@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -82,6 +83,19 @@ async def test_the_page_itself_is_asked_for_anew_and_may_be_built_later(
     assert answer.status_code == 503 and b"not built" in body
     (static / "index.html").write_bytes(b"built")
     assert (await raw(client, "/"))[1] == b"built"
+
+
+@pytest.mark.asyncio
+async def test_what_is_nowhere_is_not_found_also_before_the_page_is_built(
+    client: httpx2.AsyncClient, static: Path
+) -> None:
+    shutil.rmtree(static)
+    for path in ("/favicon.svg", "/robots.txt", "/nothing/here", "/api/v1/nothing"):
+        assert (await raw(client, path))[0].status_code == 404
+        assert (await client.post(path)).status_code == (405 if path == "/favicon.svg" else 404)
+    static.mkdir()
+    (static / "favicon.svg").write_bytes(b"<svg/>")
+    assert (await raw(client, "/favicon.svg"))[1] == b"<svg/>"
 
 
 @pytest.mark.asyncio
