@@ -60,6 +60,10 @@ def explore(
     source is run: it is the text around a function of this process, whose call is explored. Where the options ask for
     machine code, the source is a kernel, and nothing of the above happens: see `machine_code/levels.py`.
     """
+    if not isinstance(source, str):
+        raise TypeError("explore() takes the text of a program; fusionscope.explain(function)(x) explores a call")
+    if not isinstance(options, Options | None):
+        raise TypeError(f"the options are an Options, as in Options(device='cpu'), not a {type(options).__name__}")
     told = on_stage or (lambda _: None)
     if options is not None and options.machine_code is not None:
         from compiler.machine_code.levels import explore_kernel

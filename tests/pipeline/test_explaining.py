@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,11 @@ class Block(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.tanh(x * self.weight) + scaled(x)
+
+
+class Shifted:
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x.cos() - 1
 
 
 def line_of(text: str) -> int:
@@ -101,10 +107,29 @@ def test_a_function_of_a_function_and_what_it_changes() -> None:
     assert torch.equal(x, torch.ones(16)), "a copy was changed"
 
 
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        (functools.partial(softmax, axis=-1), "return e / e.sum"),
+        (functools.partial(functools.partial(Block(8))), "torch.tanh"),
+        (Shifted(), "return x.cos()"),
+        (functools.partial(Shifted()), "return x.cos()"),
+    ],
+)
+def test_a_partial_and_an_object_have_the_lines_of_what_they_call(function: Any, line: str) -> None:
+    report = fusionscope.explain(function, **UNTIMED)(torch.randn(4, 8))
+    assert report.error is None and report.source == HERE
+    assert line_of(line) in report.graphs[0].kernels[0].user_lines
+
+
 def test_what_goes_wrong_is_the_reports() -> None:
     report = fusionscope.explain(softmax, **UNTIMED)(torch.randn(4, 4), 7)
     assert report.error is not None and report.error.line == line_of("e = (scaled")
     with pytest.raises(TypeError, match="takes a function or a module, not a int"):
         fusionscope.explain(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"takes the text of a program; fusionscope.explain\(function\)\(x\)"):
+        fusionscope.explore(softmax)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"the options are an Options, .* not a dict"):
+        fusionscope.explore("import torch", {"device": "cpu"})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a sweep changes sizes in the text"):
         fusionscope.explain(softmax, sweep={"name": "N", "values": [1, 2]})

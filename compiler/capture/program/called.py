@@ -7,6 +7,7 @@ goes by that name while the function is explored, and by its own again afterward
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import linecache
 from collections.abc import Callable, Iterator
@@ -73,9 +74,14 @@ class Called:
 
 
 def _plain(function: Any) -> Any:
-    """The function of Python that is meant: of a module its `forward`, of a wrapped one the inner one."""
+    """The function of Python that is meant: of a module its `forward`, of another object the `__call__` of its class,
+    of a partial or a wrapped one the inner one."""
+    while isinstance(function, functools.partial):
+        function = function.func
     if isinstance(function, torch.nn.Module):
         function = type(function).forward
+    elif isinstance(call := inspect.getattr_static(type(function), "__call__", None), FunctionType):
+        function = call
     function = inspect.unwrap(function) if callable(function) else function
     return getattr(function, "__func__", function)
 
