@@ -13,6 +13,7 @@ import builtins
 import inspect
 import linecache
 import os
+import symtable
 import textwrap
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -126,12 +127,22 @@ def _class_text(of: type) -> Optional[str]:
 
 
 def _names_read(text: str) -> list[str]:
-    """Names that a definition reads, in order, those of annotations and decorators among them."""
+    """Names of the module that a definition reads, in order, those of annotations and decorators among them. A
+    parameter or a variable of its own may have the name of something else in the module."""
     found: dict[str, None] = {}
+    outside = _names_from_outside(symtable.symtable(text, "definition", "exec"))
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not hasattr(builtins, node.id):
+        if isinstance(node, ast.Name) and node.id in outside and not hasattr(builtins, node.id):
             found[node.id] = None
     return list(found)
+
+
+def _names_from_outside(scope: symtable.SymbolTable) -> set[str]:
+    """Names that a scope, or one within it, reads and does not bind."""
+    is_module = scope.get_type() == "module"
+    read = (one for one in scope.get_symbols() if one.is_referenced())
+    names = {one.get_name() for one in read if is_module or one.is_global()}
+    return names.union(*map(_names_from_outside, scope.get_children()))
 
 
 def _plain(value: Any, name: str) -> str:

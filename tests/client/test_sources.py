@@ -52,6 +52,19 @@ def scaled(x: float, times: int = 1) -> float:
     return Doubled()(helper(x)) * times
 
 
+#: Of the module: functions below have parameters and variables of these names.
+amount, row, total = object(), object(), object()
+
+
+def summed(amount: list[float]) -> float:
+    total = sum(row * SCALE for row in amount)
+
+    def more(row: float) -> float:
+        return row + total
+
+    return more(1.0)
+
+
 def ran(text: str) -> dict[str, object]:
     names: dict[str, object] = {"__name__": "alone"}
     without_torch = text.replace("import torch\n", "")
@@ -63,6 +76,11 @@ def test_a_function_brings_all_that_it_uses() -> None:
     text = source_of(scaled)
     assert ran(text)["scaled"](16.0, 3) == scaled(16.0, 3)  # type: ignore[operator]
     assert "import torch" in text and "import math" in text
+
+
+def test_names_of_its_own_are_not_those_of_its_module() -> None:
+    text = source_of(summed)
+    assert ran(text)["summed"]([1.0, 2.0]) == summed([1.0, 2.0])  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
