@@ -159,8 +159,9 @@ def _plain(value: Any, name: str) -> str:
     if type(value) is dict:
         return "{" + ", ".join(f"{_plain(key, name)}: {_plain(one, name)}" for key, one in value.items()) + "}"
     raise NotASource(
-        f"{name} is a {type(value).__name__}, which cannot be sent: pass it as an argument if it is a tensor, or make "
-        "it within the function."
+        f"{name} is a {type(value).__name__}, which cannot be sent: "
+        + ("pass it as an argument, or make it" if hasattr(value, "dtype") else "make it")
+        + " within the function."
     )
 
 
@@ -169,7 +170,12 @@ def _argument(value: Any) -> str:
         if isinstance(value, (list, tuple)) and any(hasattr(one, "dtype") for one in value):
             items = ", ".join(map(_argument, value))
             return f"[{items}]" if isinstance(value, list) else f"({items}{',' if len(value) == 1 else ''})"
+        if type(value) is dict:
+            return "{" + ", ".join(f"{_plain(key, 'A key')}: {_argument(one)}" for key, one in value.items()) + "}"
         return _plain(value, "An argument")
+    layout = str(getattr(value, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        raise NotASource(f"An argument is a tensor of the layout {layout}: make it within the function.")
     return _tensor(value)
 
 

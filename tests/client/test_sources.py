@@ -106,12 +106,26 @@ def test_other_arguments_are_sent_as_they_are() -> None:
     call = source_of(scaled, FakeTensor((2,)), 3, [FakeTensor((1,)), "mean"], None).splitlines()[-1]
     made = "torch.randn(({}), dtype=torch.float32)"
     assert call == f"scaled({made.format('2,')}, 3, [{made.format('1,')}, 'mean'], None)"
+    named = source_of(scaled, {"x": FakeTensor((2,)), "n": 3})
+    assert named.endswith(f"scaled({{'x': {made.format('2,')}, 'n': 3}})\n")
 
 
 def test_a_text_and_a_file_are_sent_whole(tmp_path: Path) -> None:
     file = tmp_path / "program.py"
     file.write_text("import torch\n")
     assert source_of("import torch\n") == source_of(file) == source_of(str(file)) == "import torch\n"
+
+
+@dataclass
+class SparseTensor(FakeTensor):
+    layout: str = "torch.sparse_coo"
+
+
+WEIGHT = FakeTensor((2,))
+
+
+def uses_tensor() -> object:
+    return WEIGHT
 
 
 def around() -> object:
@@ -130,7 +144,9 @@ def around() -> object:
         (around(), (), "uses factor of the function around it"),
         (Doubled(), (), "its state is here and not at the service"),
         ("import torch\n", (1,), "Arguments go with a function"),
-        (helper, (object(),), "cannot be sent"),
+        (helper, (object(),), "An argument is a object, which cannot be sent: make it within the function"),
+        (uses_tensor, (), "WEIGHT is a FakeTensor, which cannot be sent: pass it as an argument, or make it within"),
+        (helper, (SparseTensor((3,)),), "a tensor of the layout torch.sparse_coo: make it within the function"),
     ],
 )
 def test_what_cannot_be_sent_is_told_in_a_sentence(program: object, args: tuple[object, ...], told: str) -> None:
