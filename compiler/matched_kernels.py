@@ -103,7 +103,23 @@ def _names_in_first(one: Graph, two: Graph) -> dict[str, str]:
     for first, second, length in matcher.get_matching_blocks():
         for step in range(length):
             names[seconds[second + step][0]] = firsts[first + step][0]
-    return names
+    return _without_chance(names, one, two)
+
+
+def _without_chance(names: dict[str, str], one: Graph, two: Graph) -> dict[str, str]:
+    """Kernels that share less than half of the nodes of the smaller one have a sum or a product in common, as any two
+    may. These nodes are then matched with nothing."""
+    kept = dict(names)
+    place_of = {node: place for place, kernel in enumerate(one.kernels) for node in kernel.nodes}
+    for second in two.kernels:
+        shared: dict[int, list[str]] = {}
+        for node in second.nodes:
+            if (place := place_of.get(names.get(node, ""))) is not None:
+                shared.setdefault(place, []).append(node)
+        for place, nodes in shared.items():
+            if 2 * len(nodes) < min(len(one.kernels[place].nodes), len(second.nodes)):
+                kept.update((node, _ONLY_AFTER + node) for node in nodes)
+    return kept
 
 
 def _signatures(graph: Graph) -> list[tuple[str, tuple[str, ...]]]:

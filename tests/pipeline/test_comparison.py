@@ -140,6 +140,28 @@ def test_a_prediction_of_a_directive_is_of_the_fusion_and_not_of_a_kernel(pair: 
     )
 
 
+def test_kernels_with_one_operation_in_common_did_not_become_each_other() -> None:
+    softmax = """import torch
+@torch.compile
+def f(x):
+    e = (x - x.amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+f(torch.randn(64, 100))
+"""
+    joined = """import torch
+@torch.compile
+def f(x, y):
+    c = torch.cat([x.sin(), y.cos(), x * y], dim=1)
+    return c, c.sum(1)
+f(torch.randn(64, 100), torch.randn(64, 100))
+"""
+    other = compare(explored(softmax), explored(joined))
+    assert [change.relation for change in other.kernels] == ["only before", "only after"] and not other.unchanged
+    longer = compare(explored(softmax), explored(softmax.replace("return e /", "return x.sin() + e /")))
+    (changed,) = longer.kernels
+    assert changed.before.names and changed.after.names
+
+
 def test_without_the_options_is_what_a_what_if_is_compared_with() -> None:
     chosen = Options(seed=3, forbid=(("a", "b"),), largest_group=2, device_model="T4", rules_off=("batch",))
     plain = chosen.without_what_if()
