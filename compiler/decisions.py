@@ -53,7 +53,9 @@ REASONS: dict[str, str] = {
     "shape.numel": "{a} runs {iterations_a} iterations, {b} runs {iterations_b}",
     "shape.reduction_axes": "{a} reduces over {space_a}, {b} over {space_b}: the reduced axes differ",
     "kind.extern": "{extern} is a library call",
-    "kind.not_pointwise": "{call} is a matrix product: only operations on one element at a time could join its kernel",
+    "kind.not_pointwise": (
+        "{call} is a matrix product: only operations on one element at a time could join its kernel, unlike {unlike}"
+    ),
     "kind.fallback": "{extern} runs as PyTorch's own call: it has no loops to fuse with",
     "kind.other_device": "{extern} has a tensor on another device",
     "kind.other_stream": "{a} is put on {stream_a} and {b} on {stream_b}",

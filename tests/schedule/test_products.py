@@ -109,6 +109,13 @@ def test_what_cannot_join_a_product(function: Callable[..., Any], pair: tuple[st
     assert isinstance(verdict, Refuse) and verdict.reason in reasons
 
 
+def test_what_needs_more_than_one_element_is_named_though_the_pair_needs_one() -> None:
+    found = scheduled(lambda x, w: (x @ w).sigmoid().exp().sum(), (64, 64), (64, 64))
+    verdict = verdict_on(found, "mm", "sigmoid")
+    assert isinstance(verdict, Refuse) and verdict.reason == "kind.not_pointwise"
+    assert verdict.numbers["unlike"].startswith("sum")
+
+
 def test_a_forced_pair_skips_the_profit_test_alone() -> None:
     forced = scheduled(relu, (4096, 4096), (4096, 4096), force=[["mm", "relu"]])
     assert len(products(forced)) == 1

@@ -118,7 +118,7 @@ def with_epilogue(product: Product, guest: Group, made: list[str]) -> Product | 
     """The product with loops that read `made` of it; what it stores is not looked at."""
     is_in_place = bool(guest.updated) or any(member.body.is_scatter for member in guest.members)
     if guest.space.r or is_in_place or guest.has_check:
-        return Refuse("kind.not_pointwise", {"call": product.call.name})
+        return _not_pointwise(product, guest)
     if guest.space.numel != product.space.numel:
         return Refuse("shape.numel")
     values = align(product, guest, made)
@@ -131,12 +131,19 @@ def with_epilogue(product: Product, guest: Group, made: list[str]) -> Product | 
     return replace(product, name=fused_name(members), members=members)
 
 
+def _not_pointwise(product: Product, other: Group) -> Refuse:
+    """With the member that stands in the way: the pair that was asked about may compute one element at a time."""
+    nodes = [member.node for member in other.members]
+    takes_more = next((node for node in nodes if node.is_reduction or node.is_scatter or node.is_scan), nodes[-1])
+    return Refuse("kind.not_pointwise", {"call": product.call.name, "unlike": takes_more.name})
+
+
 def _with_prologue(
     producer: Group, product: Product, made: list[str], inside: set[int], context: Context
 ) -> Product | Refuse:
     is_in_place = bool(producer.updated) or any(member.body.is_scatter for member in producer.members)
     if producer.space.r or is_in_place or producer.has_check:
-        return Refuse("kind.not_pointwise", {"call": product.call.name})
+        return _not_pointwise(product, producer)
     (buffer, *others) = made
     is_random = any(member.body.is_random for member in producer.members)
     if others or is_random or len(producer.stored) != 1 or context.graph.escaping(producer.produced, inside):
