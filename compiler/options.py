@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 Mode = Literal["default", "reduce-overhead", "max-autotune"]
 StageName = Literal["capture", "lower", "schedule", "codegen", "run", "measure", "compare"]
@@ -106,7 +106,9 @@ def _known_code_target(name: str) -> str:
     return name
 
 
-CodeTarget = Annotated[str, AfterValidator(_known_code_target)]
+CodeTarget = Annotated[
+    str, AfterValidator(_known_code_target), WithJsonSchema({"type": "string", "enum": list(CODE_TARGETS)})
+]
 
 
 class KernelArgument(BaseModel):

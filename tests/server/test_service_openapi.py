@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from compiler.options import CODE_TARGETS
 from server import tokens
 from server.app import create_app
 from server.settings import Settings
@@ -54,6 +55,18 @@ def is_described(schema: dict[str, Any]) -> bool:
 
 def test_the_page_about_it_is_written_from_it() -> None:
     assert api_reference.DOCUMENT.read_text() == api_reference.page(DESCRIPTION), "run: python -m tools.api_reference"
+
+
+def test_it_lists_what_a_kernel_can_be_compiled_for() -> None:
+    (asked,) = (
+        parameter["schema"]["anyOf"][0]
+        for path, methods in DESCRIPTION["paths"].items()
+        if path.endswith("/machine-code")
+        for parameter in methods["post"]["parameters"]
+        if parameter["name"] == "target"
+    )
+    for target in (asked, SCHEMAS["KernelToCompile"]["properties"]["target"]):
+        assert target["enum"] == list(CODE_TARGETS)
 
 
 def test_whatever_it_refers_to_is_defined() -> None:
