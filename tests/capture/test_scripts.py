@@ -64,6 +64,28 @@ def test_a_script_of_numpy_is_explored_too() -> None:
 
 
 @pytest.mark.parametrize(
+    "block",
+    [
+        "try:\n    import absent_one\nexcept ImportError:\n    absent_one = None\nelse:\n    pass",
+        "import contextlib\nwith contextlib.suppress(ImportError):\n    import absent_one",
+        "if torch.cuda.device_count() > 99:\n    n = 8\nelse:\n    n = 4",
+    ],
+    ids=["try", "with", "if"],
+)
+def test_blocks_that_only_set_something_up_stay_outside(block: str) -> None:
+    capture = explored(f"{block}\nx = torch.ones(4)\ny = x.sin()\nz = y + 1\n")
+    assert operators(capture) == ["sin", "add"] and not capture.breaks
+    (note,) = capture.notes
+    first = 4 + block.count("\n")
+    assert f"lines {first} to {first + 1} became a function" in note.message
+
+
+def test_a_block_that_computes_belongs_to_the_function() -> None:
+    capture = explored("x = torch.ones(4)\nwith torch.no_grad():\n    y = x.sin()\nif x.shape[0] > 2:\n    y = y * 2\n")
+    assert operators(capture) == ["sin", "mul"]
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "x = torch.ones(4)\ny = x.sin()\nprint('once' if y.sum() > 0 else 'never')\n",

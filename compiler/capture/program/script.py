@@ -174,8 +174,16 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _only_sets_up(statement: ast.stmt, names: dict[str, Any]) -> bool:
-    if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
+    if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.Pass):
         return True
+    if isinstance(statement, ast.Try | ast.With | ast.If):
+        # Such as an import that may fail.
+        within = [part for part in ast.iter_child_nodes(statement) if isinstance(part, ast.stmt)]
+        within += [part for handler in getattr(statement, "handlers", ()) for part in handler.body]
+        around = [item.context_expr for item in getattr(statement, "items", ())]
+        around += [statement.test] if isinstance(statement, ast.If) else []
+        is_read = any(_has(names.get(name), *_STATE) for name in _loaded(around))
+        return not is_read and all(_only_sets_up(part, names) for part in within)
     if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr):
         return False
     made = [names.get(name) for name in _stored([statement])]
