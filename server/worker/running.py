@@ -120,7 +120,8 @@ class RunningJob:
         if found.out_of_memory:
             self.end("memory_limit")
         self.end("exited")
-        wall = 0.0 if self._begun_at is None else ran_seconds - self._begun_at
+        # Of a job that is cancelled as it begins, the beginning is read after the end.
+        wall = 0.0 if self._begun_at is None else max(0.0, ran_seconds - self._begun_at)
         return self._ended(found, place, wall, waited)
 
     def _drain_seconds(self) -> float:

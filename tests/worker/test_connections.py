@@ -77,6 +77,14 @@ async def test_a_job_knows_its_time_and_ends_before_it(web: Web) -> None:
     assert float(asked.verdict) == 0.5
 
 
+async def test_a_job_that_is_cancelled_as_it_begins_ran_for_no_time(web: Web) -> None:
+    for _ in range(20):
+        job = await web.begin("import time\ntime.sleep(600)")
+        await web.cancel(job)
+        ended = (await web.done(job)).ended
+        assert ended is not None and ended.ending == "cancelled" and ended.wall_seconds >= 0
+
+
 async def test_jobs_run_side_by_side_and_no_more_than_there_are_slots(web: Web, tmp_path: Path) -> None:
     await web.until_slots_are_free()
     jobs = [await web.begin("import time\ntime.sleep(600)") for _ in range(2)]
