@@ -46,7 +46,8 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     sizes = tuple(dict.fromkeys(size for plan in plans for size in plan.program.sizes))
     arguments = [f"{identifier(buffer)}_ptr" for buffer in parameters]
     arguments += [*(f"{size.name}: tl.int64" for size in sizes), *(f"{block}: tl.constexpr" for block in blocks)]
-    text += function_head(name, arguments, f"{len(plans)} kernels in one launch, each with its share of the programs.")
+    paragraph = f"{len(plans)} kernels in one launch, each with its share of the programs."
+    text += function_head(name, arguments, paragraph, sizes=sizes)
     text += _shares(printers)
     grid = reduce(operator.add, (plan.grid for plan in plans))
     config: dict[str, int | str | tuple[int, ...]] = {

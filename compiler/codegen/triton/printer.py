@@ -23,7 +23,7 @@ from compiler.codegen.triton.values.random import SUFFIXES
 from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, function_head
 from compiler.ir.index import Dim
-from compiler.ir.size import hint, text_of
+from compiler.ir.size import SizeAtom, hint, text_of
 from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.tiles.plan import (
     Axis,
@@ -79,7 +79,7 @@ class KernelPrinter:
         arguments = ["workspace_ptr", "counters_ptr"] if "workspace_bytes" in self.scratch else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
         body, functions = self.writer.text(), self.functions
-        text = module_head(body, functions) + self.definition(arguments)
+        text = module_head(body, functions) + self.definition(arguments, program.sizes)
         lines = self.writer.numbered(text.count("\n"))
         config: dict[str, int | str | tuple[int, ...]] = {
             **self.blocks,
@@ -123,11 +123,12 @@ class KernelPrinter:
         else:
             self.print_sections(self.program.sections)
 
-    def definition(self, more: Sequence[str]) -> str:
-        """The function down to its docstring; it takes the buffers, `more`, and the block sizes."""
+    def definition(self, more: Sequence[str], sizes: Sequence[SizeAtom] = ()) -> str:
+        """The function down to its docstring; it takes the buffers, `more`, and the block sizes. The host gives it
+        `sizes`, which are among `more`."""
         arguments = [self.printer.pointer(name) for name in self.parameters]
         arguments += [*more, *(f"{name}: tl.constexpr" for name in self.blocks)]
-        return function_head(self.program.name, arguments, *self._paragraphs(), decorator=_decorator(self.program))
+        return function_head(self.program.name, arguments, *self._paragraphs(), sizes=sizes)
 
     @property
     def how(self) -> str:
@@ -328,11 +329,3 @@ def _blocks_text(axis: Axis) -> str:
     if isinstance(axis.numel, int):
         return str(axis.blocks)
     return f"tl.cdiv({text_of(axis.numel)}, {axis.block_name})"
-
-
-def _decorator(program: Program) -> str:
-    """One binary serves every size: Triton would make another for a size of 1 or one that 16 divides."""
-    if not program.sizes:
-        return "@triton.jit"
-    names = ", ".join(f'"{atom.name}"' for atom in program.sizes)
-    return f"@triton.jit(do_not_specialize=[{names}])"

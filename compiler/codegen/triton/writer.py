@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 from compiler.codegen.naming import identifier
+from compiler.ir.size import SizeAtom
 
 _WIDTH = 110
 
@@ -60,8 +61,11 @@ class Writer:
         return tuple((lines_before + number, nodes) for number, nodes in self._nodes)
 
 
-def function_head(name: str, arguments: Iterable[str], *paragraphs: str, decorator: str = "@triton.jit") -> str:
-    """A function of Triton down to its docstring."""
+def function_head(name: str, arguments: Iterable[str], *paragraphs: str, sizes: Sequence[SizeAtom] = ()) -> str:
+    """A function of Triton down to its docstring; `sizes` are those that the host gives it. One binary serves every
+    size: Triton would make another for a size of 1 or one that 16 divides."""
+    names = ", ".join(f'"{size.name}"' for size in sizes)
+    decorator = f"@triton.jit(do_not_specialize=[{names}])" if names else "@triton.jit"
     define = wrapped_call(f"def {identifier(name)}({', '.join(arguments)}):")
     return f"\n{decorator}\n{define}\n{wrapped_docstring(*paragraphs)}"
 
