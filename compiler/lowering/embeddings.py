@@ -119,6 +119,8 @@ def embedding_bag_backward(
     if bags.shape != indices.shape:  # of sums, PyTorch's kernel for CPUs does not say
         places = torch.arange(indices.numel(), device=indices.device)
         bags = torch.searchsorted(offsets.to(torch.int64), places, right=True) - 1
-    shared = gradient / sizes.clamp(min=1).unsqueeze(1).to(gradient.dtype) if mode == MEAN else gradient
+    # Where the offsets have a last one, PyTorch's kernel for GPUs counts the tokens behind it too.
+    counts = sizes[: gradient.shape[0]].clamp(min=1).unsqueeze(1)
+    shared = gradient / counts.to(gradient.dtype) if mode == MEAN else gradient
     rows = shared[bags] if factors is None else shared[bags] * factors.unsqueeze(1)
     return aten.embedding_dense_backward.default(rows, indices, num_weights, padding_idx, False)  # type: ignore[no-any-return]
