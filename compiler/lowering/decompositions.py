@@ -147,6 +147,18 @@ def _counted_from_the_front(decomposition: Callable[..., Any]) -> Callable[..., 
     return decompose
 
 
+def _contiguous_on_a_gpu(decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """That of an operator whose kernel for CPUs alone keeps the layout of its image."""
+
+    @wraps(decomposition)
+    def decompose(x: torch.Tensor, *args: Any) -> Any:
+        result = decomposition(x, *args)
+        is_right = x.device.type == "cpu" or result.is_contiguous()
+        return result if is_right else result.clone(memory_format=torch.contiguous_format)
+
+    return decompose
+
+
 def _operators_looked_up_once() -> AbstractContextManager[Any]:
     """Torch looks up all operators that are made of others, for each of the namespaces that they are in."""
     from torch._export import utils
@@ -163,6 +175,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
     table[aten.native_group_norm.default] = _native_group_norm
     table[aten.silu_backward.default] = _silu_backward
     table[aten.linalg_vector_norm.default] = _counted_from_the_front(table[aten.linalg_vector_norm.default])
+    for shuffle in (aten.pixel_shuffle.default, aten.pixel_unshuffle.default):
+        table[shuffle] = _contiguous_on_a_gpu(table[shuffle])
     table |= DECOMPOSITIONS
     of_reals = (*DECOMPOSITIONS, aten.nan_to_num.default)
     table.update({target: _unless(_is_complex, table[target]) for target in of_reals})

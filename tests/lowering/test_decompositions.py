@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
+from compiler.backend import fusionscope
 from compiler.lowering.decompositions import decompositions
 
 aten = torch.ops.aten
@@ -59,3 +64,20 @@ def test_what_has_no_lowering_is_decomposed_by_every_release_of_torch() -> None:
     known = decompositions()
     composed = {target for target in targets if target._can_decompose()}
     assert [target for target in targets if target not in known and target not in composed] == []
+
+
+@pytest.mark.parametrize("operator", [torch.pixel_shuffle, torch.pixel_unshuffle])
+def test_shuffled_pixels_lie_as_the_kernels_for_gpus_leave_them(operator: Any) -> None:
+    """A view of them is legal then."""
+    with FakeTensorMode():
+        image = torch.empty(2, 16, 4, 4, device="cuda").to(memory_format=torch.channels_last)
+        graph = make_fx(lambda x: operator(x, 2).view(2, -1), decomposition_table=decompositions())(image)
+        assert graph(image).stride() == (256, 1)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("operator", [torch.pixel_shuffle, torch.pixel_unshuffle])
+def test_shuffled_pixels_lie_as_eagers_on_a_gpu(operator: Any) -> None:
+    image = torch.randn(2, 16, 4, 4, device="cuda").to(memory_format=torch.channels_last)
+    compiled, expected = torch.compile(operator, backend=fusionscope)(image, 2), operator(image, 2)
+    assert compiled.stride() == expected.stride() and torch.equal(compiled, expected)
