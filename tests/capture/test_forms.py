@@ -35,8 +35,13 @@ def test_annotations_describe_inputs_and_need_not_be_names() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "unknown"),
-    [("backend='nothing'", "backend 'nothing'"), ("mode='fast'", "mode 'fast'")]
-    + [(known, None) for known in ("backend='aot_ts'", "backend='eager', mode=None", "mode='max-autotune'")],
+    [
+        ("backend='nothing'", "PyTorch knows no backend 'nothing' here"),
+        ("mode='fast'", "PyTorch knows no mode 'fast' here"),
+        ("mode='default', options={}", "PyTorch takes either a mode or options, and here both are given"),
+        *((known, None) for known in ("backend='aot_ts'", "backend='eager', mode=None", "mode='max-autotune'")),
+        ("options={'epilogue_fusion': True}", None),
+    ],
 )
 def test_what_torch_compile_would_refuse_is_explored_and_said(setting: str, unknown: str | None) -> None:
     source = f"import torch\n@torch.compile({setting})\ndef f(x):\n    return x.sin()\nf(torch.ones(3))\n"
@@ -44,9 +49,7 @@ def test_what_torch_compile_would_refuse_is_explored_and_said(setting: str, unkn
     assert targets(capture.graphs[0]) == ["aten.sin.default"]
     said = [note.message for note in capture.notes]
     assert said == (
-        [f"PyTorch knows no {unknown} here, so torch.compile would fail. The function was explored all the same."]
-        if unknown
-        else []
+        [f"{unknown}, so torch.compile would fail. The function was explored all the same."] if unknown else []
     )
 
 

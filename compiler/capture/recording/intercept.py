@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -30,7 +30,7 @@ _PASSED_OVER = (
     "PyTorch itself compiles nothing here: it passes over modules of its own, such as {}, on which `.compile()` is "
     "called. Use `torch.compile(module)`: its result is shown."
 )
-_UNKNOWN = "PyTorch knows no {} {!r} here, so torch.compile would fail. The function was explored all the same."
+_WOULD_FAIL = "{}, so torch.compile would fail. The function was explored all the same."
 #: Those of torch 2.11 and 2.13; `torch._inductor.list_mode_options` has them too, and imports TorchInductor.
 _MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _TOLD_NO_GRADIENT = "Gradients were turned off, as asked: no backward graph was captured."
@@ -70,20 +70,18 @@ class Interception:
         dynamic: bool | None = None,
         backend: Any = "inductor",
         mode: str | None = None,
+        options: Mapping[str, Any] | None = None,
         disable: bool = False,
         **_settings: Any,
     ) -> Any:
         """What torch.compile is while the snippet runs: as function, with arguments as decorator, or disabled."""
         if model is None:
-            return functools.partial(
-                self.compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, disable=disable
-            )
+            settings = {"backend": backend, "mode": mode, "options": options, "disable": disable}
+            return functools.partial(self.compile, fullgraph=fullgraph, dynamic=dynamic, **settings)
         if disable:
             return model
-        if backend == "inductor" and mode not in _MODES:
-            self._recorder.note(_UNKNOWN.format("mode", mode))
-        if isinstance(backend, str) and not is_backend(backend):
-            self._recorder.note(_UNKNOWN.format("backend", backend))
+        for refusal in _refusals(backend, mode, options):
+            self._recorder.note(_WOULD_FAIL.format(refusal))
         return self.explored(model, backend=backend, fullgraph=fullgraph, dynamic=dynamic)
 
     def optimize(
@@ -172,6 +170,16 @@ class Interception:
             self._recorder.note(_TOLD_NO_GRADIENT)
             return torch.no_grad()
         return contextlib.nullcontext()
+
+
+def _refusals(backend: Any, mode: str | None, options: Mapping[str, Any] | None) -> Iterator[str]:
+    """Why torch.compile would raise for these settings."""
+    if mode is not None and options is not None:
+        yield "PyTorch takes either a mode or options, and here both are given"
+    if backend == "inductor" and mode not in _MODES:
+        yield f"PyTorch knows no mode {mode!r} here"
+    if isinstance(backend, str) and not is_backend(backend):
+        yield f"PyTorch knows no backend {backend!r} here"
 
 
 def _wanting_gradient(tensor: torch.Tensor) -> torch.Tensor:
