@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compiler.capture.program.called import Called
+from compiler.capture.program.called import Called, computes_nothing
 from compiler.options import Options
 from compiler.pipeline import OnStage, explore
 from compiler.report import Report
@@ -19,11 +19,16 @@ def explain(function: Callable[..., Any], *, on_stage: OnStage | None = None, **
     the report's `source`. The arguments are copied: a call that changes them changes copies. Code that torch has
     compiled before in this process is compiled again when it is called next, as after `torch.compiler.reset()`.
 
-    Raises `TypeError` for what cannot be called, and `pydantic.ValidationError` for options that are not valid. What
-    goes wrong in the call is the report's `error`.
+    Raises `TypeError` for what cannot be called, or computes nothing when it is called, as an `async def`; and
+    `pydantic.ValidationError` for options that are not valid. What goes wrong in the call is the report's `error`.
     """
     if not callable(function):
         raise TypeError(f"explain() takes a function or a module, not a {type(function).__name__}")
+    if computes_nothing(function):
+        raise TypeError(
+            "explain() takes a function that computes when it is called, and this one only makes a coroutine or a "
+            "generator: put what it computes into a plain function, and pass that"
+        )
     if options.get("sweep") is not None:
         raise TypeError("a sweep changes sizes in the text of a program: pass that text to fusionscope.explore()")
 

@@ -60,6 +60,12 @@ def test_request_gives_inputs_and_names_the_entry() -> None:
     assert capture.entries[0].args[0].dtype == torch.float64
 
 
+@pytest.mark.parametrize("body", ["async def f(x):\n    return x.sin()\n", "def f(x):\n    yield x.sin()\n"])
+def test_what_computes_nothing_when_it_is_called_is_no_entry(body: str) -> None:
+    error = captured_source("import torch\n" + body, entry="f", inputs=[{"shape": [3]}]).error
+    assert error is not None and "A call of f computes nothing" in error.message
+
+
 def test_called_function_is_explored_on_what_it_was_called_with() -> None:
     capture = captured_source(
         "import torch\ndef g(x):\n    return x.sin()\ndef f(x, y):\n    return x.cos() * y\n"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,34 @@ def test_a_partial_and_an_object_have_the_lines_of_what_they_call(function: Any,
     report = fusionscope.explain(function, **UNTIMED)(torch.randn(4, 8))
     assert report.error is None and report.source == HERE
     assert line_of(line) in report.graphs[0].kernels[0].user_lines
+
+
+async def awaited(x: torch.Tensor) -> torch.Tensor:
+    return x.sin()
+
+
+def parts(x: torch.Tensor) -> Iterator[torch.Tensor]:
+    yield x.sin()
+
+
+class Awaited:
+    async def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+
+@functools.wraps(awaited)
+def finished(x: torch.Tensor) -> torch.Tensor:
+    return asyncio.run(awaited(x))
+
+
+@pytest.mark.parametrize("function", [awaited, functools.partial(awaited), Awaited(), parts])
+def test_what_computes_nothing_when_it_is_called_is_refused(function: Any) -> None:
+    with pytest.raises(TypeError, match="put what it computes into a plain function"):
+        fusionscope.explain(function)
+
+
+def test_a_function_that_awaits_another_is_explored() -> None:
+    assert callable(fusionscope.explain(finished))
 
 
 def test_what_goes_wrong_is_the_reports() -> None:

@@ -73,6 +73,13 @@ class Called:
                 function.__code__ = code
 
 
+def computes_nothing(function: Any) -> bool:
+    """Whether a call of it only makes a coroutine or a generator, and runs none of its code."""
+    called = function.forward if isinstance(function, torch.nn.Module) else function
+    kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return any(is_kind(one) for is_kind in kinds for one in (called, getattr(called, "__call__", None)))  # noqa: B004
+
+
 def _plain(function: Any) -> Any:
     """The function of Python that is meant: of a module its `forward`, of another object the `__call__` of its class,
     of a partial or a wrapped one the inner one."""

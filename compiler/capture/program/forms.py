@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from compiler.capture.captured import EntryCall
+from compiler.capture.program.called import computes_nothing
 from compiler.capture.program.device import makes_tensors_in_functions
 from compiler.capture.program.inputs import choose_inputs, required_parameters
 from compiler.capture.program.output import silenced
@@ -165,6 +166,9 @@ class Explorer:
             target = target.to(self._device)
         if not callable(target):
             raise NothingToExploreError(f"{target!r} is neither a function nor a module.")
+        if computes_nothing(target):
+            name = getattr(target, "__name__", type(target).__name__)
+            raise NothingToExploreError(f"A call of {name} computes nothing: it only makes a coroutine or a generator.")
         self._call_on_chosen_inputs(self._interception.explored(target), target)
 
     def _last_defined(self, fits: Callable[[Any], bool]) -> Any:
