@@ -69,7 +69,7 @@ def _trained_calls(exploration: Exploration, graphs: Graphs[Built]) -> list[Chec
             raise OutOfTime
         # Whether launches are replayed is decided by times of these calls.
         with exploration.turn_on_gpu(), silenced(), budget.stopping():
-            return check_training(graphs.capture, exploration.changes)
+            return check_training(graphs.capture, exploration.changes, exploration.note)
     except OutOfTime:
         exploration.note(GRADIENTS_UNCHECKED)
     except CheckpointError:

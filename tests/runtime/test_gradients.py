@@ -88,6 +88,23 @@ def test_what_draws_random_numbers_or_is_not_trained_is_not_compared() -> None:
     assert explored(_GATED.replace(".backward()", "")).gradients == []
 
 
+@pytest.mark.parametrize("returned", ["loss", "loss.detach()"])
+def test_a_step_that_runs_backward_itself_is_told_apart(returned: str) -> None:
+    """Its result cannot be differentiated again."""
+    report = explored(f"""import torch
+layer = torch.nn.Linear(16, 32)
+@torch.compile
+def step(x):
+    loss = layer(x).square().mean()
+    loss.backward()
+    return {returned}
+step(torch.randn(8, 16))
+""")
+    assert report.error is None and report.gradients == []
+    (note,) = report.notes
+    assert note.message == "step runs backward itself. So its graphs were checked one by one, not from end to end."
+
+
 def test_parameters_and_buffers_are_put_back_after_the_check() -> None:
     capture = captured_source(_GATED)
     norm: Any = capture.names["norm"]

@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves
 from compiler.capture.captured import Capture, CapturedGraph, EntryCall
 from compiler.capture.reference import is_random
 from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
+from compiler.capture.torch_internals import noting_differentiation
 from compiler.capture.torch_state import with_default_dtype
 from compiler.runtime.checking.double_precision import InDoublePrecision
 from compiler.runtime.checking.judge import Judgement, judge
@@ -38,8 +39,11 @@ class CheckedCall:
     judged: list[tuple[str, Judgement]]
 
 
-def check_training(captured: Capture, changes: SnippetChanges = NO_CHANGES) -> list[CheckedCall]:
-    """Every entry that was differentiated and draws no random numbers, and whose call ran our kernels."""
+def check_training(
+    captured: Capture, changes: SnippetChanges = NO_CHANGES, note: Callable[[str], None] = lambda _: None
+) -> list[CheckedCall]:
+    """Every entry that was differentiated and draws no random numbers, and whose call ran our kernels. One that asks
+    for its gradients itself is noted: its results have no others."""
     checked = []
     for entry in captured.timed_entries:
         graphs = graphs_of(entry, captured)
@@ -49,6 +53,8 @@ def check_training(captured: Capture, changes: SnippetChanges = NO_CHANGES) -> l
             # One that compiled anew, or gives nothing that could be differentiated, has nothing of ours to check.
             if call.is_ours and call.compiled.gradients:
                 checked.append(call.ours())
+            elif call.is_ours and call.compiled.has_differentiated:
+                note(f"{entry.name} runs backward itself. So its graphs were checked one by one, not from end to end.")
     return checked
 
 
@@ -139,6 +145,8 @@ def _run_in_double(entry: EntryCall, state: _State, noise: RoundingNoise | None 
 class _Outcome:
     results: list[torch.Tensor]
     gradients: dict[str, torch.Tensor]
+    #: Whether the call itself ran backward, after which autograd has forgotten what its results were computed from.
+    has_differentiated: bool
 
     @property
     def names(self) -> list[str]:
@@ -224,10 +232,12 @@ def _run(
     """One call, and the gradients of its results by every leaf among the arguments and parameters."""
     args, kwargs = entry.copy_arguments()
     given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    with state.changes.in_force(), mode.calling() if mode else contextlib.nullcontext():
+    passes: list[Any] = []
+    calling = mode.calling() if mode else contextlib.nullcontext()
+    with state.changes.in_force(), calling, noting_differentiation(lambda: passes.append(function)):
         returned = function(*args, **kwargs)
     results = [leaf for leaf in tree_leaves(returned) if isinstance(leaf, torch.Tensor)]
-    trained = [result for result in results if result.requires_grad]
+    trained = [result for result in results if result.requires_grad and not passes]
     state.note_arguments(given)
     leaves = {name: leaf for name, leaf in zip(state.arguments, given, strict=True) if leaf.requires_grad}
     leaves |= {state.names[id(leaf)]: leaf for leaf in state.parameters()}
@@ -239,7 +249,8 @@ def _run(
             gradients = gradients_of(trained, list(leaves.values()), tangents, allow_unused=True)
     state.put_back()
     found = {name: value for name, value in zip(leaves, gradients, strict=False) if value is not None}
-    return _Outcome([plain(result) for result in results], {name: plain(value) for name, value in found.items()})
+    gradients_found = {name: plain(value) for name, value in found.items()}
+    return _Outcome([plain(result) for result in results], gradients_found, bool(passes))
 
 
 def _tangent(result: torch.Tensor) -> torch.Tensor:
