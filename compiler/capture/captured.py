@@ -299,6 +299,8 @@ class Capture:
     compilations: list[Compilation] = field(default_factory=list)
     #: The snippet's globals, once it has run.
     names: dict[str, object] = field(default_factory=dict, repr=False)
+    #: Those of functions of the snippet, beside its globals, that a function was made with.
+    scopes: list[dict[str, object]] = field(default_factory=list, repr=False)
 
     def forget(self) -> None:
         """Let go of all that the snippet made. torch's guards keep its globals for as long as the process lives, so a
@@ -306,6 +308,8 @@ class Capture:
         away itself."""
         for name in [name for name in self.names if not name.startswith("__") or name.startswith("__fusionscope")]:
             del self.names[name]
+        for scope in self.scopes:
+            scope.clear()
         self.graphs.clear()
         self.entries.clear()
 

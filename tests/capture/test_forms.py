@@ -89,6 +89,24 @@ def test_a_call_counts_wherever_its_tensors_are(arguments: str, body: str) -> No
     assert repr(capture.entries[0].args) == repr((eval(arguments, {"torch": torch}),))
 
 
+def test_calls_that_are_left_out_are_told() -> None:
+    source = (
+        "import torch\ndef g(x):\n    return x.sin()\ndef f(x, is_wide=False):\n    return x.cos()\ng(torch.ones(3))\n"
+    )
+    alike = captured_source(source + "for i in range(3):\n    f(torch.ones(3) * i)\n")
+    others = captured_source(source + "for i in range(1, 4):\n    f(torch.ones(i))\nf(torch.ones(3), is_wide=True)\n")
+    only_f = (
+        "The snippet calls g and f. Only f was explored, the last of them: torch.compile in the code chooses others."
+    )
+    assert [note.message for note in alike.notes] == [only_f]
+    assert [note.message for note in others.notes] == [
+        only_f,
+        "The snippet calls f with 4 kinds of arguments: they differ in shape, dtype or a switch. Only its first call "
+        "was explored: with torch.compile(f) in the code, all are.",
+    ]
+    assert others.entries[0].args[0].shape == (1,)
+
+
 def test_what_main_calls_is_explored() -> None:
     capture = captured_source(
         "import torch\ndef step(x):\n    return x.sin()\ndef main():\n    print(step(torch.ones(4, 8)).shape)\n"

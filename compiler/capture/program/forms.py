@@ -1,7 +1,8 @@
 """Find what there is to explore in a snippet that has run.
 
-In this order: what it compiled and called; what it compiled only; `Model` with `get_inputs`; a function or module that
-it called, or else a method; the last function or module that it defined; what it computes at top level.
+In this order: what it compiled and called; what it compiled only; `Model` with `get_inputs`; a step of what trains; a
+function or module that it called, or else a method; the last function or module that it defined; what it computes at
+top level.
 """
 
 from __future__ import annotations
@@ -20,19 +21,21 @@ from compiler.capture.program.called import computes_nothing
 from compiler.capture.program.device import makes_tensors_in_functions
 from compiler.capture.program.inputs import choose_inputs, required_parameters
 from compiler.capture.program.output import silenced
-from compiler.capture.program.script import script_of
+from compiler.capture.program.script import Script, script_of
 from compiler.capture.program.snippet import Snippet, parse_snippet
 from compiler.capture.program.top_level_calls import (
     TopLevelCall,
     is_of_snippet,
     last_call_of_object,
     last_top_level_call,
+    names_called_beside,
     top_level_call_of,
+    trainer_of,
 )
 from compiler.capture.recording.intercept import Interception
 from compiler.capture.recording.recorder import Recorder
 from compiler.options import Options
-from compiler.wording import SNIPPET_FILE
+from compiler.wording import SNIPPET_FILE, listed
 
 
 class NothingToExploreError(Exception):
@@ -59,13 +62,15 @@ class Explorer:
             self._explore_compiled()
         elif "Model" in self._snippet.names and callable(self._snippet.names.get("get_inputs")):
             self._explore_model()
+        elif self._options.inputs is None and self._explores_training():
+            pass
         elif self._options.inputs is None and (call := last_top_level_call(self._snippet.names)) is not None:
+            self._note_choice(call)
             self._explore_call(call)
         else:
             self._explore_last_defined()
         if self._options.training is True:
-            for entry in list(self._recorder.capture.entries):
-                self._differentiate(entry)
+            self._differentiate_all("as asked")
 
     def _explore_compiled(self) -> None:
         called = self._names_called()
@@ -106,10 +111,27 @@ class Explorer:
         else:
             self._call(compiled, list(inputs), {})
 
+    def _note_choice(self, call: TopLevelCall) -> None:
+        """Say what of the snippet is not explored."""
+        others = names_called_beside(call, self._snippet.names)
+        if others:
+            self._recorder.note(
+                f"The snippet calls {listed([*others, call.name])}. Only {call.name} was explored, the last "
+                f"{'that trains' if call.differentiates else 'of them'}: torch.compile in the code chooses others."
+            )
+        if len(call.kinds) > 1:
+            self._recorder.note(
+                f"The snippet calls {call.name} with {len(call.kinds)} kinds of arguments: they differ in shape, dtype "
+                f"or a switch. Only its first call was explored: with torch.compile({call.name}) in the code, all are."
+            )
+
     def _explore_call(self, call: TopLevelCall) -> None:
         compiled = self._interception.explored(call.function)
+        wants_gradients = call.differentiates or call.is_differentiated
         with call.state.entered(), silenced():
-            self._call(compiled, list(call.args), call.kwargs, differentiates=call.differentiates)
+            self._call(compiled, list(call.args), call.kwargs, differentiates=wants_gradients)
+        if call.is_differentiated:
+            self._differentiate_all("since the snippet asks for gradients after it")
         own = inspect.unwrap(call.function)
         if own is not call.function and not self._recorder.capture.graphs:
             # What is around it, such as a tracer of torch.fx, cannot be compiled.
@@ -124,26 +146,54 @@ class Explorer:
             self._explore_call(call)
         elif target is not None:
             self._explore_lone(target)
+        elif self._options.inputs is None and (script := script_of(self._tree_as_written().body, names)):
+            self._explore_script(script, names)
         else:
-            self._explore_script()
+            self._explore_maker(self._tree_as_written())
 
-    def _explore_script(self) -> None:
-        """What the script computes at top level, as one function."""
-        names = self._snippet.names
-        # What has run was changed, so that its calls were observed.
-        tree = parse_snippet(self._snippet.source, self._device).tree
-        script = script_of(tree, names)
-        if script is None or self._options.inputs is not None:
-            self._explore_maker(tree)
-            return
+    def _tree_as_written(self) -> ast.Module:
+        """What has run was changed, so that its calls were observed."""
+        return parse_snippet(self._snippet.source, self._device).tree
+
+    def _explores_training(self) -> bool:
+        """One step of what trains, where no call is that step: of a loop, or with tensors that nobody passed it."""
+        trainer, call = trainer_of(self._snippet.names), last_top_level_call(self._snippet.names)
+        if trainer is None:
+            return False
+        tree, names = self._tree_as_written(), self._snippet.names
+        if trainer.is_top_level:
+            script = script_of(tree.body, names)
+        elif (function := trainer.within(tree)) is not None and not _needs_its_place(function):
+            names = {**names, **trainer.names}
+            self._recorder.capture.scopes.append(names)
+            script = script_of(function.body, names, function)
+        else:
+            return False
+        if script is None or not script.trains:
+            return False
+        is_step = not trainer.is_top_level and not script.is_pass_of_loop and call is not None and call.has_tensors
+        if is_step:
+            return False
+        with call.state.entered() if call is not None and call.differentiates else nullcontext():
+            self._explore_script(script, names)
+        return True
+
+    def _explore_script(self, script: Script, names: dict[str, Any]) -> None:
+        """What a script, or a function that trains, computes by itself, as one function."""
         self._interception.needs_default_device = makes_tensors_in_functions(ast.Module([script.function], []))
         function, arguments = script.define(names)
         (first, last), takes = script.lines, ", ".join(script.parameters)
         lines = f"line {first}" if first == last else f"lines {first} to {last}"
         what = f"one pass of its last loop, {lines}," if script.is_pass_of_loop else lines
-        self._recorder.note(
-            f"The script calls nothing that can be explored. So {what} became a function, `script({takes})`.", first
-        )
+        name = script.function.name
+        why = "The script calls nothing that can be explored."
+        if script.trains and name == "script":
+            why = "The script trains at its top level."
+        elif script.trains:
+            why = (
+                f"{name} trains in a loop." if script.is_pass_of_loop else f"{name} trains, on tensors it finds itself."
+            )
+        self._recorder.note(f"{why} So {what} became a function, `{name}({takes})`.", first)
         with silenced():
             self._call(self._interception.explored(function), arguments, {}, differentiates=script.differentiates)
 
@@ -190,7 +240,11 @@ class Explorer:
         with torch.set_grad_enabled(differentiates or self._options.training is True):
             compiled(*args, **kwargs)
 
-    def _differentiate(self, entry: EntryCall) -> None:
+    def _differentiate_all(self, why: str) -> None:
+        for entry in list(self._recorder.capture.entries):
+            self._differentiate(entry, why)
+
+    def _differentiate(self, entry: EntryCall, why: str) -> None:
         """Ask for the gradients of everything that an entry returns, where the snippet did not."""
         graphs = [graph for graph in self._recorder.capture.graphs if graph.name in entry.graphs]
         if any(graph.phase == "backward" and graph.runner.calls for graph in graphs):
@@ -200,7 +254,16 @@ class Explorer:
         wanted = [result for result in results if isinstance(result, torch.Tensor) and result.requires_grad]
         if wanted:
             torch.autograd.backward([result.sum() for result in wanted])
-            self._recorder.note(f"The backward graph of {entry.name} was called with gradients of one, as asked.")
+            self._recorder.note(f"The backward graph of {entry.name} was called with gradients of one, {why}.")
+
+
+def _needs_its_place(function: ast.FunctionDef) -> bool:
+    """Whether its text means something else elsewhere."""
+    return any(
+        isinstance(node, ast.Nonlocal | ast.Global | ast.Yield | ast.YieldFrom)
+        or (isinstance(node, ast.Name) and node.id in ("super", "__class__"))
+        for node in ast.walk(function)
+    )
 
 
 def _calls(tree: ast.Module) -> Iterator[ast.Call]:

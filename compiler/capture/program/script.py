@@ -9,13 +9,14 @@
 
 Statements that only set something up stay outside: imports, and what is assigned without reading a tensor or anything
 that was computed before. The function returns what it computes and does not use itself, as its author would write it.
-Of a script with a loop, such as one that trains, one pass of the last loop is the function.
+Of a script with a loop, such as one that trains, one pass of the last loop is the function. A function of the snippet
+that trains counts as such a script, where its call is not a step or passes it no tensor.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,8 @@ class Script:
     function: ast.FunctionDef
     parameters: tuple[str, ...]
     is_pass_of_loop: bool
+    #: Whether it is a step of training: it asks for gradients, again and again or for an optimizer.
+    trains: bool = False
 
     @property
     def lines(self) -> tuple[int, int]:
@@ -49,7 +52,7 @@ class Script:
     @property
     def differentiates(self) -> bool:
         """Whether it asks for gradients itself."""
-        return _differentiates(self.function.body)
+        return asks_for_gradients(self.function.body)
 
     def define(self, names: dict[str, Any]) -> tuple[Any, list[Any]]:
         """The function, and its arguments as the script makes them, both in `names`."""
@@ -60,10 +63,11 @@ class Script:
         return names[self.function.name], arguments
 
 
-def script_of(tree: ast.Module, names: dict[str, Any]) -> Script | None:
-    """The two parts of a script that has run and left `names`; None where nothing is computed from a tensor."""
-    set_up, computed = _divided(tree, names)
-    given: list[ast.AST] = [*set_up]
+def script_of(body: list[ast.stmt], names: dict[str, Any], of: ast.FunctionDef | None = None) -> Script | None:
+    """The two parts of a script that has run and left `names`; None where nothing is computed from a tensor. It may be
+    the body `of` a function."""
+    set_up, computed = _divided(body, names)
+    given: list[ast.AST] = [*set_up, *([] if of is None else [of.args])]
     loop = _loop(computed, names)
     is_pass_of_loop = loop is not None
     while loop is not None:
@@ -72,18 +76,24 @@ def script_of(tree: ast.Module, names: dict[str, Any]) -> Script | None:
         given += [*before, loop.target] if isinstance(loop, ast.For) else before
         computed = loop.body
         inner = _loop(computed, names)
-        loop = inner if inner is not None and _differentiates([inner]) == _differentiates(computed) else None
+        loop = inner if inner is not None and asks_for_gradients([inner]) == asks_for_gradients(computed) else None
     computed = [_LeavesByReturn().visit(statement) for statement in computed]
     read, bound_again = _loaded(computed), _stored(computed)
     if not any(_has(names.get(name), *_VALUES) for name in read):
-        return _of_one_statement(set_up, list(_statements(tree.body)))
+        return None if of is not None else _of_one_statement(set_up, list(_statements(body)))
     parameters = [
         name
-        for name in dict.fromkeys(_names(given, ast.Store))
+        for name in dict.fromkeys(_names_bound(given))
         if name in read and (_has(names.get(name), *_VALUES) or name in bound_again)
     ]
-    function = _function(parameters, _with_return(computed, names))
-    return Script(ast.Module(set_up, []), function, tuple(parameters), is_pass_of_loop)
+    # Dynamo leaves out what finds all of its tensors among the globals.
+    found = read - bound_again - _stored(given)
+    parameters += sorted(name for name in found if isinstance(names.get(name), _VALUES))
+    trains = asks_for_gradients(computed) and (
+        is_pass_of_loop or any(_has(names.get(name), torch.optim.Optimizer) for name in read)
+    )
+    function = _function(parameters, _with_return(computed, names), "script" if of is None else of.name)
+    return Script(ast.Module(set_up, []), function, tuple(parameters), is_pass_of_loop, trains)
 
 
 def _of_one_statement(set_up: list[ast.stmt], statements: list[ast.stmt]) -> Script | None:
@@ -103,8 +113,8 @@ def _of_one_statement(set_up: list[ast.stmt], statements: list[ast.stmt]) -> Scr
     return None
 
 
-def _function(parameters: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:
-    function = ast.parse(f"def script({', '.join(parameters)}): pass").body[0]
+def _function(parameters: Sequence[str], body: list[ast.stmt], name: str = "script") -> ast.FunctionDef:
+    function = ast.parse(f"def {name}({', '.join(parameters)}): pass").body[0]
     assert isinstance(function, ast.FunctionDef)
     for node in ast.walk(function):
         ast.copy_location(node, body[0])
@@ -112,11 +122,11 @@ def _function(parameters: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDe
     return function
 
 
-def _divided(tree: ast.Module, names: dict[str, Any]) -> tuple[list[ast.stmt], list[ast.stmt]]:
+def _divided(body: list[ast.stmt], names: dict[str, Any]) -> tuple[list[ast.stmt], list[ast.stmt]]:
     """What sets something up, and what is computed from that."""
     set_up: list[ast.stmt] = []
     computed: list[ast.stmt] = []
-    for statement in _statements(tree.body):
+    for statement in _statements(body):
         if isinstance(statement, ast.Delete) or _only_prints(statement):
             continue
         needs = _loaded([statement]) & _stored(computed) or _stored([statement]) & (
@@ -130,19 +140,21 @@ def _divided(tree: ast.Module, names: dict[str, Any]) -> tuple[list[ast.stmt], l
 
 
 def _loop(statements: list[ast.stmt], names: dict[str, Any]) -> ast.For | ast.While | None:
-    """The last one that computes a tensor, and does not only print some."""
-    loops = (statement for statement in reversed(statements) if isinstance(statement, ast.For | ast.While))
-    return next((loop for loop in loops if any(_has(names.get(name), *_VALUES) for name in _stored(loop.body))), None)
+    """The last one that trains, or else that computes a tensor, and does not only print some."""
+    loops = [statement for statement in reversed(statements) if isinstance(statement, ast.For | ast.While)]
+    loops = [loop for loop in loops if any(_has(names.get(name), *_VALUES) for name in _stored(loop.body))]
+    return next((loop for loop in loops if asks_for_gradients(loop.body)), loops[0] if loops else None)
+
+
+def asks_for_gradients(statements: Iterable[ast.AST]) -> bool:
+    """Whether they call `loss.backward()`, `torch.autograd.grad` or the like."""
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    return any(isinstance(node, ast.Attribute) and node.attr in ("backward", "grad") for node in nodes)
 
 
 def _leaves(statement: ast.stmt) -> bool:
-    """Whether it may leave the pass of a loop that it is in."""
-    return any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(statement))
-
-
-def _differentiates(statements: Sequence[ast.stmt]) -> bool:
-    nodes = (node for statement in statements for node in ast.walk(statement))
-    return any(isinstance(node, ast.Attribute) and node.attr in ("backward", "grad") for node in nodes)
+    """Whether it may leave the pass of a loop, or the function, that it is in."""
+    return any(isinstance(node, ast.Break | ast.Continue | ast.Return) for node in ast.walk(statement))
 
 
 class _LeavesByReturn(ast.NodeTransformer):
@@ -176,7 +188,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 def _only_sets_up(statement: ast.stmt, names: dict[str, Any]) -> bool:
     if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.Pass):
         return True
-    if isinstance(statement, ast.Try | ast.With | ast.If):
+    if isinstance(statement, ast.Try | ast.With | ast.If) and not _leaves(statement):
         # Such as an import that may fail.
         within = [part for part in ast.iter_child_nodes(statement) if isinstance(part, ast.stmt)]
         within += [part for handler in getattr(statement, "handlers", ()) for part in handler.body]
@@ -224,24 +236,30 @@ def _is_read_later(name: str, computed: list[ast.stmt]) -> bool:
     return name in _loaded(computed[last + 1 :])
 
 
-def _names(parts: Sequence[ast.AST], context: type[ast.expr_context]) -> Iterator[str]:
-    for node in (node for part in parts for node in ast.walk(part)):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, context):
-            yield node.id
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and context is ast.Load:
-            yield node.target.id
-        elif isinstance(node, ast.alias) and context is ast.Store:
-            yield (node.asname or node.name).partition(".")[0]
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and context is ast.Store:
-            yield node.name
-
-
 def _loaded(parts: Sequence[ast.AST]) -> set[str]:
-    return set(_names(parts, ast.Load))
+    nodes = [node for part in parts for node in ast.walk(part)]
+    names = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    added = [node.target for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)]
+    return {name.id for name in [*names, *added]}
 
 
 def _stored(parts: Sequence[ast.AST]) -> set[str]:
-    return set(_names(parts, ast.Store))
+    return set(_names_bound(parts))
+
+
+def _names_bound(parts: Iterable[ast.AST]) -> Iterator[str]:
+    """Names that these parts bind, apart from those within functions and classes."""
+    for node in parts:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif not isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            yield from _names_bound(ast.iter_child_nodes(node))
 
 
 def _has(value: Any, *kinds: type) -> bool:

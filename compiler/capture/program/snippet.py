@@ -18,7 +18,7 @@ from compiler.annotations import has_shape_annotations
 from compiler.capture.program.absent import ABSENT, Absent, stand_in_for_absent
 from compiler.capture.program.called import Called
 from compiler.capture.program.device import STAND_IN, CudaStandIn, cuda_to_cpu, may_name_cuda
-from compiler.capture.program.top_level_calls import note_call, observe_top_level_calls
+from compiler.capture.program.top_level_calls import note_call, observing_top_level_calls
 from compiler.wording import SNIPPET_FILE
 
 
@@ -74,13 +74,13 @@ def run_snippet(snippet: Snippet) -> None:
     """Execute the snippet as a script, inside `as_main`. Whatever it raises passes through."""
     if snippet.called is not None:
         return
-    observe_top_level_calls(snippet.tree, snippet.names, snippet.device)
     flags = 0
     if has_shape_annotations(snippet.tree):
         # `x: f32[4096, 4096]` says what x is like; f32 need not be a name when the program runs.
         flags = __future__.annotations.compiler_flag
-    code = compile(snippet.tree, SNIPPET_FILE, "exec", flags=flags, dont_inherit=True)
-    exec(code, snippet.names)
+    with observing_top_level_calls(snippet.tree, snippet.names, snippet.device):
+        code = compile(snippet.tree, SNIPPET_FILE, "exec", flags=flags, dont_inherit=True)
+        exec(code, snippet.names)
 
 
 @contextlib.contextmanager

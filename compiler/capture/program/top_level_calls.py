@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +29,9 @@ _NOT_OBSERVED = ("super", "locals", "globals", "exec", "eval")
 class TopLevelCall:
     """The first call of one callable from the snippet's top level. It `is_of_object` where a method was called, or an
     object of a class of the snippet's. It `differentiates` where one of its calls asks for gradients itself, as a step
-    of training does. `state` is what the call found of torch, such as autocast, gradients aside."""
+    of training does; it `is_differentiated` where the top level does so later. `kinds` has one entry for
+    all of its calls that are alike but for values. `state` is what the call found of torch, such as autocast, gradients
+    aside."""
 
     name: str
     function: Callable[..., Any]
@@ -38,18 +41,49 @@ class TopLevelCall:
     is_of_object: bool = False
     has_tensors: bool = True
     differentiates: bool = False
+    is_differentiated: bool = False
+    kinds: set[Any] = field(default_factory=set)
 
-    def differentiate(self) -> None:
-        self.differentiates = True
+
+@dataclass(frozen=True)
+class Trainer:
+    """A function of the snippet, or its top level, in which autograd ran backward, and what its names were then."""
+
+    code: types.CodeType
+    names: dict[str, Any]
+
+    def within(self, tree: ast.Module) -> ast.FunctionDef | None:
+        """Its text in that program; None for the top level and for what is no plain function."""
+        functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+        place = self.code.co_firstlineno, self.code.co_name
+        return next((node for node in functions if (_first_line(node), node.name) == place), None)
+
+    @property
+    def is_top_level(self) -> bool:
+        return self.code.co_name == "<module>"
+
+
+def _first_line(function: ast.FunctionDef) -> int:
+    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+
+
+def _frame_of_snippet() -> types.FrameType | None:
+    """The innermost frame of the snippet's code."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename != SNIPPET_FILE:
+        frame = frame.f_back
+    return frame
 
 
 @dataclass
 class CallObserver:
     """Keeps, by callable, the first call that passed it a tensor, or else the first call; `calls` is in the order of
-    the last such calls. What they compute on is on `device`."""
+    the last such calls. What they compute on is on `device`. The `trainer` is what asked for gradients last."""
 
     device: torch.device
     calls: dict[tuple[int, int], TopLevelCall] = field(default_factory=dict)
+    trainer: Trainer | None = None
+    _running: list[TopLevelCall] = field(default_factory=list)
 
     def __call__(self, function: Any, name: str) -> Any:
         called = _observed(function)
@@ -57,42 +91,79 @@ class CallObserver:
             return function
 
         def observed(*args: Any, **kwargs: Any) -> Any:
-            with noting_differentiation(self._note(called, name, args, kwargs).differentiate):
+            self._running.append(self._note(called, name, args, kwargs))
+            try:
                 return function(*args, **kwargs)
+            finally:
+                self._running.pop()
 
         return observed
+
+    def note_differentiation(self) -> None:
+        """Autograd begins a backward pass: what runs now asks for it."""
+        frame = _frame_of_snippet()
+        if frame is not None:
+            self.trainer = Trainer(frame.f_code, dict(frame.f_locals))
+        if self._running:
+            self._running[-1].differentiates = True
+            return
+        for call in self.calls.values():
+            call.is_differentiated = True
 
     def _note(self, function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TopLevelCall:
         has_tensors = any(isinstance(value, torch.Tensor) for value in tree_leaves((args, kwargs)))
         key = _key(function)
-        call = self.calls.get(key)
+        call, kind = self.calls.get(key), _kind_of(args, kwargs)
         if call is None or (has_tensors and not call.has_tensors):
             args, kwargs = copy_values((args, kwargs))
             is_of_object = isinstance(function, types.MethodType) or "." in name
             call = TopLevelCall(name, function, args, kwargs, _state_on(self.device), is_of_object, has_tensors)
         if has_tensors:
             self.calls.pop(key, None)
+        if has_tensors or not call.has_tensors:
+            call.kinds.add(kind)
         self.calls[key] = call
         return call
 
     def last_call(self) -> TopLevelCall | None:
-        """The last one that passed a tensor; one of an object only where there is no other. What is called on an object
-        is often a helper, such as a meter that is told a loss."""
-        calls = [call for call in reversed(self.calls.values()) if call.has_tensors]
+        """The last one that trains, or else that passed a tensor; one of an object only where there is no other. What
+        is called on an object is often a helper, such as a meter that is told a loss."""
+        latest = list(reversed(self.calls.values()))
+        calls = [call for call in latest if call.differentiates] or [call for call in latest if call.has_tensors]
         return next((call for call in calls if not call.is_of_object), calls[0] if calls else None)
+
+    def names_beside(self, chosen: TopLevelCall) -> list[str]:
+        """Of all else that was called with tensors, apart from objects."""
+        others = (call for call in self.calls.values() if call.has_tensors and not call.is_of_object)
+        return list(dict.fromkeys(call.name for call in others if call.name not in ("", chosen.name)))
 
     def last_call_of_object(self) -> TopLevelCall | None:
         return next((call for call in reversed(self.calls.values()) if call.is_of_object), None)
+
+
+def _kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What compiled code goes by: shapes, dtypes, and switches such as `causal=True`. Numbers may be those of steps."""
+
+    def kind(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return leaf.dtype, None if leaf.is_nested else tuple(leaf.shape)
+        return leaf if isinstance(leaf, bool | str) else type(leaf)
+
+    return tuple(kwargs), tuple(map(kind, tree_leaves((args, kwargs))))
 
 
 def _state_on(device: torch.device) -> CallState:
     return replace(CallState.current(device), grad=True, inference=False)
 
 
-def observe_top_level_calls(tree: ast.Module, names: dict[str, Any], device: torch.device) -> None:
-    """Have every call at top level pass what it calls through an observer: `f(x)` -> `observe(f, "f")(x)`."""
-    names[_OBSERVER] = CallObserver(device)
+@contextlib.contextmanager
+def observing_top_level_calls(tree: ast.Module, names: dict[str, Any], device: torch.device) -> Iterator[None]:
+    """Have every call at top level pass what it calls through an observer: `f(x)` -> `observe(f, "f")(x)`. It sees
+    what the program does that runs within."""
+    names[_OBSERVER] = observer = CallObserver(device)
     _TopLevel().visit(tree)
+    with noting_differentiation(observer.note_differentiation):
+        yield
 
 
 def note_call(names: dict[str, Any], called: Called) -> None:
@@ -103,8 +174,20 @@ def note_call(names: dict[str, Any], called: Called) -> None:
     names[_OBSERVER] = CallObserver(called.device, {_key(called.function): call})
 
 
+def names_called_beside(call: TopLevelCall, names: dict[str, Any]) -> list[str]:
+    """Functions and modules that the snippet calls with tensors too."""
+    observer = names.get(_OBSERVER)
+    return observer.names_beside(call) if isinstance(observer, CallObserver) else []
+
+
+def trainer_of(names: dict[str, Any]) -> Trainer | None:
+    """What of the snippet asked for gradients last."""
+    observer = names.get(_OBSERVER)
+    return observer.trainer if isinstance(observer, CallObserver) else None
+
+
 def last_top_level_call(names: dict[str, Any]) -> TopLevelCall | None:
-    """The last call that passed a tensor."""
+    """The last call that trains, or else that passed a tensor."""
     observer = names.get(_OBSERVER)
     return observer.last_call() if isinstance(observer, CallObserver) else None
 
