@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 
 from compiler.capture.slow_products import SLOW_SECONDS, product_seconds, products_in_float32
+from compiler.capture.torch_internals import forget_main_module
 from compiler.fx.fake_values import strides_at
 from compiler.fx.notes import BACKWARD
 from compiler.passes.layout.passed import Passed
@@ -310,6 +311,7 @@ class Capture:
             del self.names[name]
         for scope in self.scopes:
             scope.clear()
+        forget_main_module()
         self.graphs.clear()
         self.entries.clear()
 

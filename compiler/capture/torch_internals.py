@@ -14,7 +14,9 @@ import dataclasses
 import functools
 import math
 import os
+import sys
 import traceback
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,6 +72,15 @@ def reset_dynamo() -> None:
     """
     if torch._dynamo.convert_frame.FRAME_COUNTER:
         torch._dynamo.reset()
+
+
+def forget_main_module() -> None:
+    """Have Dynamo look `__main__` up anew, which is another module for each snippet. It keeps modules by their names,
+    also among the globals of torch's own files where one of these calls a function of the snippet, such as a hook."""
+    torch._dynamo.symbolic_convert._import_module.cache_clear()
+    for module in list(sys.modules.values()):
+        if isinstance(module, types.ModuleType):
+            vars(module).pop("__import___main__", None)
 
 
 def is_backend(name: str) -> bool:

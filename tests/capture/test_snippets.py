@@ -199,3 +199,14 @@ def test_compiled_call_without_a_name() -> None:
 
 def test_reverse_read() -> None:
     assert lines(captured("18").graphs[0]) == [6, 7]
+
+
+@pytest.mark.parametrize("name", ["first", "second"])
+def test_a_hook_finds_the_globals_of_its_own_program(name: str) -> None:
+    """torch calls it, so that Dynamo looks them up in `__main__`, which was another module for the other program."""
+    capture = captured_source(
+        f"import torch\n{name} = {{}}\ndef hook(module, given, made):\n    {name}['made'] = made.detach()\n"
+        "model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())\nmodel[0].register_forward_hook(hook)\n"
+        "model(torch.randn(4, 8))\n"
+    )
+    assert capture.error is None and len(capture.graphs) == 1

@@ -50,6 +50,11 @@ TABLE = (
     ),
     # Dynamo and AOTAutograd.
     Taken(INTERNALS, "have the call of a module of torch traced", ("torch._dynamo.external_utils.wrap_inline",)),
+    Taken(
+        INTERNALS,
+        "have `__main__` looked up for each snippet",
+        _names("torch._dynamo.symbolic_convert", "_import_module _import_module.cache_clear"),
+    ),
     Taken(TRACE, "name files in the trace of a compilation", ("torch._logging.structured.INTERN_TABLE",)),
     Taken(TRACE, "keep torch's log off a snippet's output", ("torch._logging._internal.handlers",)),
     Taken(TRACE, "show bytecode", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
