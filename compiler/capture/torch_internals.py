@@ -387,12 +387,12 @@ def is_forward_mode() -> bool:
 
 
 @contextlib.contextmanager
-def noting_differentiation(note: Callable[[], None]) -> Iterator[None]:
-    """Within, `note` is called whenever autograd begins a backward pass."""
+def noting_differentiation(note: Callable[[bool], None]) -> Iterator[None]:
+    """Within, `note` is called whenever autograd begins a backward pass, with whether its gradients have some too."""
     begin = torch.autograd._engine_run_backward
 
     def noted(*args: Any, **kwargs: Any) -> Any:
-        note()
+        note(bool(args[3:4] and args[3]))
         return begin(*args, **kwargs)
 
     with mock.patch.object(torch.autograd, "_engine_run_backward", noted):

@@ -66,6 +66,12 @@ def test_what_computes_nothing_when_it_is_called_is_no_entry(body: str) -> None:
     assert error is not None and "A call of f computes nothing" in error.message
 
 
+def test_coroutines_are_told_to_be_left_out() -> None:
+    source = "import asyncio, torch\nasync def main():\n    return torch.ones(3).sin()\nasyncio.run(main())\n"
+    error = captured_source(source).error
+    assert error is not None and "coroutines alone" in error.message
+
+
 def test_called_function_is_explored_on_what_it_was_called_with() -> None:
     capture = captured_source(
         "import torch\ndef g(x):\n    return x.sin()\ndef f(x, y):\n    return x.cos() * y\n"

@@ -77,3 +77,61 @@ def test_what_is_differentiated_afterwards_has_its_gradients() -> None:
     assert [note.message for note in capture.notes] == [
         "The backward graph of f was called with gradients of one, since the snippet asks for gradients after it."
     ]
+
+
+def test_of_a_pass_that_gathers_gradients_the_inner_loop_is_explored() -> None:
+    """Dynamo compiles no loop with a graph break in it, such as one around `backward`: the inner loop has none."""
+    capture = captured_source(
+        SET_UP + "for step in range(3):\n    for _ in range(2):\n        loss = criterion(model(x), y) / 2\n"
+        "        loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n"
+    )
+    assert capture.error is None and capture.notes[0].line == 8
+    assert [graph.phase for graph in capture.graphs] == ["forward", "backward"]
+
+
+def test_a_name_that_some_passes_bind_is_not_returned() -> None:
+    capture = captured_source(
+        SET_UP + "for step in range(3):\n    if step == 0:\n        first = x * 2\n"
+        "    loss = criterion(model(x), y)\n    loss.backward()\n    optimizer.step()\n"
+    )
+    assert capture.error is None and [graph.phase for graph in capture.graphs][:2] == ["forward", "backward"]
+
+
+def test_what_an_earlier_pass_made_is_given_to_the_function() -> None:
+    capture = captured_source(
+        SET_UP + "rate = None\nfor step in range(3):\n    if step == 0:\n        weight = x.mean()\n"
+        "    loss = criterion(model(x), y) * weight\n    optimizer.zero_grad()\n"
+        "    loss.backward()\n    optimizer.step()\n"
+    )
+    assert capture.error is None and "`script(x, y, weight)`" in capture.notes[0].message
+
+
+def test_models_with_a_backward_pass_each_are_compiled_each_by_itself() -> None:
+    capture = captured_source(
+        "import torch\nG, D = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)\n"
+        "of_g, of_d = torch.optim.SGD(G.parameters(), 0.1), torch.optim.SGD(D.parameters(), 0.1)\n"
+        "z = torch.ones(2, 3)\n"
+        "for _ in range(2):\n    fake = G(z)\n    of_d.zero_grad()\n    D(fake.detach()).mean().backward()\n"
+        "    of_d.step()\n    of_g.zero_grad()\n    D(fake).mean().neg().backward()\n    of_g.step()\n"
+    )
+    assert capture.error is None and len(capture.entries) == 2
+    assert capture.notes[1].message == "It runs backward several times. So G and D were compiled each by itself."
+    assert {graph.phase for graph in capture.graphs} == {"forward", "backward"}
+
+
+def test_gradients_of_gradients_are_left_to_their_function() -> None:
+    """PyTorch refuses them of a compiled graph."""
+    capture = captured_source(
+        SET_UP + "def penalty(x):\n    x = x.clone().requires_grad_()\n"
+        "    (g,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)\n    return g.square().mean()\n"
+        "for _ in range(2):\n    loss = criterion(model(x), y) + penalty(x)\n    optimizer.zero_grad()\n"
+        "    loss.backward()\n    optimizer.step()\n"
+    )
+    assert capture.error is None and [entry.name for entry in capture.entries] == ["penalty"]
+
+
+def test_what_cannot_be_set_up_twice_is_explored_otherwise() -> None:
+    capture = captured_source(
+        SET_UP + f"import os\nos.mkdir(folder := '/tmp/fusionscope-' + str(id(model)))\n{LOOP}os.rmdir(folder)\n"
+    )
+    assert capture.error is None and capture.graphs

@@ -147,7 +147,7 @@ class Explorer:
         elif target is not None:
             self._explore_lone(target)
         elif self._options.inputs is None and (script := script_of(self._tree_as_written().body, names)):
-            self._explore_script(script, names)
+            self._explore_script(script, names, *script.define(names))
         else:
             self._explore_maker(self._tree_as_written())
 
@@ -174,14 +174,19 @@ class Explorer:
         is_step = not trainer.is_top_level and not script.is_pass_of_loop and call is not None and call.has_tensors
         if is_step:
             return False
+        try:
+            defined = script.define(names)
+        except Exception:  # what sets it up cannot be done twice
+            return False
         with call.state.entered() if call is not None and call.differentiates else nullcontext():
-            self._explore_script(script, names)
+            self._explore_script(script, names, *defined)
         return True
 
-    def _explore_script(self, script: Script, names: dict[str, Any]) -> None:
+    def _explore_script(
+        self, script: Script, names: dict[str, Any], function: Callable[..., Any], arguments: list[Any]
+    ) -> None:
         """What a script, or a function that trains, computes by itself, as one function."""
         self._interception.needs_default_device = makes_tensors_in_functions(ast.Module([script.function], []))
-        function, arguments = script.define(names)
         (first, last), takes = script.lines, ", ".join(script.parameters)
         lines = f"line {first}" if first == last else f"lines {first} to {last}"
         what = f"one pass of its last loop, {lines}," if script.is_pass_of_loop else lines
@@ -194,8 +199,14 @@ class Explorer:
                 f"{name} trains in a loop." if script.is_pass_of_loop else f"{name} trains, on tensors it finds itself."
             )
         self._recorder.note(f"{why} So {what} became a function, `{name}({takes})`.", first)
+        modules = script.modules(names)
+        if modules:
+            self._recorder.note(f"It runs backward several times. So {listed(modules)} were compiled each by itself.")
+        for module in modules:
+            names[module] = self._interception.explored(names[module])
         with silenced():
-            self._call(self._interception.explored(function), arguments, {}, differentiates=script.differentiates)
+            called = function if modules else self._interception.explored(function)
+            self._call(called, arguments, {}, differentiates=script.differentiates)
 
     def _explore_maker(self, tree: ast.Module) -> None:
         """The last function that takes nothing, such as `main`, since it may make tensors itself."""
@@ -207,6 +218,8 @@ class Explorer:
             with silenced() if is_called else nullcontext():
                 self._explore_lone(self._snippet.names.get(maker.__name__, maker))
         if not (self._recorder.capture.graphs or self._recorder.capture.breaks):
+            if any(isinstance(node, ast.AsyncFunctionDef) for node in tree.body):
+                raise NothingToExploreError("The snippet computes in coroutines alone, and these are not explored.")
             raise NothingToExploreError("The snippet defines no function and no module to explore.")
 
     def _explore_lone(self, target: Any) -> None:

@@ -49,6 +49,14 @@ class Script:
         body = self.function.body
         return body[0].lineno, max(getattr(part, "end_lineno", None) or 0 for part in body)
 
+    def modules(self, names: dict[str, Any]) -> list[str]:
+        """Of a function that runs backward several times, the modules that it calls. Results of one compiled graph can
+        be differentiated once, all together: as for the losses of two models, each has to be compiled by itself."""
+        calls = [node.func for node in ast.walk(self.function) if isinstance(node, ast.Call)]
+        passes = [called for called in calls if isinstance(called, ast.Attribute) and called.attr == "backward"]
+        called = dict.fromkeys(called.id for called in calls if isinstance(called, ast.Name))
+        return [name for name in called if isinstance(names.get(name), torch.nn.Module)] if len(passes) > 1 else []
+
     @property
     def differentiates(self) -> bool:
         """Whether it asks for gradients itself."""
@@ -78,21 +86,21 @@ def script_of(body: list[ast.stmt], names: dict[str, Any], of: ast.FunctionDef |
         inner = _loop(computed, names)
         loop = inner if inner is not None and asks_for_gradients([inner]) == asks_for_gradients(computed) else None
     computed = [_LeavesByReturn().visit(statement) for statement in computed]
-    read, bound_again = _loaded(computed), _stored(computed)
-    if not any(_has(names.get(name), *_VALUES) for name in read):
+    if not any(_has(names.get(name), *_VALUES) for name in _loaded(computed)):
         return None if of is not None else _of_one_statement(set_up, list(_statements(body)))
+    bound: set[str] = set()
+    needed, kept = _read_unbound(computed, bound), _stored(computed)
+    found = [*_names_bound(given), *sorted(needed)]
+    # Dynamo leaves out what finds all of its tensors among the globals.
     parameters = [
         name
-        for name in dict.fromkeys(_names_bound(given))
-        if name in read and (_has(names.get(name), *_VALUES) or name in bound_again)
+        for name in dict.fromkeys(found)
+        if name in needed and name in names and (name in kept or _has(names[name], *_VALUES))
     ]
-    # Dynamo leaves out what finds all of its tensors among the globals.
-    found = read - bound_again - _stored(given)
-    parameters += sorted(name for name in found if isinstance(names.get(name), _VALUES))
-    trains = asks_for_gradients(computed) and (
-        is_pass_of_loop or any(_has(names.get(name), torch.optim.Optimizer) for name in read)
-    )
-    function = _function(parameters, _with_return(computed, names), "script" if of is None else of.name)
+    has_optimizer = any(_has(names.get(name), torch.optim.Optimizer) for name in _loaded(computed))
+    trains = asks_for_gradients(computed) and (is_pass_of_loop or has_optimizer)
+    returned = bound if is_pass_of_loop else kept
+    function = _function(parameters, _with_return(computed, names, returned), "script" if of is None else of.name)
     return Script(ast.Module(set_up, []), function, tuple(parameters), is_pass_of_loop, trains)
 
 
@@ -214,12 +222,32 @@ def _prints_or_exits(statement: ast.stmt) -> bool:
     return isinstance(call, ast.Call) and ast.unparse(call.func) in ("print", "exit", "quit", "sys.exit")
 
 
-def _with_return(computed: list[ast.stmt], names: dict[str, Any]) -> list[ast.stmt]:
+def _read_unbound(statements: Sequence[ast.AST], bound: set[str]) -> set[str]:
+    """The names that may be read before they are bound; those that are bound for certain are added to `bound`."""
+    read: set[str] = set()
+    for statement in statements:
+        if not isinstance(statement, ast.With | ast.If | ast.For | ast.While | ast.Try | ast.ExceptHandler):
+            read |= _loaded([statement]) - bound
+            bound |= _stored([statement])
+            continue
+        parts = list(ast.iter_child_nodes(statement))
+        heads = [part for part in parts if not isinstance(part, ast.stmt | ast.ExceptHandler)]
+        read |= _loaded(heads) - bound
+        within = bound | _stored(heads)
+        for block in ("body", "handlers", "orelse", "finalbody"):
+            known = set(within)
+            read |= _read_unbound(getattr(statement, block, []), known)
+            if isinstance(statement, ast.With) and block == "body":
+                bound |= known
+    return read
+
+
+def _with_return(computed: list[ast.stmt], names: dict[str, Any], kept: set[str]) -> list[ast.stmt]:
     """It returns the tensors that it assigns and does not read afterwards, or else the value of its last line."""
     last = computed[-1]
     results: list[ast.expr] = [
         ast.Name(name, ast.Load())
-        for name in sorted(_stored(computed))
+        for name in sorted(kept)
         if _has(names.get(name), *_VALUES) and not _is_read_later(name, computed)
     ]
     if isinstance(last, ast.Expr) and not results:

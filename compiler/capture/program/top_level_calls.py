@@ -83,6 +83,7 @@ class CallObserver:
     device: torch.device
     calls: dict[tuple[int, int], TopLevelCall] = field(default_factory=dict)
     trainer: Trainer | None = None
+    differentiates_again: bool = False
     _running: list[TopLevelCall] = field(default_factory=list)
 
     def __call__(self, function: Any, name: str) -> Any:
@@ -99,8 +100,9 @@ class CallObserver:
 
         return observed
 
-    def note_differentiation(self) -> None:
-        """Autograd begins a backward pass: what runs now asks for it."""
+    def note_differentiation(self, again: bool) -> None:
+        """Autograd begins a backward pass, of which another can follow: what runs now asks for it."""
+        self.differentiates_again |= again
         frame = _frame_of_snippet()
         if frame is not None:
             self.trainer = Trainer(frame.f_code, dict(frame.f_locals))
@@ -181,9 +183,10 @@ def names_called_beside(call: TopLevelCall, names: dict[str, Any]) -> list[str]:
 
 
 def trainer_of(names: dict[str, Any]) -> Trainer | None:
-    """What of the snippet asked for gradients last."""
+    """What of the snippet asked for gradients last; None where it takes gradients of gradients, which PyTorch refuses
+    of a compiled graph."""
     observer = names.get(_OBSERVER)
-    return observer.trainer if isinstance(observer, CallObserver) else None
+    return observer.trainer if isinstance(observer, CallObserver) and not observer.differentiates_again else None
 
 
 def last_top_level_call(names: dict[str, Any]) -> TopLevelCall | None:

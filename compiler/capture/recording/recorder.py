@@ -114,7 +114,7 @@ class Recorder:
             suspects = _functions_given(graph)
             name_lines(error, next((lines_of_text(node.meta.get("stack_trace")) for node in suspects), ()))
         name = self._function(graph) or "a function"
-        said = f"{type(error).__name__}: {message_of_error(error)}"
+        said = f"{type(error).__name__}: {' '.join(message_of_error(error).split()).partition('. ')[0]}"
         self.note(f"A graph of {name} could not be captured and ran without compilation: {said}", line_of_error(error))
 
     def _left_to_eager(self, graph: torch.fx.GraphModule, written: torch.fx.Node) -> Any:

@@ -234,7 +234,7 @@ def _run(
     given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     passes: list[Any] = []
     calling = mode.calling() if mode else contextlib.nullcontext()
-    with state.changes.in_force(), calling, noting_differentiation(lambda: passes.append(function)):
+    with state.changes.in_force(), calling, noting_differentiation(passes.append):
         returned = function(*args, **kwargs)
     results = [leaf for leaf in tree_leaves(returned) if isinstance(leaf, torch.Tensor)]
     trained = [result for result in results if result.requires_grad and not passes]
