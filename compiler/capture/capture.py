@@ -83,6 +83,8 @@ def _run(snippet: Snippet, options: Options, device: torch.device, budget: Budge
     recorder, output = Recorder(result, _joint_pass(options, result.device)), OutputRecorder()
     interception = Interception(recorder, options, result.device, makes_tensors_in_functions(snippet.tree))
     _note_cuda(snippet, recorder)
+    for said, line in snippet.commands.notes:
+        recorder.note(said, line)
     for package, line in snippet.absent.items():
         recorder.note(note_on_absent(package), line)
     with (

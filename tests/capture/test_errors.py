@@ -46,8 +46,8 @@ def test_error_has_its_line_and_words(name: str) -> None:
         ("Here is the code:\n```python\nx = 1\n```", "fences of Markdown"),
         ("x =\u00a01", "A web page or a word processor"),
         ("print(\u201chi\u201d)", "A web page or a word processor"),
-        ("!pip install torch", "command of a notebook"),
-        ("%matplotlib inline", "command of a notebook"),
+        ("%%bash\necho a b", "command of a notebook"),
+        ("!pip install torch\nx = = 1", "command of a notebook"),
     ],
 )
 def test_what_was_pasted_with_the_program_is_named(line: str, words: str) -> None:

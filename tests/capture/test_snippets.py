@@ -210,3 +210,16 @@ def test_a_hook_finds_the_globals_of_its_own_program(name: str) -> None:
         "model(torch.randn(4, 8))\n"
     )
     assert capture.error is None and len(capture.graphs) == 1
+
+
+def test_commands_of_a_notebook_are_left_out() -> None:
+    source = (
+        "%%time\n!pip install torch\nimport torch\n%matplotlib inline\ndef f(x):\n    return x.sin()\n"
+        'if True:\n    %timeit -n 10 -q f(torch.ones(3, 5))\nx = """\n100%\n"""\n'
+    )
+    capture = captured_source(source)
+    assert capture.error is None and capture.entries[0].args[0].shape == (3, 5)
+    assert [(note.message, note.line) for note in capture.notes] == [
+        ("Commands of a notebook were left out: lines 1, 2, 4.", 1),
+        ("What `%timeit` or `%time` times was run once: line 8.", 8),
+    ]

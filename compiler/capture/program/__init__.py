@@ -1,6 +1,7 @@
 """The snippet as a program: parsed, fitted to the device, run, and asked for what there is to explore in it.
 
 snippet, device, output    the text as `__main__`: what `cuda` means in it, and what it prints
+notebook                   lines of a notebook that are no Python
 absent                     packages that it imports and that are not installed
 loading                    loaders of its data, without their worker processes
 called                     a function of this process in the place of a snippet

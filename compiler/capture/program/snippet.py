@@ -18,6 +18,7 @@ from compiler.annotations import has_shape_annotations
 from compiler.capture.program.absent import ABSENT, Absent, stand_in_for_absent
 from compiler.capture.program.called import Called
 from compiler.capture.program.device import STAND_IN, CudaStandIn, cuda_to_cpu, may_name_cuda
+from compiler.capture.program.notebook import Commands, parse_without_commands
 from compiler.capture.program.top_level_calls import note_call, observing_top_level_calls
 from compiler.wording import SNIPPET_FILE
 
@@ -25,7 +26,8 @@ from compiler.wording import SNIPPET_FILE
 @dataclass
 class Snippet:
     """The parsed source. `tree` is what is run on `device`. `cuda_lines` of it were rewritten for the CPU. `absent` are
-    packages that are not installed, each with the line of its first import."""
+    packages that are not installed, each with the line of its first import. `commands` are those of a notebook in it.
+    """
 
     source: str
     device: torch.device
@@ -33,6 +35,7 @@ class Snippet:
     module: types.ModuleType
     cuda_lines: list[int] = field(default_factory=list)
     absent: dict[str, int] = field(default_factory=dict)
+    commands: Commands = field(default_factory=Commands)
     #: A function of this process that is explored in the place of a program.
     called: Called | None = None
 
@@ -52,13 +55,13 @@ def parse_snippet(source: str, device: torch.device) -> Snippet:
     if source.lstrip("\r\n")[:1] in (" ", "\t"):
         source = textwrap.dedent(source)
     _register_source(source)
-    tree = ast.parse(source, SNIPPET_FILE)
+    tree, commands = parse_without_commands(source)
     cuda_lines = cuda_to_cpu(tree) if device.type == "cpu" and may_name_cuda(source) else []
     absent = stand_in_for_absent(tree)
     module = types.ModuleType("__main__")
     module.__dict__.update({"__file__": SNIPPET_FILE, "__builtins__": __builtins__})
     module.__dict__.update({STAND_IN: CudaStandIn, ABSENT: Absent})
-    return Snippet(source, device, tree, module, cuda_lines, absent)
+    return Snippet(source, device, tree, module, cuda_lines, absent, commands)
 
 
 def snippet_of(called: Called) -> Snippet:
