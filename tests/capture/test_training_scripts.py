@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+import torch
 
 from tests.capture.programs import captured_source
 
@@ -135,3 +136,18 @@ def test_what_cannot_be_set_up_twice_is_explored_otherwise() -> None:
         SET_UP + f"import os\nos.mkdir(folder := '/tmp/fusionscope-' + str(id(model)))\n{LOOP}os.rmdir(folder)\n"
     )
     assert capture.error is None and capture.graphs
+
+
+def test_an_optimizer_steps_the_tensor_that_it_holds_in_every_call() -> None:
+    capture = captured_source(
+        "import torch\nw = torch.ones(3, requires_grad=True)\noptimizer = torch.optim.SGD([w], lr=0.1)\n"
+        "for _ in range(2):\n    loss = w.square().sum()\n    optimizer.zero_grad()\n    loss.backward()\n"
+        "    optimizer.step()\n"
+    )
+    (entry,) = capture.entries
+    w = capture.names["w"]
+    assert isinstance(w, torch.Tensor) and w.requires_grad
+    before = w.detach().clone()
+    args, kwargs = entry.copy_arguments()
+    entry.eager(*args, **kwargs)
+    torch.testing.assert_close(w.detach(), before * 0.8)

@@ -190,7 +190,7 @@ class Explorer:
         (first, last), takes = script.lines, ", ".join(script.parameters)
         lines = f"line {first}" if first == last else f"lines {first} to {last}"
         what = f"one pass of its last loop, {lines}," if script.is_pass_of_loop else lines
-        name = script.function.name
+        name = script.name
         why = "The script calls nothing that can be explored."
         if script.trains and name == "script":
             why = "The script trains at its top level."

@@ -44,6 +44,11 @@ class Script:
     trains: bool = False
 
     @property
+    def name(self) -> str:
+        """The function's."""
+        return self.function.name
+
+    @property
     def lines(self) -> tuple[int, int]:
         """The first and the last of the function's."""
         body = self.function.body
@@ -63,12 +68,20 @@ class Script:
         return asks_for_gradients(self.function.body)
 
     def define(self, names: dict[str, Any]) -> tuple[Any, list[Any]]:
-        """The function, and its arguments as the script makes them, both in `names`."""
+        """The function, and its arguments as the script makes them, both in `names`. A tensor that is trained is the
+        default of its parameter: arguments are copied, and an optimizer holds the tensor itself."""
         with silenced():
             exec(compile(self.set_up, SNIPPET_FILE, "exec", dont_inherit=True), names)
-        arguments = [names[name] for name in self.parameters]
-        exec(compile(ast.Module([self.function], []), SNIPPET_FILE, "exec", dont_inherit=True), names)
-        return names[self.function.name], arguments
+        given = {name: names[name] for name in self.parameters}
+        trained = [name for name, value in given.items() if _is_trained(value)]
+        arguments = [given[name] for name in given if name not in trained]
+        function = _function(
+            [*(name for name in given if name not in trained), *trained], self.function.body, self.name
+        )
+        exec(compile(ast.Module([function], []), SNIPPET_FILE, "exec", dont_inherit=True), names)
+        made = names[self.name]
+        made.__defaults__ = tuple(given[name] for name in trained)
+        return made, arguments
 
 
 def script_of(body: list[ast.stmt], names: dict[str, Any], of: ast.FunctionDef | None = None) -> Script | None:
@@ -102,6 +115,10 @@ def script_of(body: list[ast.stmt], names: dict[str, Any], of: ast.FunctionDef |
     returned = bound if is_pass_of_loop else kept
     function = _function(parameters, _with_return(computed, names, returned), "script" if of is None else of.name)
     return Script(ast.Module(set_up, []), function, tuple(parameters), is_pass_of_loop, trains)
+
+
+def _is_trained(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf
 
 
 def _of_one_statement(set_up: list[ast.stmt], statements: list[ast.stmt]) -> Script | None:
