@@ -15,7 +15,7 @@ import torch
 from compiler.budget import TIME_LIMIT, UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.autograd.aot import JointPass
 from compiler.capture.captured import Capture
-from compiler.capture.diagnosis.errors import hint_only_compiled, report_error
+from compiler.capture.diagnosis.errors import hint_only_compiled, is_raised_by_snippet, report_error
 from compiler.capture.program.absent import note_on_absent
 from compiler.capture.program.called import Called
 from compiler.capture.program.device import is_gpu_wanted, makes_tensors_in_functions
@@ -177,7 +177,9 @@ def _explain(error: Exception, recorder: Recorder) -> Error:
     except Exception as own_error:
         # What runs in a graph has no frame of the snippet: uncompiled, the same error names its line.
         return report_error(own_error if is_compilers or type(own_error) is type(error) else error)
-    return report_error(error, hint_only_compiled(error) if is_compilers else None)
+    # What the snippet raises itself may depend on what its earlier calls have left.
+    is_of_torch = is_compilers or not is_raised_by_snippet(error)
+    return report_error(error, hint_only_compiled(error) if is_of_torch else None)
 
 
 def _explain_no_graphs(recorder: Recorder) -> None:

@@ -164,3 +164,23 @@ def test_a_failed_check_on_a_gpu_is_no_defect_of_ours() -> None:
     raised = captured_source(f"raise RuntimeError({said!r})\n").error
     assert raised is not None and raised.hint == error.hint
     assert error_of("measure", RuntimeError("CUDA error: an illegal memory access")).type == "InternalError"
+
+
+def test_what_only_fails_compiled_is_said_to_for_errors_of_autograd() -> None:
+    """Results of one compiled graph cannot be differentiated one after the other."""
+    error = captured_source(
+        "import torch\nG, D = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)\n@torch.compile\ndef step(x):\n"
+        "    made = G(x)\n    D(made.detach()).mean().backward()\n    D(made).mean().backward()\n"
+        "step(torch.ones(2, 3))\n"
+    ).error
+    assert error is not None and error.line == 7
+    assert (error.hint or "").startswith("The same call without compilation succeeds")
+
+
+def test_what_the_snippet_raises_itself_has_no_such_hint() -> None:
+    error = captured_source(
+        "import torch\ncalls = []\n@torch.compile\ndef f(x):\n    x = x.sin()\n    torch._dynamo.graph_break()\n"
+        "    calls.append(1)\n    if len(calls) == 1:\n        raise ValueError('first')\n    return x\n"
+        "f(torch.ones(3))\n"
+    ).error
+    assert error is not None and error.message == "first" and error.hint is None

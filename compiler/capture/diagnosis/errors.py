@@ -165,6 +165,12 @@ def hint_only_compiled(error: BaseException) -> str:
     return hint_for(error) or _ONLY_COMPILED
 
 
+def is_raised_by_snippet(error: BaseException) -> bool:
+    """Whether the snippet's own code raises it, and not what it calls."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].filename == SNIPPET_FILE
+
+
 def text_of(error: BaseException) -> str:
     """Its own words; none where the class of the snippet that should say them fails."""
     try:
