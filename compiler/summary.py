@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from compiler.capture.captured import Capture
 from compiler.matched_kernels import total
 from compiler.report import Graph, Report, Summary, WrongResult
-from compiler.runtime.checking.wrong_results import Checked, finite, largest
+from compiler.runtime.checking.wrong_results import Checked, finite, worst_of
 from compiler.wording import beside_eager, counted
 
 
@@ -19,6 +19,7 @@ def summarise(report: Report, checked: Sequence[Checked], captured: Capture) -> 
     eager, compiled, peer = (
         report.timing.of(name) if report.timing else None for name in ("eager", "compiled", "peer")
     )
+    worst = worst_of(checked)
     summary = Summary(
         eager_kernels=total(graph.eager_kernels for graph in graphs),
         kernels=sum(len(graph.kernels) for graph in graphs) if has_kernels else None,
@@ -33,8 +34,9 @@ def summarise(report: Report, checked: Sequence[Checked], captured: Capture) -> 
         compiled_ms=compiled.median_ms if compiled else None,
         peer_ms=peer.median_ms if peer else None,
         speedup=eager.median_ms / compiled.median_ms if eager and compiled else None,
-        eager_error=finite(largest(one.eager_error for one in checked)),
-        compiled_error=finite(largest(one.compiled_error for one in checked)),
+        eager_error=finite(worst.eager_error),
+        compiled_error=finite(worst.compiled_error),
+        allowed_error=worst.allowed_error if finite(worst.compiled_error) is not None else None,
     )
     summary.verdict = _verdict(report, summary, captured)
     return summary

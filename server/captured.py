@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.report import Graph, GraphBreak, Recompile, Report, Rewrite
+from compiler.report import GradientCheck, Graph, GraphBreak, Recompile, Report, Rewrite
 from compiler.wording import line_list
 from server.plain_text import code
 
@@ -63,10 +63,17 @@ def training_sentences(graph: Graph) -> list[str]:
 def check_sentences(report: Report) -> list[str]:
     """What became of checking training from end to end."""
     return [
-        f"{check.entry}: {check.name} is {'right' if check.is_correct else 'wrong'}: error {check.compiled_error:.1e} "
-        f"against float64, eager's {check.eager_error:.1e}"
+        f"{check.entry}: {check.name} is {'right' if check.is_correct else 'wrong'}: {_errors_of(check)}"
         for check in report.gradients
     ]
+
+
+def _errors_of(check: GradientCheck) -> str:
+    if check.compiled_error is None:
+        return "it cannot be compared with float64"
+    beside = {"eager's {:.1e}": check.eager_error, "{:.1e} allowed": check.allowed_error}
+    said = [words.format(error) for words, error in beside.items() if error is not None]
+    return ", ".join([f"error {check.compiled_error:.1e} against float64", *said])
 
 
 def rewrite_sentences(graph: Graph) -> list[str]:

@@ -77,7 +77,7 @@ def _answer(report: Report) -> str:
         ("Kernels", summary.eager_kernels, summary.kernels, summary.peer_kernels),
         ("Bytes moved", *map(_bytes, (summary.eager_bytes, summary.bytes)), None),
         (f"Time (ms){where}", summary.eager_ms, *_times(report)),
-        ("Error against float64", summary.eager_error, _error(report), None),
+        (f"Error against float64{_allowed(summary.allowed_error)}", summary.eager_error, _error(report), None),
     ]
     known = [row for row in rows if any(value is not None for value in row[1:])]
     if known:
@@ -85,6 +85,10 @@ def _answer(report: Report) -> str:
         table += [f"| {name} | {_cell(eager)} | {_cell(ours)} | {_cell(peer)} |" for name, eager, ours, peer in known]
         lines.append("\n".join(table))
     return joined(lines)
+
+
+def _allowed(error: float | None) -> str:
+    return "" if error is None else f", {error:.1e} allowed"
 
 
 def _error(report: Report) -> float | str | None:

@@ -591,6 +591,9 @@ class GradientCheck:
     #: Relative error of compiled against float64. Null if the two cannot be compared.
     compiled_error: Optional[float] = None
 
+    #: The largest error that rounding explains. Null in older reports.
+    allowed_error: Optional[float] = None
+
     #: Whether rounding explains the error. See docs/measuring.md.
     is_correct: bool = False
 
@@ -2048,6 +2051,9 @@ class Summary:
 
     #: The largest relative error of compiled against float64.
     compiled_error: Optional[float] = None
+
+    #: What rounding explains of the output with that error. It is large where terms cancel.
+    allowed_error: Optional[float] = None
 
     #: The answer in a sentence or two. Empty until calls were timed.
     verdict: str = ""

@@ -96,7 +96,8 @@ def figures_words(report: Any) -> str:
     if summary.eager_ms is not None and summary.compiled_ms is not None:
         told.append(f"{_time_words(summary.eager_ms)} → {_time_words(summary.compiled_ms)} on {device}")
     if summary.compiled_error is not None and summary.eager_error is not None:
-        told.append(f"largest relative error {summary.compiled_error:.1e} (eager {summary.eager_error:.1e})")
+        allowed = "" if summary.allowed_error is None else f", {summary.allowed_error:.1e} allowed"
+        told.append(f"largest relative error {summary.compiled_error:.1e} (eager {summary.eager_error:.1e}{allowed})")
     return ", ".join(told)
 
 

@@ -145,6 +145,9 @@ class GradientCheck(ReportModel):
     compiled_error: float | None = Field(
         description="Relative error of compiled against float64. Null if the two cannot be compared."
     )
+    allowed_error: float | None = Field(
+        default=None, description="The largest error that rounding explains. Null in older reports."
+    )
     is_correct: bool = Field(description="Whether rounding explains the error. See docs/measuring.md.")
 
 

@@ -221,6 +221,10 @@ class Summary(ReportModel):
     compiled_error: float | None = Field(
         default=None, description="The largest relative error of compiled against float64."
     )
+    allowed_error: float | None = Field(
+        default=None,
+        description="What rounding explains of the output with that error. It is large where terms cancel.",
+    )
     verdict: str = Field(default="", description="The answer in a sentence or two. Empty until calls were timed.")
 
 

@@ -27,7 +27,7 @@ from compiler.options import Timing
 from compiler.runtime.checking.gradients import DRAWS
 from compiler.runtime.checking.judge import TOLERANCE, judge, judge_forms
 from compiler.runtime.checking.rewrite_check import error_of_rewrite
-from compiler.runtime.checking.wrong_results import Checked, checked_graph, largest
+from compiler.runtime.checking.wrong_results import Checked, checked_graph, worst_of
 from compiler.runtime.executable import CompiledGraph, Executable, build_executable
 from compiler.runtime.timing.measure import measure
 from compiler.runtime.triton.offline import ptx_lines, source_file
@@ -119,7 +119,8 @@ def _with_rewrites(graph: CapturedGraph, checked: Checked, notes: list[rep.Note]
     if wrong is None:
         return checked
     error = math.inf if wrong.error is None else wrong.error
-    return replace(checked, compiled_error=largest([checked.compiled_error, error]), wrong=[*checked.wrong, wrong])
+    worst = worst_of([checked, Checked(compiled_error=error, allowed_error=wrong.tolerance)])
+    return replace(worst, wrong=[*checked.wrong, wrong], errors=checked.errors)
 
 
 def _returned(graph: CapturedGraph) -> list[Any]:

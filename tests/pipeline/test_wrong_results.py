@@ -388,3 +388,17 @@ def test_a_gradient_that_is_nothing_but_rounding_does_not_stand_for_all() -> Non
     assert report.status == "ok"
     assert report.summary.eager_error is not None and report.summary.eager_error < 1e-4
     assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-4
+
+
+def test_the_text_of_a_report_tells_what_was_allowed_of_a_sum_that_cancels() -> None:
+    source = """import torch
+def f(x):
+    return torch.sin(torch.cat([x, -x.flip(0)])).sum()
+f(torch.randn(4096, dtype=torch.float64))
+"""
+    report = pipeline.explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    summary = report.summary
+    assert report.status == "ok" and summary.eager_error == 0.0
+    assert summary.compiled_error is not None and summary.allowed_error is not None
+    assert summary.compiled_error < summary.allowed_error
+    assert f"Error against float64, {summary.allowed_error:.1e} allowed" in markdown(report)

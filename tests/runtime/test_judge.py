@@ -10,6 +10,7 @@ import torch
 
 from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
 from compiler.runtime.checking.judge import TOLERANCE, is_correct, judge, judge_forms, tolerance
+from compiler.runtime.checking.wrong_results import checked_graph
 
 F64 = torch.float64
 
@@ -116,6 +117,29 @@ def test_the_judgement_has_the_figures_that_it_rests_on() -> None:
     (found,) = judge(torch.full((4,), 3.0), reference, torch.full((4,), 2.0))
     assert (found.error, found.eager_error, found.tolerance) == (0.5, 0.0, TOLERANCE[torch.float32])
     assert found.problem == "has an error of 5.0e-01 against float64; eager's is 0.0e+00, and 1.0e-05 is allowed"
+
+
+def cancelled() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A sum of terms of size 1 that is 6e-11: ours, the reference and eager's, which is the reference in float64."""
+    reference = torch.tensor(6e-11, dtype=F64)
+    return reference * 1.25, reference, reference
+
+
+def test_the_error_of_what_cancels_is_told_with_what_was_allowed() -> None:
+    (judged,) = judge(*cancelled(), perturbed=[cancelled()[1] * 0.8])
+    found = checked_graph("graph_0", None, ["sum_1"], [judged])
+    assert found.wrong == [] and found.eager_error == 0.0
+    assert found.compiled_error == pytest.approx(0.25) and found.allowed_error == pytest.approx(8 * 0.2)
+
+
+def test_what_may_all_be_rounding_hides_no_error_of_another_output() -> None:
+    sum_of_ours, sum_of_reference, _ = cancelled()
+    ones = torch.ones(4, dtype=F64)
+    ours, reference = [sum_of_ours, ones * (1 + 1e-14)], [sum_of_reference, ones]
+    judged = judge(ours, reference, reference, perturbed=[[reference[0] * 0.8, reference[1]]])
+    found = checked_graph("graph_0", None, ["sum_1", "add"], judged)
+    assert found.wrong == []
+    assert found.compiled_error == pytest.approx(1e-14, rel=0.1) and found.allowed_error == TOLERANCE[F64]
 
 
 def test_numbers_whose_squares_are_beyond_float64_are_judged_too() -> None:

@@ -89,7 +89,11 @@ CAPTURED = Report(
     source="",
     breaks=[BREAK],
     gradients=[
-        GradientCheck(entry="f", name="the gradient of x", eager_error=1e-7, compiled_error=2.5e-3, is_correct=False)
+        GradientCheck(entry="f", name="the gradient of x", eager_error=1e-7, compiled_error=2.5e-3, is_correct=False),
+        GradientCheck(
+            entry="f", name="the result", eager_error=0.0, compiled_error=0.25, allowed_error=1.6, is_correct=True
+        ),
+        GradientCheck(entry="f", name="the gradient of y", eager_error=0.0, compiled_error=None, is_correct=False),
     ],
     graphs=[
         Graph(name="graph_2", rewrites=[REWRITE]),
@@ -110,6 +114,8 @@ SENTENCES = [
     "saved for it by graph_0: 128 bytes in addmm (float32[8, 4])",
     "computed again and not saved: tanh",
     "f: the gradient of x is wrong: error 2.5e-03 against float64, eager's 1.0e-07",
+    "f: the result is right: error 2.5e-01 against float64, eager's 0.0e+00, 1.6e+00 allowed",
+    "f: the gradient of y is wrong: it cannot be compared with float64",
 ]
 
 

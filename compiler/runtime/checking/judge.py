@@ -90,9 +90,10 @@ class Judgement:
 
     @property
     def has_digits(self) -> bool:
-        """Whether eager gets any digit of it right. What cancels to nothing but rounding has none, such as the gradient
-        of a bias before a batch norm: an error relative to it tells nothing, unless the result is wrong."""
-        return self.eager_error < 1.0 or not self.is_right
+        """Whether rounding leaves a digit of it. What cancels to nothing but rounding has none, such as the gradient of
+        a bias before a batch norm: an error relative to it tells nothing, unless the result is wrong. Eager's own error
+        does not say it: in float64 eager is the reference."""
+        return self.tolerance < 1.0 or not self.is_right
 
 
 def judge(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from compiler import report as rep
@@ -20,11 +20,13 @@ from compiler.runtime.checking.judge import Judgement
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of checking outputs, and what is wrong. The errors are the largest of outputs that have digits,
-    infinite where one cannot be compared, None where none is known."""
+    """What came of checking outputs, and what is wrong. The errors are the largest of outputs that have digits, or of
+    all where none has, infinite where one cannot be compared, None where none is known. `allowed_error` is what was
+    allowed of the output with `compiled_error`."""
 
     eager_error: float | None = None
     compiled_error: float | None = None
+    allowed_error: float | None = None
     wrong: list[rep.WrongResult] = field(default_factory=list)
     errors: list[rep.OutputErrors] = field(default_factory=list)
 
@@ -35,14 +37,14 @@ def checked_graph(graph: str, entry: str | None, names: Sequence[str], judgement
     subjects = [(name, f"Output {place + 1} (`{name}`) of {of}") for place, name in enumerate(names)]
     if len(names) != len(judgements):
         subjects = [("all of them", f"The result of {of}")]
-    return Checked(
-        *_largest_of_each(judgements),
-        [
+    return replace(
+        _largest_of_each(judgements),
+        wrong=[
             _wrong("compiled", judgement, name, subject, graph=graph, entry=entry)
             for (name, subject), judgement in zip(subjects, judgements, strict=True)
             if not judgement.is_right
         ],
-        [
+        errors=[
             rep.OutputErrors(
                 output=name,
                 dtype=str(judgement.elements.dtype).removeprefix("torch."),
@@ -66,9 +68,9 @@ def element_errors(found: ElementErrors) -> rep.ElementErrors:
 def checked_call(call: CheckedCall, contestant: Literal["compiled", "peer"]) -> Checked:
     """The results and gradients of one call."""
     of = f"{call.entry}, compiled by TorchInductor," if contestant == "peer" else call.entry
-    return Checked(
-        *_largest_of_each([judgement for _, judgement in call.judged]),
-        [
+    return replace(
+        _largest_of_each([judgement for _, judgement in call.judged]),
+        wrong=[
             _wrong(contestant, judgement, name, f"{name[0].upper()}{name[1:]} of {of}", entry=call.entry)
             for name, judgement in call.judged
             if not judgement.is_right
@@ -76,10 +78,16 @@ def checked_call(call: CheckedCall, contestant: Literal["compiled", "peer"]) -> 
     )
 
 
-def _largest_of_each(judgements: Sequence[Judgement]) -> tuple[float | None, float | None]:
-    """Of eager's errors and of the others', over the outputs that have digits."""
-    telling = [judgement for judgement in judgements if judgement.has_digits]
-    return largest(judgement.eager_error for judgement in telling), largest(judgement.error for judgement in telling)
+def _largest_of_each(judgements: Sequence[Judgement]) -> Checked:
+    telling = [judgement for judgement in judgements if judgement.has_digits] or judgements
+    return worst_of([Checked(one.eager_error, one.error, one.tolerance) for one in telling])
+
+
+def worst_of(checked: Iterable[Checked]) -> Checked:
+    """The largest errors of all."""
+    known = [one for one in checked if one.compiled_error is not None]
+    worst = max(known, key=lambda one: one.compiled_error or 0.0, default=Checked())
+    return Checked(largest(one.eager_error for one in known), worst.compiled_error, worst.allowed_error)
 
 
 def gradient_checks(call: CheckedCall) -> list[rep.GradientCheck]:
@@ -89,6 +97,7 @@ def gradient_checks(call: CheckedCall) -> list[rep.GradientCheck]:
             name=name,
             eager_error=finite(judgement.eager_error),
             compiled_error=finite(judgement.error),
+            allowed_error=judgement.tolerance,
             is_correct=judgement.is_right,
         )
         for name, judgement in call.judged

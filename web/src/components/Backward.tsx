@@ -18,13 +18,14 @@ function Checks({ report, graph }: { report: Report; graph: Graph }) {
   return (
     <table class="checks">
       <caption>Checked from end to end against the snippet's own function in float64</caption>
-      <Head columns={["what", "error, compiled", "eager", "verdict"]} numbers={["error, compiled", "eager"]} />
+      <Head columns={["what", "error, compiled", "eager", "allowed", "verdict"]} numbers={["error, compiled", "eager", "allowed"]} />
       <tbody>
         {checks.map((check) => (
           <tr key={check.name}>
             <th scope="row">{check.name}</th>
             <td class="number">{format.scientific(check.compiled_error)}</td>
             <td class="number">{format.scientific(check.eager_error)}</td>
+            <td class="number">{format.scientific(check.allowed_error)}</td>
             <td>{check.is_correct ? "right" : <span class="chip chip-bad">wrong</span>}</td>
           </tr>
         ))}

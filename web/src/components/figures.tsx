@@ -91,6 +91,8 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
   const differs = compiled?.differs_from_eager;
   const spread = isWrongResult ? "" : spreadText(shown);
   const [inRatio, within] = format.ratioWithin(summary.speedup ?? 1, compiled?.ratio_factor);
+  const { eager_error: eager, allowed_error: allowed } = summary;
+  const beside = [eager != null && `eager ${format.scientific(eager)}`, allowed != null && `${format.scientific(allowed)} allowed`].filter(Boolean);
   const figures: (Omit<Figure, "group"> | false)[] = [
     (summary.compiled_ms !== null || summary.eager_ms !== null) && {
       id: "time",
@@ -128,7 +130,7 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
       value: (
         <>
           <strong>{summary.compiled_error === null ? "cannot be compared" : format.scientific(summary.compiled_error)}</strong>
-          {summary.eager_error !== null && ` (eager ${format.scientific(summary.eager_error)})`}
+          {beside.length > 0 && ` (${beside.join(", ")})`}
         </>
       ),
       open: open("errors"),

@@ -68,6 +68,8 @@ export interface GradientCheck {
   eager_error: number | null;
   /** Relative error of compiled against float64. Null if the two cannot be compared. */
   compiled_error: number | null;
+  /** The largest error that rounding explains. Null in older reports. */
+  allowed_error: number | null;
   /** Whether rounding explains the error. See docs/measuring.md. */
   is_correct: boolean;
 }

@@ -207,6 +207,8 @@ export interface Summary {
   eager_error: number | null;
   /** The largest relative error of compiled against float64. */
   compiled_error: number | null;
+  /** What rounding explains of the output with that error. It is large where terms cancel. */
+  allowed_error: number | null;
   /** The answer in a sentence or two. Empty until calls were timed. */
   verdict: string;
 }

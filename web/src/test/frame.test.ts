@@ -71,6 +71,11 @@ describe("figures", () => {
     expect(errorOf({ ...random, stages: [] })).toBeUndefined();
   });
 
+  it("tell an error with what rounding explains of it", () => {
+    const summary = { ...exampleReport.summary, compiled_error: 0.25, eager_error: 0, allowed_error: 1.6 };
+    expect(textOf(figuresOf(summary, exampleReport).find(({ id }) => id === "error")?.value)).toBe("2.5e-1 (eager 0, 1.6e0 allowed)");
+  });
+
   it("count one kernel as one", () => {
     const summary = { ...exampleReport.summary, eager_kernels: 1, kernels: 1 };
     expect(textOf(figuresOf(summary, exampleReport)[0]?.value)).toBe("1 → 1 kernel");
