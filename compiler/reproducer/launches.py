@@ -65,11 +65,16 @@ def _headers(text: str, known: set[str]) -> list[str]:
 
 def _one_function(kernel: Kernel) -> list[str]:
     arguments = [*(f"values[{name!r}]" for name in (*kernel.reads, *kernel.writes)), *map(str, kernel.sizes.values())]
-    lines = [
-        f"    run = function(built, {kernel.name!r})",
-        f"    return lambda values: run({', '.join(arguments)})",
+    call = f"({', '.join(arguments)})"
+    return [
+        f"    run, do_nothing = function(built, {kernel.name!r}), function(built, 'empty')",
+        "",
+        "    def launch(values):",
+        f"        run{call}",
+        "",
+        f"    launch.empty = lambda values: do_nothing{call}",
+        "    return launch",
     ]
-    return lines
 
 
 def _steps(kernel: Kernel, graph: Graph, layouts: Mapping[str, Layout]) -> list[str]:

@@ -212,7 +212,7 @@ class _File:
         else:
             return "\n".join([*lines, f'    print("Not compared: {_plain(why)}")', "    return []"]), []
         if operators is not None:
-            lines.append('    print(f"eager: {microseconds(lambda: eager(*given)):.3g} us")')
+            lines.append('    print(f"eager: {time_of(lambda: eager(*given))}")')
             lines.append("    others['by eager'] = eager(*given)")
         lines.append("    return all_right(values, exact, others)")
         return "\n".join(lines), [text for text in (exact, operators) if text is not None]

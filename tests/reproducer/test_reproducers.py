@@ -9,7 +9,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from types import CodeType
+from types import CodeType, SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -201,6 +201,71 @@ def test_a_convolution_on_a_gpu_may_round_as_torch_lets_it() -> None:
     assert not file["is_right"]("result", wrong, exact, {})
     sort = next((one, kernel) for one in report.graphs for kernel in one.kernels if "sort" in kernel.nodes[-1])
     assert "ROUNDED_BY = None" in reproducer(report, sort[1].nodes[-1], sort[0].name)
+
+
+class SimulatedGpu:
+    """torch.cuda and a host's clock, in microseconds: work is queued in order, and runs when what is before it has."""
+
+    def __init__(self) -> None:
+        self.host = self.free_at = 0.0
+
+    def queue(self, on_host: float, on_device: float) -> float:
+        """When the work ends."""
+        self.host += on_host
+        self.free_at = max(self.free_at, self.host) + on_device
+        return self.free_at
+
+    def synchronize(self) -> None:
+        self.host = max(self.host, self.free_at)
+
+    def perf_counter(self) -> float:
+        return 1e-6 * self.host
+
+    def as_torch(self) -> SimpleNamespace:
+        gpu = self
+
+        class Event:
+            def __init__(self, enable_timing: bool) -> None:
+                assert enable_timing
+
+            def record(self) -> None:
+                self.at = gpu.queue(2.0, 0.5)
+
+            def elapsed_time(self, later: Any) -> float:
+                return 1e-3 * float(later.at - self.at)
+
+        memory = SimpleNamespace(zero_=lambda: gpu.queue(5.0, 40.0))
+        cuda = SimpleNamespace(Event=Event, synchronize=self.synchronize, get_device_properties=lambda _: object())
+        return SimpleNamespace(cuda=cuda, empty=lambda *_, **__: memory, uint8=torch.uint8)
+
+
+@pytest.mark.parametrize(("on_host", "on_device"), [(30.0, 4.0), (3.0, 4.0), (900.0, 4.0), (30.0, 5000.0)])
+def test_the_time_on_a_gpu_has_no_wait_for_the_host_in_it(on_host: float, on_device: float) -> None:
+    report = explored()
+    file: dict[str, Any] = {"__name__": "file"}
+    exec(reproducer(report, report.graphs[-1].kernels[0].name, report.graphs[-1].name), file)
+    gpu = SimulatedGpu()
+    file |= {"torch": gpu.as_torch(), "time": gpu, "DEVICE": "cuda"}
+    assert file["gpu_microseconds"](lambda: gpu.queue(on_host, on_device)) == pytest.approx(on_device)
+    told = file["time_of"](lambda: gpu.queue(on_host, on_device))
+    assert told == f"{on_device:.3g} us on the GPU, from a cold L2 cache, without the host's launch"
+
+
+def test_the_time_of_a_cpp_kernel_says_what_is_in_it() -> None:
+    report = explored()
+    file: dict[str, Any] = {"__name__": "file"}
+    exec(reproducer(report, report.graphs[-1].kernels[0].name, report.graphs[-1].name), file)
+    values = file["inputs"]()
+    launch = file["launcher"]()
+    before = {name: value.clone() for name, value in values.items()}
+    launch.empty(values)
+    assert all(torch.equal(value, before[name]) for name, value in values.items())
+    took = {"launch": 3.0, "empty": 2.75}
+    file["microseconds"] = lambda call: took[call]
+    assert file["time_of"]("launch", "empty") == (
+        "0.25 us, from warm caches, without the 2.75 us that Python takes to call it"
+    )
+    assert file["time_of"]("launch") == "3 us, from warm caches, with Python's share"
 
 
 @pytest.mark.gpu
