@@ -180,39 +180,62 @@ def _argument(value: Any) -> str:
 
 
 def _tensor(value: Any) -> str:
-    """An expression that makes such a tensor, with other values."""
-    shape = ", ".join(str(int(size)) for size in value.shape)
-    dtype = str(value.dtype).rpartition(".")[2]
-    keywords = f"dtype=torch.{dtype}"
+    """An expression that makes such a tensor, with other values, in as much memory."""
+    size = tuple(int(length) for length in value.shape)
+    keywords = f"dtype=torch.{_dtype(value)}"
     device = getattr(getattr(value, "device", None), "type", "cpu")
     keywords += f', device="{device}"' if device not in ("cpu", "meta") else ""
-    size = f"({shape}{',' if shape and ',' not in shape else ''})"
-    if dtype == "bool":
-        made = f"torch.randint(0, 2, {size}, {keywords})"
-    elif dtype.startswith(("int", "uint")):
-        low, high = _range(value)
-        made = f"torch.randint({low}, {high + 1}, {size}, {keywords})"
-    elif dtype.startswith("float8"):
-        made = f"torch.randn({size}).to({keywords})"
-    else:
-        made = f"torch.randn({size}, {keywords})"
     strides = _strides(value)
-    if strides is not None:
-        made = f"torch.empty_strided({size}, {strides}, {keywords}).copy_({made})"
+    if strides is None:
+        made = _random(value, size, keywords)
+    elif _meets_itself(size, strides):
+        extent = 1 + sum((length - 1) * stride for length, stride in zip(size, strides))
+        made = f"{_random(value, (extent,), keywords)}.as_strided({size}, {strides})"
+    else:
+        made = f"torch.empty_strided({size}, {strides}, {keywords}).copy_({_random(value, size, keywords)})"
     return f"{made}.requires_grad_()" if getattr(value, "requires_grad", False) else made
 
 
+def _dtype(value: Any) -> str:
+    return str(value.dtype).rpartition(".")[2]
+
+
+def _random(value: Any, size: tuple[int, ...], keywords: str) -> str:
+    """Random numbers as `value` could have them, as a contiguous tensor."""
+    dtype = _dtype(value)
+    if dtype == "bool":
+        return f"torch.randint(0, 2, {size}, {keywords})"
+    if dtype.startswith(("int", "uint")):
+        low, high = _range(value)
+        return f"torch.randint({low}, {high + 1}, {size}, {keywords})"
+    if dtype.startswith("float8"):
+        return f"torch.randn({size}).to({keywords})"
+    return f"torch.randn({size}, {keywords})"
+
+
 def _range(value: Any) -> tuple[int, int]:
-    """The least and the largest value: a program may use them as indices."""
+    """The least and the largest value: a program may use them as indices. What is repeated is looked at once."""
+    strides = _strides(value) or ()
     try:
+        for place in reversed([place for place, stride in enumerate(strides) if stride == 0]):
+            value = value.select(place, 0)
         return int(value.min()), int(value.max())
     except (RuntimeError, ValueError, NotImplementedError):  # empty, or without values
         return 0, 9
 
 
 def _strides(value: Any) -> Optional[tuple[int, ...]]:
-    """In elements, of a tensor that is not contiguous and does not overlap itself."""
+    """In elements, of a tensor that is not contiguous."""
     if not callable(getattr(value, "is_contiguous", None)) or value.is_contiguous():
         return None
-    strides = tuple(int(stride) for stride in value.stride())
-    return strides if all(strides) else None
+    return tuple(int(stride) for stride in value.stride())
+
+
+def _meets_itself(size: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether elements may share memory, as those of an expanded tensor and of sliding windows do."""
+    extent = 1
+    for stride, length in sorted((stride, length) for length, stride in zip(size, strides) if length > 1):
+        if stride < extent:
+            return True
+        extent += (length - 1) * stride
+    return False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 from fusionscope_client import NotASource, source_of
 
 SCALE = 2.5
@@ -96,10 +97,40 @@ def test_names_of_its_own_are_not_those_of_its_module() -> None:
             FakeTensor((2, 3), strides=(1, 2)),
             "torch.empty_strided((2, 3), (1, 2), dtype=torch.float32).copy_(torch.randn((2, 3), dtype=torch.float32))",
         ),
+        (
+            FakeTensor((1000, 1_000_000), strides=(1, 0)),
+            "torch.randn((1000,), dtype=torch.float32).as_strided((1000, 1000000), (1, 0))",
+        ),
+        (
+            FakeTensor((8, 3), strides=(1, 1)),
+            "torch.randn((10,), dtype=torch.float32).as_strided((8, 3), (1, 1))",
+        ),
     ],
 )
 def test_a_tensor_is_sent_as_its_form(tensor: FakeTensor, text: str) -> None:
     assert source_of(helper, tensor).endswith(f"\n\nhelper({text})\n")
+
+
+EXPANDED = {
+    "a row for every column": lambda: torch.randn(4, 1).expand(4, 10**12),
+    "one number": lambda: torch.zeros(()).expand(10**12),
+    "integers": lambda: torch.tensor([[3], [5]]).expand(2, 10**12),
+    "sliding windows": lambda: torch.randn(10).unfold(0, 3, 1),
+    "every second column": lambda: torch.randn(6, 8)[:, ::2],
+    "a gradient": lambda: torch.randn(3, 1).expand(3, 4).detach().requires_grad_(),
+}
+
+
+@pytest.mark.parametrize("name", EXPANDED)
+def test_a_tensor_is_made_with_its_strides_in_as_much_memory(name: str) -> None:
+    given = EXPANDED[name]()
+    call = source_of(helper, given).splitlines()[-1]
+    made = eval(call.removeprefix("helper"), {"torch": torch})
+    assert (made.shape, made.stride(), made.dtype) == (given.shape, given.stride(), given.dtype)
+    assert made.requires_grad == given.requires_grad
+    assert made.untyped_storage().nbytes() <= given.untyped_storage().nbytes()
+    if not made.is_floating_point():
+        assert set(made[:, 0].tolist()) <= {3, 4, 5}
 
 
 def test_other_arguments_are_sent_as_they_are() -> None:
