@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from string import Formatter
 from typing import Any
+
+from compiler.wording import counted
 
 #: All that a record may name. Of replays, figures are named as measured or as predicted wherever a sentence has one.
 REASONS: dict[str, str] = {
@@ -50,7 +53,7 @@ REASONS: dict[str, str] = {
     "dependency.across": "{reader} would need {writer} before every row is done",
     "index.different_positions": "{a} writes {shared} at {written}, {b} reads it at {read}",
     "index.no_common_loops": "the loops {space_a} of {a} and {space_b} of {b} cannot be matched over {shared}",
-    "shape.numel": "{a} runs {iterations_a} iterations, {b} runs {iterations_b}",
+    "shape.numel": "{a} runs {iterations_a:iteration}, {b} runs {iterations_b:iteration}",
     "shape.reduction_axes": "{a} reduces over {space_a}, {b} over {space_b}: the reduced axes differ",
     "kind.extern": "{extern} is a library call",
     "kind.not_pointwise": (
@@ -76,13 +79,13 @@ REASONS: dict[str, str] = {
     "profit.team": "predicted {fused_us:.1f} us with a team of programs for each row of {row} elements, "
     "{unfused_us:.1f} us with one program",
     "profit.registers": (
-        "a row of {row} elements with {sums} sums for each column does not fit into {registers} registers"
+        "a row of {row} elements with {sums:sum} for each column does not fit into {registers:register}"
     ),
     "profit.long_reduction": (
         "{slow} takes {rest_us:.1f} us besides its launch, and sharing one would save {spared_us:.1f} us"
     ),
-    "profit.kept_longer": "{early} would be made early only to share a launch: {bytes} bytes more at a time, where "
-    "the limit is {limit}",
+    "profit.kept_longer": "{early} would be made early only to share a launch: {bytes:byte} more at a time, where "
+    "the limit is {limit:,}",
     "profit.too_many_buffers": "{buffers} buffers in one kernel, at most {limit}",
     "policy.disabled": "the rule {knob} is turned off",
     "policy.forbidden": "{forbidden_a} and {forbidden_b} are to stay apart",
@@ -100,10 +103,10 @@ REASONS: dict[str, str] = {
     "policy.no_loop": "{name} became no loop of its own: there is nothing to fuse",
     "policy.other_graph": "{a} belongs to {graph_a} and {b} to {graph_b}: graphs are compiled one by one",
     # --- library calls
-    "layout.channels_last": "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in {conversions} "
-    "conversions; {kept_us:.1f} us in eager's layout",
-    "layout.slower": "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in {conversions} "
-    "conversions; {kept_us:.1f} us in eager's layout",
+    "layout.channels_last": "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in "
+    "{conversions:conversion}; {kept_us:.1f} us in eager's layout",
+    "layout.slower": "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in "
+    "{conversions:conversion}; {kept_us:.1f} us in eager's layout",
     "layout.library": "channels-last has no advantage in this dtype on {device}",
     "layout.precision": "{kept_us:.1f} us predicted at an error of {kept_error:.0e} in eager's layout; "
     "{moved_us:.1f} us at {moved_error:.0e} channels-last, where the library rounds to TF32, which the knob {knob} "
@@ -132,25 +135,25 @@ REASONS: dict[str, str] = {
     "us, with {copies_us:.1f} us for copies",
     "padding.open_sizes": "the sizes {sizes} differ from call to call",
     # --- replays
-    "replay.replayed": "the {launches} launches are recorded; a replay takes the host about {replay_us:.0f} "
-    "us, predicted, in place of {host_us:.0f} us, measured; {copied_bytes} bytes are copied in each call",
-    "replay.gaps": "the {launches} launches are recorded; they keep the device busy for {elapsed_us:.0f} us, "
-    "measured, of which about {saved_us:.0f} us between launches are saved; {copied_bytes} bytes are copied in each "
+    "replay.replayed": "the {launches:launch} are recorded; a replay takes the host about {replay_us:.0f} "
+    "us, predicted, in place of {host_us:.0f} us, measured; {copied_bytes:byte} are copied in each call",
+    "replay.gaps": "the {launches:launch} are recorded; they keep the device busy for {elapsed_us:.0f} us, "
+    "measured, of which about {saved_us:.0f} us between launches are saved; {copied_bytes:byte} are copied in each "
     "call",
-    "replay.idle_between": "the {launches} launches are recorded; a replay takes the host about "
+    "replay.idle_between": "the {launches:launch} are recorded; a replay takes the host about "
     "{replay_us:.0f} us, predicted, in place of {host_us:.0f} us, measured; the device takes {elapsed_us:.0f} us, but "
-    "was idle before; {copied_bytes} bytes are copied in each call",
-    "replay.asked_for": "the {launches} launches are recorded, as the option asks; {copied_bytes} bytes are "
+    "was idle before; {copied_bytes:byte} are copied in each call",
+    "replay.asked_for": "the {launches:launch} are recorded, as the option asks; {copied_bytes:byte} are "
     "copied in each call",
     "replay.watching": "the first calls are watched before anything is recorded",
     "replay.cpu": "the graph runs on the CPU, where a launch is a call of a function",
     "replay.off": "the option turns CUDA graphs off",
-    "replay.few_launches": "with {launches} launches a CUDA graph would save the host no time",
+    "replay.few_launches": "with {launches:launch} a CUDA graph would save the host no time",
     "replay.open_sizes": "a CUDA graph has fixed sizes and numbers, and this graph takes others in each call",
     "replay.other_device": "{what} needs another device than the GPU",
     "replay.unknown_call": "it is not known whether {what} may be recorded",
     "replay.random_call": "{what} draws random numbers in its own way",
-    "replay.memory": "a recording would keep {peak_bytes} bytes of the device's memory",
+    "replay.memory": "a recording would keep {peak_bytes:byte} of the device's memory",
     "replay.device_bound": (
         "the device takes {elapsed_us:.0f} us and the host only {host_us:.0f} us to launch, both measured"
     ),
@@ -158,7 +161,7 @@ REASONS: dict[str, str] = {
     "replay.slower": "the host needs {host_us:.0f} us to launch, measured; a replay would take it about "
     "{replay_us:.0f} us, and the device {copied_us:.0f} us for copies, both predicted",
     "replay.no_faster": "a call took {replayed_us:.0f} us replayed and {pace_us:.0f} us one by one, both measured",
-    "replay.inputs_move": "inputs came at other addresses after each of {recordings} recordings, lastly {what}",
+    "replay.inputs_move": "inputs came at other addresses after each of {recordings:recording}, lastly {what}",
     "replay.overlapping": "an input comes at other addresses, and its elements share memory",
     "replay.failed": "CUDA could not record the launches: {what}",
 }
@@ -222,4 +225,13 @@ def family_of(reason: str) -> str:
 
 def message_of(reason: str, names: Mapping[str, Any]) -> str:
     """The sentence of one decision; `names` holds a, b and the numbers."""
-    return REASONS[reason].format_map(names)
+    return _Sentences().vformat(REASONS[reason], (), names)
+
+
+class _Sentences(Formatter):
+    """Also counts: `{launches:launch}` is "1 launch" or "2 launches", and of an open size "s0 launches"."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if not spec.isalpha():
+            return str(super().format_field(value, spec))
+        return counted(value, spec) if isinstance(value, int) else f"{value} {counted(0, spec).partition(' ')[2]}"

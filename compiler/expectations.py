@@ -67,7 +67,9 @@ def _most_bytes(report: Report, most: int) -> Finding:
     count = report.summary.bytes
     if count is None:
         return Finding("max-bytes", False, "There are no kernels whose bytes could be counted.")
-    return Finding("max-bytes", count <= most, f"The kernels move {count:,} bytes, and at most {most:,} may be.")
+    return Finding(
+        "max-bytes", count <= most, f"The kernels move {counted(count, 'byte')}, and at most {most:,} may be."
+    )
 
 
 def _breaks(report: Report) -> list[Finding]:

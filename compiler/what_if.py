@@ -193,7 +193,7 @@ def _of_rule(rule: str, graphs: Sequence[rep.Graph]) -> rep.WhatIf:
     refused = sum(d.reason == "policy.disabled" and d.numbers.get("knob") == rule for g in graphs for d in g.decisions)
     message = f"The rule {rule} is not used"
     if refused:
-        message += f"; it might have fused {refused} pair{'s' if refused > 1 else ''} of those looked at"
+        message += f"; it might have fused {counted(refused, 'pair')} of those looked at"
     saved = [d.predicted_saved_us or 0.0 for g in graphs for d in g.paddings if rule == "padding"]
     if saved:
         products = f"{len(saved)} product{'s are' if len(saved) > 1 else ' is'} computed as written"

@@ -9,8 +9,9 @@ SNIPPET_FILE = "snippet.py"
 
 
 def counted(number: float, noun: str) -> str:
-    """`1 kernel`, `2 kernels`."""
-    return f"{number:.0f} {noun}" if number == 1 else f"{number:.0f} {noun}s"
+    """`1 kernel`, `2 kernels`, `1,024 launches`."""
+    plural = noun + ("es" if noun.endswith(("ch", "s", "x")) else "s")
+    return f"{number:,.0f} {noun if number == 1 else plural}"
 
 
 def listed(words: Sequence[str]) -> str:

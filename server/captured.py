@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.report import GradientCheck, Graph, GraphBreak, Recompile, Report, Rewrite
-from compiler.wording import line_list
+from compiler.wording import counted, line_list
 from server.plain_text import code
 
 #: Guards of one graph that a text shows: the first ones are about the call's own arguments.
@@ -52,7 +52,7 @@ def training_sentences(graph: Graph) -> list[str]:
     if not graph.saved and not graph.recomputed:
         return []
     names = ", ".join(f"{saved.node} ({saved.dtype}{saved.shape})" for saved in kept)
-    sentences = [f"saved for it by {graph.partner}: {sum(saved.bytes for saved in kept):,} bytes"]
+    sentences = [f"saved for it by {graph.partner}: {counted(sum(saved.bytes for saved in kept), 'byte')}"]
     if names:
         sentences[0] += f" in {names}"
     if graph.recomputed:

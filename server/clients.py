@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from compiler.wording import counted
 from server.problems import Problem, ProblemResponse
 from server.tokens import Quota, TokenFile
 
@@ -63,19 +64,19 @@ class Counts:
         """Counts a request. Raises `Problem` 429."""
         amount = client.quota.requests_per_minute
         if amount:
-            self._take(RateLimitItemPerMinute(amount), client, f"{amount} requests a minute")
+            self._take(RateLimitItemPerMinute(amount), client, f"{counted(amount, 'request')} a minute")
 
     def take_exploration(self, client: Client) -> None:
         """Counts a new exploration. Raises `Problem` 429."""
         amount = client.quota.explorations_per_hour
         if amount:
-            self._take(RateLimitItemPerHour(amount), client, f"{amount} new explorations an hour")
+            self._take(RateLimitItemPerHour(amount), client, f"{counted(amount, 'new exploration')} an hour")
 
     def _take(self, item: RateLimitItem, client: Client, allowed: str) -> None:
         if self._limiter.hit(item, client.key):
             return
         seconds = max(1, math.ceil(self._limiter.get_window_stats(item, client.key).reset_time - time.time()))
-        raise too_many(f"Your limit of {allowed} is reached. Try again in {seconds} seconds.", seconds)
+        raise too_many(f"Your limit of {allowed} is reached. Try again in {counted(seconds, 'second')}.", seconds)
 
 
 def too_many(detail: str, seconds: float) -> Problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from compiler.report import ExecutionTraffic, Graph, Kernel, KernelArtifact, Memory, Reuse, TensorTraffic, Traffic
+from compiler.wording import counted
 
 #: Tensors that a sentence names; the report has all of them.
 MOST_NAMES = 12
@@ -23,22 +24,22 @@ def traffic_sentences(graph: Graph) -> list[str]:
     if traffic.fused is not None:
         told.append(f"with fusion: {_moves(traffic.fused, 'kernel')}")
     if traffic.floor_bytes is not None:
-        told.append(f"at least: {traffic.floor_bytes:,} bytes ({_tensors(traffic.floor)})")
+        told.append(f"at least: {counted(traffic.floor_bytes, 'byte')} ({_tensors(traffic.floor)})")
     return told + _saved(traffic)
 
 
 def _saved(traffic: Traffic) -> list[str]:
     if not traffic.saved_written_bytes and not traffic.saved_read_bytes:
         return []
-    saved = f"fusion saves {traffic.saved_written_bytes:,} bytes of writes and {traffic.saved_read_bytes:,} of reads"
-    more = f"; {traffic.more_read_bytes:,} bytes are read to compute values again" if traffic.more_read_bytes else ""
-    return [saved + more]
+    written = counted(traffic.saved_written_bytes, "byte")
+    saved = f"fusion saves {written} of writes and {traffic.saved_read_bytes:,} of reads"
+    more = counted(traffic.more_read_bytes, "byte")
+    return [f"{saved}; it adds {more} of reads to compute values again" if traffic.more_read_bytes else saved]
 
 
 def _moves(execution: ExecutionTraffic, noun: str) -> str:
-    count = len(execution.launches)
     library = f", {execution.library_bytes:,} of them at least, in library calls" if execution.library_bytes else ""
-    return f"{execution.bytes:,} bytes in {count} {noun}{'' if count == 1 else 's'}{library}"
+    return f"{counted(execution.bytes, 'byte')} in {counted(len(execution.launches), noun)}{library}"
 
 
 def _tensors(tensors: Iterable[TensorTraffic]) -> str:
@@ -68,7 +69,11 @@ def level_sentences(kernel: Kernel) -> list[str]:
     ]
     told = []
     if again:
-        missed = f"; predicted to come from memory again: {levels.missed_bytes:,} bytes" if levels.missed_bytes else ""
+        missed = (
+            f"; predicted to come from memory again: {counted(levels.missed_bytes, 'byte')}"
+            if levels.missed_bytes
+            else ""
+        )
         told.append(f"loaded again, from caches: {_listed(again)}{missed}")
     if levels.kept:
         told.append(f"kept in registers: {_listed(levels.kept)}")
@@ -84,9 +89,9 @@ def _resources(kernel: Kernel) -> list[str]:
     for where, one in assembled:
         if one.shared_bytes is None:
             continue
-        parts = [f"{one.shared_bytes:,} bytes of shared memory a program"]
-        parts += [f"{one.registers} registers a thread"] if one.registers is not None else []
-        parts += [f"{one.spills} bytes of spills"] if one.spills is not None else []
+        parts = [f"{counted(one.shared_bytes, 'byte')} of shared memory a program"]
+        parts += [f"{counted(one.registers, 'register')} a thread"] if one.registers is not None else []
+        parts += [f"{counted(one.spills, 'byte')} of spills"] if one.spills is not None else []
         return [f"assembled{where}: {', '.join(parts)}"]
     return ["registers and shared memory are not known: it was not assembled"]
 
@@ -100,7 +105,7 @@ def memory_sentences(graph: Graph) -> list[str]:
     told = [_peak(memory)]
     if kept:
         names = _listed(buffer.name for buffer in kept)
-        told.append(f"never in memory: {sum(buffer.bytes for buffer in kept):,} bytes ({names})")
+        told.append(f"never in memory: {counted(sum(buffer.bytes for buffer in kept), 'byte')} ({names})")
     if memory.reuses:
         told.append(f"memory used again: {_reuses(memory.reuses)}")
     if memory.unfused_reuses:
@@ -109,7 +114,7 @@ def memory_sentences(graph: Graph) -> list[str]:
 
 
 def _peak(memory: Memory) -> str:
-    said = f"at most {memory.peak_bytes:,} bytes are alive at a time, inputs not counted"
+    said = f"alive at a time: at most {counted(memory.peak_bytes, 'byte')}, inputs not counted"
     return f"{said}; without fusion {memory.unfused_peak_bytes:,}"
 
 

@@ -172,12 +172,12 @@ def _print_loops(graph: Graph, console: Console) -> None:
 
 
 def _print_kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment, console: Console) -> None:
-    facts = [kernel.kind, f"{kernel.bytes:,} bytes"]
+    facts = [kernel.kind, counted(kernel.bytes, "byte")]
     facts += same_code(kernel, repeats(graph))
     if kernel.user_lines:
         facts.append(line_list(kernel.user_lines))
     if kernel.registers is not None:
-        facts.append(f"{kernel.registers} registers")
+        facts.append(counted(kernel.registers, "register"))
     facts += kernel_times(kernel, environment, graph.disturbed is not None)
     if kernel.percent_of_peak is not None:
         facts.append(f"{kernel.percent_of_peak:.0f} % of peak bandwidth")

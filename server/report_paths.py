@@ -20,6 +20,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from compiler.report import Report
+from compiler.wording import counted
 
 MOST_CHARACTERS = 300
 MOST_FILTERS = 12
@@ -94,7 +95,7 @@ def _item(holder: Any, index: int, before: str) -> Any:
     if not isinstance(holder, list | tuple):
         raise PathProblem(f"{before} is no list, so it has no [{index}].")
     if index >= len(holder):
-        raise PathProblem(f"{before} has {len(holder)} items, so there is no [{index}].")
+        raise PathProblem(f"{before} has {counted(len(holder), 'item')}, so there is no [{index}].")
     return holder[index]
 
 

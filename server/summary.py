@@ -155,7 +155,7 @@ def _graph(graph: Graph, environment: Environment) -> str:
 def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment, repeated: Counter[str]) -> str:
     facts = [
         f"{kernel.kind}",
-        f"{kernel.bytes:,} bytes",
+        counted(kernel.bytes, "byte"),
         *kernel_times(kernel, environment, graph.disturbed is not None),
     ]
     facts += same_code(kernel, repeated)

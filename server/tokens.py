@@ -19,6 +19,8 @@ from pathlib import Path
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from compiler.wording import counted
+
 PREFIX = "fusionscope_"
 """By which a person, and whatever looks for secrets in files, knows a token."""
 
@@ -41,12 +43,14 @@ class Quota(BaseModel):
     jobs_at_once: int = Field(default=0, ge=0, description="Explorations that wait or run at the same time.")
 
     def quota_in_words(self) -> str:
-        counted = (
-            (self.requests_per_minute, "requests a minute"),
-            (self.explorations_per_hour, "explorations an hour"),
-            (self.jobs_at_once, "jobs at once"),
+        bounds = (
+            (self.requests_per_minute, "request", "a minute"),
+            (self.explorations_per_hour, "exploration", "an hour"),
+            (self.jobs_at_once, "job", "at once"),
         )
-        return ", ".join(f"{amount or 'any number of'} {what}" for amount, what in counted)
+        return ", ".join(
+            f"{counted(amount, what) if amount else f'any number of {what}s'} {when}" for amount, what, when in bounds
+        )
 
 
 class Token(Quota):

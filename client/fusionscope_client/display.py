@@ -179,7 +179,9 @@ def report_html(report: Any) -> str:
     decisions = report.decisions
     if decisions:
         rows = _rows_html(decisions.records())
-        parts.append(f"<details><summary>{len(decisions)} decisions</summary>{rows}</details>")
+        parts.append(
+            f"<details><summary>{len(decisions)} decision{'s' * (len(decisions) != 1)}</summary>{rows}</details>"
+        )
     url = escape(report.url, quote=True)
     parts.append(f'<a href="{url}" target="_blank" rel="noopener">Open the exploration</a>')
     return f'<div class="fusionscope">{_STYLE}{"".join(parts)}</div>'

@@ -13,6 +13,7 @@ from compiler.environment import compiler_version, triton_version
 from compiler.machine_code.cpp import cpp_levels
 from compiler.options import KernelToCompile, Options
 from compiler.runtime.cpp.compiler import CompilationFailed, CompilerMissing
+from compiler.wording import counted
 
 STAGE = "compile"
 
@@ -81,7 +82,9 @@ def in_words(code: rep.MachineCode) -> str:
     if code.language == "cpp":
         vectors = sum(loop.packed > loop.scalar for loop in code.loops)
         return f"{code.kernel} for this machine: vectors in {vectors} of {len(code.loops)} innermost loops."
-    found = [f"{code.registers} registers", "nothing spilled" if not code.spills else f"{code.spills} bytes spilled"]
+    found = [] if code.registers is None else [counted(code.registers, "register")]
+    if code.spills is not None:
+        found.append(f"{counted(code.spills, 'byte')} spilled" if code.spills else "nothing spilled")
     if code.occupancy is not None:
         limited = f", limited by {' and '.join(code.occupancy.limited_by)}" if code.occupancy.percent < 100 else ""
         found.append(f"{code.occupancy.percent:g} % occupancy{limited}")

@@ -28,6 +28,7 @@ from compiler.runtime.triton.assembler import without_limit
 from compiler.runtime.triton.code_texts import SourceFile
 from compiler.runtime.triton.offline import as_launched
 from compiler.runtime.triton.text import TritonKernel, WrongKernel
+from compiler.wording import counted
 
 #: Lines of one pass's difference that are shown, and characters of all of them together.
 MOST_DIFFERENT, MOST_OF_PASSES = 400, 400_000
@@ -80,7 +81,7 @@ def read_kernel(source: str, wanted: KernelToCompile, file: str) -> TritonKernel
         raise WrongKernel(f"{wanted.name} has no argument {min(unknown)}.")
     if len(names) != len(wanted.arguments):
         raise WrongKernel(
-            f"{wanted.name} takes {len(names)} arguments beside its constants, and {len(wanted.arguments)} are given."
+            f"{wanted.name} takes {counted(len(names), 'argument')} beside its constants, not {len(wanted.arguments)}."
         )
     types = dict(zip(names, wanted.arguments, strict=True))
     signature = {name: types[name].type if name in types else "constexpr" for name in function.arg_names}
@@ -204,7 +205,11 @@ def _passes(dump: str) -> Iterator[Pass]:
         level = "ttgir" if name == "convert-triton-to-tritongpu" else level
         changed = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
         if changed:
-            more = [f"... and {len(changed) - MOST_DIFFERENT} lines more"] if len(changed) > MOST_DIFFERENT else []
+            more = (
+                [f"... and {counted(len(changed) - MOST_DIFFERENT, 'more line')}"]
+                if len(changed) > MOST_DIFFERENT
+                else []
+            )
             yield Pass(level=level, name=name, diff="\n".join(changed[:MOST_DIFFERENT] + more))
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 from compiler.budget import Budget, in_seconds
 from compiler.report import Graph
 from compiler.runtime.trial import MORE_TIME
+from compiler.wording import counted
 
 _Item = TypeVar("_Item")
 
@@ -44,8 +45,8 @@ def kernels_left_out(graph: Graph) -> str | None:
     left_out = sum(kernel.measured_us is None for kernel in kernels)
     if not left_out:
         return None
-    what = f"{left_out} of {len(kernels)} kernels of {graph.name}"
-    return f"{what} were not timed alone: there was no time for them. {MORE_TIME}"
+    what = f"{left_out} of {counted(len(kernels), 'kernel')} of {graph.name}"
+    return f"There was no time to time {what} alone. {MORE_TIME}"
 
 
 def slow_products(graph: str, seconds: float) -> str:

@@ -27,7 +27,7 @@ class QueueFull(Exception):
     run as may ("running"). `number` is how many do, and `seconds` says when to ask again."""
 
     def __init__(self, of: Literal["all", "own", "running"], number: int, seconds: float) -> None:
-        super().__init__(f"{number} explorations wait.")
+        super().__init__(f"As many explorations as may wait: {number}.")
         self.of, self.number, self.seconds = of, number, seconds
 
 

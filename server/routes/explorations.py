@@ -12,6 +12,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from compiler.comparison import Comparison
 from compiler.report import Report
 from compiler.why import MOST_PAIRS, Answer
+from compiler.wording import counted
 from server.clients import admission, too_many
 from server.database.reports import MOST_CHILDREN, Child
 from server.events import event_id
@@ -216,12 +217,17 @@ async def cancel(request: Request, id: Id, service: Service, follower: Follower 
     return _json(request, exploration, 200 if exploration.is_done else 202, {"Cache-Control": "no-store"})
 
 
-_FULL = {"all": "explorations wait already", "own": "of yours wait already", "running": "of yours wait or run already"}
+_FULL = {
+    "all": "Waiting already: {}",
+    "own": "Waiting already: {} of yours",
+    "running": "Waiting or running: {} of yours",
+}
 
 
 def _queue_full(full: QueueFull) -> Problem:
-    told = f"{full.number} {_FULL[full.of]}, which is as many as may. Try again in {math.ceil(full.seconds)} seconds."
-    return too_many(told, full.seconds)
+    found = _FULL[full.of].format(counted(full.number, "exploration"))
+    again = counted(max(1, math.ceil(full.seconds)), "second")
+    return too_many(f"{found}, which is as many as may. Try again in {again}.", full.seconds)
 
 
 def _json(request: Request, exploration: Exploration, status: int, headers: dict[str, str]) -> Response:

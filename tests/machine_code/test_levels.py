@@ -200,7 +200,7 @@ def test_a_kernel_of_the_users_own_is_compiled_from_its_text() -> None:
     assert {access.source_line for access in report.machine_code.accesses} == {7}
     wrong = explore(USERS_OWN, Options.model_validate({"machine_code": {**wanted, "constants": {}}}))
     assert wrong.status == "user_error" and wrong.error is not None
-    assert "takes 4 arguments beside its constants, and 3 are given" in wrong.error.message
+    assert "takes 4 arguments beside its constants, not 3." in wrong.error.message
 
 
 def test_a_kernel_of_the_peer_is_compiled_as_its_text_says() -> None:
@@ -218,7 +218,7 @@ def test_a_long_level_is_cut_and_says_so() -> None:
     assert len(long.text) <= MOST_CHARACTERS and long.all_lines == 20_000
     shown = len(long.text.splitlines())
     assert long.lines == [(number, 3) for number in range(1, shown + 1)]
-    assert long.cut is not None and f"The last {20_000 - shown} of 20000 lines are left out" in long.cut
+    assert long.cut is not None and f"Left out: the last {20_000 - shown:,} of 20,000 lines." in long.cut
 
 
 def test_the_assembly_of_a_cpp_kernel_is_linked_and_its_loops_are_on_vectors(reports: dict[str, Report]) -> None:

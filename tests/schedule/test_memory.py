@@ -209,4 +209,4 @@ f(torch.rand(1024, 1024), torch.rand(1024, 1024))
     growths = [d.numbers["peak_growth_bytes"] for d in graph.decisions if "peak_growth_bytes" in d.numbers]
     assert graph.memory is not None
     assert sum(growths) >= graph.memory.peak_bytes - graph.memory.unfused_peak_bytes > 0
-    assert all("bytes more are alive" in d.message for d in graph.decisions if "peak_growth_bytes" in d.numbers)
+    assert all("more must be alive at a time" in d.message for d in graph.decisions if "peak_growth_bytes" in d.numbers)

@@ -254,7 +254,7 @@ def test_an_operand_that_turns_out_to_be_the_other_one_is_computed_before() -> N
 def test_a_part_of_a_product_that_loops_read_is_refused_with_both_sizes() -> None:
     compilation = scheduled(lambda x, w: torch.relu((x @ w)[:, :5]), (16, 8), (8, 16))
     (decision,) = [d for d in compilation.schedule.decisions if (d.a, d.b) == ("mm", "relu")]
-    assert message_of(decision.reason, decision.names) == "mm runs 256 iterations, relu runs 80"
+    assert message_of(decision.reason, decision.names) == "mm runs 256 iterations, relu runs 80 iterations"
 
 
 def test_products_are_made_by_the_tile_that_they_were_priced_with() -> None:

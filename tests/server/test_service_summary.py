@@ -203,7 +203,7 @@ def test_what_moves_is_told_tensor_by_tensor() -> None:
         "eager moves 9,000 bytes in 1 call",
         "with fusion: 2,008 bytes in 1 kernel",
         "at least: 2,008 bytes (x read 1,000, w read 8, div written 1,000)",
-        "fusion saves 1,004 bytes of writes and 2,004 of reads; 4 bytes are read to compute values again",
+        "fusion saves 1,004 bytes of writes and 2,004 of reads; it adds 4 bytes of reads to compute values again",
     ]
     assert moved_sentence(MOVING, 0) == "moves x read 1,000, w read 8, div written 1,000"
     assert traffic_sentences(Graph(name="graph_0")) == [] and moved_sentence(Graph(name="graph_0"), 0) == ""
@@ -223,7 +223,7 @@ def test_levels_tell_what_is_counted_predicted_and_assembled() -> None:
 
 def test_memory_is_told_with_the_reuse_that_fusion_made_needless() -> None:
     assert memory_sentences(MOVING) == [
-        "at most 1,000 bytes are alive at a time, inputs not counted; without fusion 2,000",
+        "alive at a time: at most 1,000 bytes, inputs not counted; without fusion 2,000",
         "never in memory: 1,000 bytes (sub)",
         "without fusion, memory would be used again: exp over sub in place",
     ]

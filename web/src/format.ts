@@ -110,8 +110,10 @@ export function scientific(value: Figure): string {
   return value === 0 ? "0" : value.toExponential(1).replace("e+", "e");
 }
 
+/** `1 kernel`, `1,024 launches`. */
 export function count(value: Figure, noun: string): string {
-  return value == null ? "" : `${value.toLocaleString("en-US")} ${noun}${value === 1 ? "" : "s"}`;
+  const plural = /(ch|s|x)$/.test(noun) ? `${noun}es` : `${noun}s`;
+  return value == null ? "" : `${value.toLocaleString("en-US")} ${value === 1 ? noun : plural}`;
 }
 
 export function shape(sizes: readonly (number | string)[] | null | undefined): string {

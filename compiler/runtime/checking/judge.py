@@ -38,6 +38,7 @@ from compiler.runtime.checking.verify import (
     scale_of,
     share_that_differs,
 )
+from compiler.wording import counted
 
 #: Errors that rounding alone explains, by the dtype of the outputs: a few times what eager shows on sums of thousands
 #: of terms. The float8 keep 4 and 3 bits, bfloat16 8, float16 11, float32 24, of which a product in TF32 keeps 11.
@@ -108,7 +109,7 @@ def judge(
     draws, and is read as far as it is needed; without it nothing is allowed for what rounding makes worse."""
     found, expected, baseline = (list(leaves(value)) for value in (outputs, reference, eager))
     if [path for path, _ in found] != [path for path, _ in baseline]:
-        problem = f"has {len(found)} values or other names for them, where eager's has {len(baseline)}"
+        problem = f"has {counted(len(found), 'value')} or other names for them, where eager's has {len(baseline)}"
         return [Judgement("", math.inf, math.inf, 0.0, problem)]
     if [path for path, _ in expected] != [path for path, _ in baseline]:
         expected = baseline

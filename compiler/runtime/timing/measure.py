@@ -34,6 +34,7 @@ from compiler.runtime.timing.noise import (
 )
 from compiler.runtime.timing.stopwatch import Call, Stopwatch, stopwatch
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
+from compiler.wording import counted
 
 #: Calls before the first sample: a compiled function compiles, tunes and records its CUDA graph in the first two.
 WARMUP_CALLS = 3
@@ -249,13 +250,13 @@ def _method(
     watch: Stopwatch, samples: Mapping[str, Samples], seen: clocks.GpuClocks | None, waited: float | None
 ) -> str:
     rounds = max((len(kept.samples_ms) for kept in samples.values()), default=0)
-    counted = f"{rounds} interleaved rounds" if rounds > 1 else "1 round"
+    interleaved = counted(rounds, "interleaved round" if rounds > 1 else "round")
     sentences = [
         RULE,
         "Another run's median lies within the stated spread 95 times in 100: from the samples, and what runs on this "
         "device are known to differ by.",
         watch.method,
-        f"{counted} after {WARMUP_CALLS} warm-up calls, fewer of what is long on a CPU; medians and quartiles.",
+        f"{interleaved} after {WARMUP_CALLS} warm-up calls, fewer of what is long on a CPU; medians and quartiles.",
     ]
     queueing = [f"{name} {kept.host_ms * 1e3:.0f} µs" for name, kept in samples.items() if kept.host_ms is not None]
     if queueing:

@@ -17,6 +17,7 @@ from compiler.devices import device_for
 from compiler.runtime.host.allocator import keep_freed_memory
 from compiler.runtime.timing.noise import percentile
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
+from compiler.wording import counted
 
 Call = Callable[[], object]
 
@@ -76,7 +77,7 @@ class HostStopwatch:
         )
         return (
             "Time of the process's clock around the call; calls shorter than 50 µs are repeated within a sample. "
-            f"{pages} Caches are as the previous contestant left them. {torch.get_num_threads()} threads."
+            f"{pages} Caches are as the previous contestant left them. {counted(torch.get_num_threads(), 'thread')}."
         )
 
     def _time(self, call: Call, repeats: int) -> float:

@@ -15,6 +15,7 @@ from pathlib import PurePath
 
 from compiler.report import CodeLevel
 from compiler.report.machine_code import LevelName
+from compiler.wording import counted
 
 #: A level has no more than this of characters: a reader scrolls through less, and a page draws it in one piece.
 MOST_CHARACTERS = 400_000
@@ -64,8 +65,8 @@ def level(name: LevelName, located: Located) -> CodeLevel:
         kept += 1
     cut = None
     if kept < len(lines):
-        left_out = len(lines) - kept
-        cut = f"The last {left_out} of {len(lines)} lines are left out: a level shows {MOST_CHARACTERS:,} characters."
+        left_out = f"the last {len(lines) - kept:,} of {counted(len(lines), 'line')}"
+        cut = f"Left out: {left_out}. A level shows {MOST_CHARACTERS:,} characters."
     return CodeLevel(
         name=name,
         text="".join(f"{text}\n" for text, _ in lines[:kept]),

@@ -23,6 +23,7 @@ from compiler.schedule.records.scores import Scores
 from compiler.schedule.records.would_fuse import Pair, would_fuse_if
 from compiler.schedule.rules import Context, Fuse
 from compiler.schedule.scheduler import Schedule
+from compiler.wording import counted
 
 NO_GROWTHS: Mapping[int, int] = MappingProxyType({})
 #: Decisions of one graph that the report tells at length.
@@ -76,7 +77,7 @@ def describe_decisions(
 
 def _tell_growth(described: report.Decision, growth: int) -> None:
     described.numbers["peak_growth_bytes"] = growth
-    described.message += f"; for that, {growth:,} bytes more are alive at a time"
+    described.message += f"; for that, {counted(growth, 'byte')} more must be alive at a time"
 
 
 def _weightiest(schedule: Schedule) -> set[int]:

@@ -6,7 +6,7 @@ const laidOut = { kept: "as in eager", channels_last: "channels-last", product: 
 function figures({ verdict, predicted_kept_us, predicted_moved_us, conversions }: LayoutDecision): string {
   if (predicted_kept_us === null || predicted_moved_us === null || verdict === "product") return "";
   const bytes = conversions.reduce((sum, conversion) => sum + conversion.bytes, 0);
-  return ` ${conversions.length} conversions of ${format.bytes(bytes)} in all.`;
+  return ` ${format.count(conversions.length, "conversion")} of ${format.bytes(bytes)} in all.`;
 }
 
 /** How tensors lie around convolutions, and what is folded into them, each with its lines. */
@@ -15,7 +15,7 @@ export function Layouts({ graph }: { graph: Graph }) {
   if (layouts.length === 0) return null;
   return (
     <details class="removed">
-      <summary>{`layout of ${layouts.length} ${layouts.length === 1 ? "group" : "groups"} of convolutions`}</summary>
+      <summary>{`layout of ${format.count(layouts.length, "group")} of convolutions`}</summary>
       <ul>
         {layouts.map((one, place) => (
           <li key={place}>

@@ -69,7 +69,7 @@ export function SweepPlot({ sweep, device }: { sweep: SweepResult; device: strin
         <text class="axis-name" x={(LEFT + WIDTH - RIGHT) / 2} y={HEIGHT - 6}>{sweep.name}</text>
         {flipping.map((size) => (
           <g key={size.value} class="flip-mark" data-flip={size.value}>
-            <title>{`${sweep.name} = ${size.value}: ${size.flips.length + size.more_flips} flips`}</title>
+            <title>{`${sweep.name} = ${size.value}: ${format.count(size.flips.length + size.more_flips, "flip")}`}</title>
             <line x1={x(size.value)} x2={x(size.value)} y1={TOP - 4} y2={HEIGHT - BOTTOM} />
             <text x={x(size.value)} y={TOP - 8}>flips</text>
           </g>

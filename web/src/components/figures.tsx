@@ -174,7 +174,7 @@ const FEWEST_SAMPLES = 4;
 export function spreadText(shown: Report): string {
   const compiled = contestant(shown, "compiled");
   if (!compiled || compiled.median_ms <= 0) return "";
-  if (compiled.samples_ms.length < FEWEST_SAMPLES) return compiled.samples_ms.length === 1 ? "1 sample" : `${compiled.samples_ms.length} samples`;
+  if (compiled.samples_ms.length < FEWEST_SAMPLES) return format.count(compiled.samples_ms.length, "sample");
   return format.plusMinus((compiled.spread_ms ?? (compiled.high_ms - compiled.low_ms) / 2) / compiled.median_ms);
 }
 

@@ -1,6 +1,7 @@
 /** One kernel from its source to machine code: compiled on demand for the target that the reader chooses, every level
  * beside the source, and what the last one says. */
 import { useMemo } from "preact/hooks";
+import * as format from "../../format";
 import type { KernelLine, Kernel, MachineCode as Code, Pass } from "../../report";
 import { askAgain, choicesFor, machineCodeOf, targetOf } from "../../machineCode";
 import type { KernelCode } from "../../api";
@@ -266,7 +267,7 @@ function Passes({ passes }: { passes: Pass[] }) {
       {passes.map((one, place) => (
         <details key={place} open={place === 0}>
           <summary>
-            <code>{one.name}</code> <span class="quiet">{`${LEVEL_LABELS[one.level][0]}, ${one.diff.split("\n").filter((line) => /^[+-]/.test(line)).length} lines`}</span>
+            <code>{one.name}</code> <span class="quiet">{`${LEVEL_LABELS[one.level][0]}, ${format.count(one.diff.split("\n").filter((line) => /^[+-]/.test(line)).length, "line")}`}</span>
           </summary>
           <pre>
             {one.diff.split("\n").map((line, number) => (

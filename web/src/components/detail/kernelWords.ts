@@ -22,13 +22,13 @@ function rows(levels: KernelLevels): string {
 function elements(levels: KernelLevels): string {
   const sizes = Object.values(levels.tile).map(Number).filter((size) => size > 1);
   const count = sizes.reduce((product, size) => product * size, 1);
-  return sizes.length > 0 ? `, ${count.toLocaleString("en-US")} elements a program` : "";
+  return sizes.length > 0 ? `, ${format.count(count, "element")} a program` : "";
 }
 
 const PLANS: Record<KernelLevels["plan"], (levels: KernelLevels, over: string) => string> = {
   pointwise: (levels) => `element by element${elements(levels)}`,
   persistent: (levels, over) => `reduction${over}, a row in registers${rows(levels)}`,
-  looped: (levels, over) => `reduction${over} in ${levels.passes === 1 ? "1 pass" : `${levels.passes} passes`}${rows(levels)}`,
+  looped: (levels, over) => `reduction${over} in ${format.count(levels.passes, "pass")}${rows(levels)}`,
   split: (_levels, over) => `reduction${over}, split over several programs`,
   team: (_levels, over) => `reduction${over}, programs share a row`,
   look_back: (_levels, over) => `running sums${over}, each program waits for the one before`,

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import * as format from "../../format";
 import * as api from "../../api";
 import { answeredOf, lessonHeads, openLesson } from "../../lessons";
 import { report } from "../../state";
@@ -50,6 +51,6 @@ export function LessonsMenu() {
 
 function progressOf({ name, minutes, steps }: api.LessonHead): string {
   const answered = answeredOf(name);
-  if (answered === 0) return `${minutes} minutes`;
+  if (answered === 0) return format.count(minutes, "minute");
   return answered >= steps ? "done" : `${answered} of ${steps}`;
 }
