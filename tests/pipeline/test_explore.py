@@ -202,3 +202,17 @@ def test_a_process_asks_for_the_driver_once(tmp_path: Path, monkeypatch: pytest.
         environment._driver.cache_clear()
     assert [one.driver for one in told] == ["570.1", "570.1"]
     assert asked.read_text() == "asked\n"
+
+
+def test_copies_to_inputs_that_an_explored_call_makes_are_told() -> None:
+    source = """import torch
+@torch.compile
+def f(x, y):
+    x.add_(y)
+    return x * y
+f(torch.randn(64, 64), torch.randn(64, 64))
+"""
+    report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    (told,) = [note.message for note in report.notes if "changes x" in note.message]
+    assert "a copy of 16,384 bytes to the inputs follows each call" in told
+    assert not any("changes" in note.message for note in report_of(WORKING[0]).notes)
