@@ -20,7 +20,7 @@ def traffic_sentences(graph: Graph) -> list[str]:
     if traffic.eager is not None:
         told.append(f"eager moves {_moves(traffic.eager, 'call')}")
     if traffic.unfused is not None:
-        told.append(f"without fusion: {_moves(traffic.unfused, 'kernel')}, one for each loop or library call")
+        told.append(f"without fusion: {_moves(traffic.unfused, 'kernel', ', one for each loop or library call')}")
     if traffic.fused is not None:
         told.append(f"with fusion: {_moves(traffic.fused, 'kernel')}")
     if traffic.floor_bytes is not None:
@@ -37,9 +37,10 @@ def _saved(traffic: Traffic) -> list[str]:
     return [f"{saved}; it adds {more} of reads to compute values again" if traffic.more_read_bytes else saved]
 
 
-def _moves(execution: ExecutionTraffic, noun: str) -> str:
-    library = f", {execution.library_bytes:,} of them at least, in library calls" if execution.library_bytes else ""
-    return f"{counted(execution.bytes, 'byte')} in {counted(len(execution.launches), noun)}{library}"
+def _moves(execution: ExecutionTraffic, noun: str, which: str = "") -> str:
+    in_library = counted(execution.library_bytes, "byte")
+    library = f"; of these, library calls move at least {in_library}" if execution.library_bytes else ""
+    return f"{counted(execution.bytes, 'byte')} in {counted(len(execution.launches), noun)}{which}{library}"
 
 
 def _tensors(tensors: Iterable[TensorTraffic]) -> str:
@@ -63,7 +64,7 @@ def level_sentences(kernel: Kernel) -> list[str]:
     if levels is None:
         return []
     again = [
-        f"{one.tensor} {one.loaded_bytes / one.memory_bytes:.3g} times"
+        f"{one.tensor} {_times(one.loaded_bytes / one.memory_bytes)}"
         for one in levels.loads
         if one.loaded_bytes > one.memory_bytes > 0
     ]
@@ -80,6 +81,10 @@ def level_sentences(kernel: Kernel) -> list[str]:
     if levels.combined:
         told.append(f"combined by the threads of a program: {_listed(levels.combined)}")
     return [f"by its plan for {levels.target}, {sentence}" for sentence in told] + _resources(kernel)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f} times" if ratio >= 100 else f"{ratio:.3g} times"
 
 
 def _resources(kernel: Kernel) -> list[str]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from compiler.report import Decision, Environment, Graph, Kernel, Peer, Refusal, Report
-from compiler.wording import byte_count, counted
+from compiler.wording import byte_count, counted, line_list
 from server.beside import what_if_sentences
 from server.captured import (
     all_recompiles,
@@ -148,7 +148,7 @@ def _graph(graph: Graph, environment: Environment) -> str:
         told = [_refusal(refusal, graph) for refusal in graph.refusals]
         parts.append(f"### Kernels of {graph.name} that were not fused\n\n{_listed(told)}")
     if graph.decisions:
-        parts.append("### Decisions\n\n" + _listed([_decision(one) for one in _refused_first(graph.decisions)]))
+        parts.append("### Decisions\n\n" + _listed(_decisions(graph.decisions)))
     return joined(parts)
 
 
@@ -160,7 +160,7 @@ def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment, 
     ]
     facts += same_code(kernel, repeated)
     if kernel.user_lines:
-        facts.append("lines " + ", ".join(str(line) for line in kernel.user_lines))
+        facts.append(line_list(kernel.user_lines))
     told = [sentence for sentence in (moved_sentence(graph, place), *level_sentences(kernel)) if sentence]
     heading = f"### Kernel K{place + 1}, {one_line(kernel.name)}"
     return joined([heading, one_line("; ".join(facts)), _listed(told), fenced(kernel.source, kernel.language)])
@@ -194,9 +194,10 @@ def kernel_times(kernel: Kernel, environment: Environment, is_disturbed: bool = 
     return times
 
 
-def _refused_first(decisions: list[Decision]) -> list[Decision]:
-    """What was not fused is what one asks about."""
-    return sorted(decisions, key=lambda one: one.verdict == "fused")
+def _decisions(decisions: list[Decision]) -> list[str]:
+    """What was not fused is what one asks about. A pair that several rounds refused alike is told once."""
+    refused_first = sorted(decisions, key=lambda one: one.verdict == "fused")
+    return list(dict.fromkeys(map(_decision, refused_first)))
 
 
 def _refusal(refusal: Refusal, graph: Graph) -> str:

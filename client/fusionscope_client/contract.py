@@ -689,7 +689,7 @@ class Graph:
     #: The pairs of kernels that were not fused. Those with most bytes at stake are first.
     refusals: list[Refusal] = field(default_factory=list)
 
-    #: Predicted time of the generated kernels, one after another.
+    #: Predicted time of the generated kernels in a row, with the gaps between them.
     predicted_us: Optional[float] = None
 
     #: Microseconds of one call of the graph. It was measured beside each kernel alone.

@@ -176,7 +176,7 @@ class Graph(ReportModel):
         default=[], description="The pairs of kernels that were not fused. Those with most bytes at stake are first."
     )
     predicted_us: float | None = Field(
-        default=None, description="Predicted time of the generated kernels, one after another."
+        default=None, description="Predicted time of the generated kernels in a row, with the gaps between them."
     )
     call_us: float | None = Field(
         default=None, description="Microseconds of one call of the graph. It was measured beside each kernel alone."

@@ -148,9 +148,15 @@ def test_kernels_are_no_longer_than_the_call_that_was_raced(
     assert (kernel.gb_per_s is None) == is_disturbed
 
 
+def test_the_call_of_a_graph_that_does_not_fit_is_not_said_to_be_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    report, _ = explored(monkeypatch, [1.9, 1.9], 2.0)
+    told = report.graphs[0].disturbed
+    assert told is not None and told.startswith("The graphs took 6 ms one by one, the call that runs them 2 ms:")
+
+
 @pytest.mark.parametrize(
     ("tries", "before_ms", "after_ms", "told"),
-    [([7.5, 7.5], 5.5, 8.2, None), ([7.5], 8.2, 5.5, "that launches them 5.5 ms")],
+    [([7.5, 7.5], 5.5, 8.2, None), ([7.5], 8.2, 5.5, "that runs them 5.5 ms")],
 )
 def test_what_is_said_is_of_the_race_that_is_shown(
     monkeypatch: pytest.MonkeyPatch, tries: list[float], before_ms: float, after_ms: float, told: str | None

@@ -13,6 +13,7 @@ from compiler.report import (
     CallTimes,
     ContestantErrors,
     ContestantOutcome,
+    Decision,
     ElementErrors,
     Environment,
     ExecutionTraffic,
@@ -297,3 +298,26 @@ def test_a_sweep_is_a_table_with_the_sizes_that_flip_marked_and_a_sentence_for_e
         assert SWEEP.verdict in text and "N = 1024: mul + sum: fused: a → refused: b" in text
         assert "N = 1024: the loops of fused_sum: persistent → split" in text and "N = 1024: and 4 more." in text
         assert "N = 4096: MemoryError (line 2): no room" in text and "Not measured, as it would" in text
+
+
+def test_facts_of_a_kernel_are_told_in_readable_numbers_and_once() -> None:
+    loads = [TensorLoads(tensor="bias", memory_bytes=64, loaded_bytes=64 * 2048)]
+    levels = SOFTMAX.levels.model_copy(update={"loads": loads}) if SOFTMAX.levels else None
+    kernel = Kernel(name="k", kind="cpp", nodes=[], source="", bytes=1, user_lines=[3], levels=levels)
+    refused = Decision(
+        a="exp", b="div", round=1, kind="vertical", verdict="refused", reason="r", message="sum must run between"
+    )
+    again = refused.model_copy(update={"round": 2})
+    text = markdown(Report(source="", graphs=[Graph(name="graph_0", kernels=[kernel], decisions=[refused, again])]))
+    assert "cpp; 1 byte; line 3" in text
+    assert "bias 2,048 times" in text
+    assert text.count("sum must run between") == 1
+
+
+def test_what_library_calls_move_is_said_of_the_bytes() -> None:
+    moved = ExecutionTraffic(bytes=100, library_bytes=60, launches=[LaunchTraffic(name="mm", bytes=60, tensors=[])])
+    graph = Graph(name="graph_0", traffic=Traffic(unfused=moved))
+    assert traffic_sentences(graph)[0] == (
+        "without fusion: 100 bytes in 1 kernel, one for each loop or library call; of these, library calls move at "
+        "least 60 bytes"
+    )

@@ -84,8 +84,10 @@ def measure_kernels(
     return found
 
 
-def disturbance(kernels: Sequence[Samples], call: Samples, is_whole: bool, device_type: str) -> str | None:
-    """Why the times are no times of one call, as a sentence; None where they add up.
+def disturbance(
+    kernels: Sequence[Samples], call: Samples, is_whole: bool, device_type: str, what: str = "kernels"
+) -> str | None:
+    """Why the times are no times of one call, as a sentence; None where they add up. `what` they are the times of.
 
     Medians are what a reader sees beside each other, so the kernels' must not be longer than the call's: a wide spread
     of either is no excuse, but one more sign that the machine was busy. `is_whole` says that the call launches nothing
@@ -101,7 +103,7 @@ def disturbance(kernels: Sequence[Samples], call: Samples, is_whole: bool, devic
     if not is_above and not is_below:
         return None
     return (
-        f"The kernels took {total:.3g} ms one by one, the call that launches them {call.median_ms:.3g} ms: the machine "
+        f"The {what} took {total:.3g} ms one by one, the call that runs them {call.median_ms:.3g} ms: the machine "
         "was busy meanwhile, so no bandwidth is computed from these times."
     )
 
@@ -117,7 +119,7 @@ def beside_calls(measured: Mapping[str, KernelTimes], timing: rep.TimingResult |
     calls = [times.call for times in measured.values()]
     # The calls do more than to launch these kernels, so only kernels that take longer contradict them.
     told = disturbance(kernels, compiled, is_whole=False, device_type=device_type)
-    return told or disturbance(calls, compiled, is_whole=False, device_type=device_type)
+    return told or disturbance(calls, compiled, is_whole=False, device_type=device_type, what="graphs")
 
 
 def note_times(report: rep.Graph, found: KernelTimes, beside: str | None, peak_of: Device | None) -> None:

@@ -145,14 +145,14 @@ function wasRunUncompared({ compiled_error }: Summary, shown: Report): boolean {
   return compiled_error === null && !isWrong(shown) && shown.status === "ok" && shown.stages.some(({ name, status }) => name === "run" && status === "done");
 }
 
-/** Of the generated kernels alone, one after another: what library calls take is not predicted. */
+/** Of the generated kernels alone, in a row, with the gaps between them: what library calls take is not predicted. */
 function predictedOf(shown: Report): Figure[] {
   const known = shown.graphs.map((graph) => graph.predicted_us).filter((us) => us != null);
   if (known.length === 0 || known.length < shown.graphs.length) return [];
   const figure = {
     id: "predicted",
     label: "generated kernels",
-    value: <em>{format.microseconds(known.reduce((sum, us) => sum + us, 0))}</em>,
+    value: <em title="One after another, with the gaps between them. Library calls are not predicted.">{format.microseconds(known.reduce((sum, us) => sum + us, 0))}</em>,
     open: () => openKernel(0),
   };
   return inGroup("predicted", [figure]);

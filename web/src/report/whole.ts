@@ -121,7 +121,7 @@ export interface Graph {
   kernels: Kernel[];
   /** The pairs of kernels that were not fused. Those with most bytes at stake are first. */
   refusals: Refusal[];
-  /** Predicted time of the generated kernels, one after another. */
+  /** Predicted time of the generated kernels in a row, with the gaps between them. */
   predicted_us: number | null;
   /** Microseconds of one call of the graph. It was measured beside each kernel alone. */
   call_us: number | null;
