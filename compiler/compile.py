@@ -182,7 +182,7 @@ def _timed(stage: Callable[Given, Made]) -> Callable[Given, Made]:
 @_timed
 def lower(graph: GraphModule, target: Target, writes_inputs: bool = False) -> Lowered:
     """With `writes_inputs`, outputs that the caller copies into an input may be written there at once. Whoever calls
-    the graph more than once with the same inputs must not want that."""
+    the graph more than once with the same values gives it copies of its inputs."""
     if target.runs_on.type == "cuda":
         have_helpers(graph)
     cannot_run = refusal_of_streams(graph.graph)

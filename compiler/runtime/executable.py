@@ -67,6 +67,9 @@ class CompiledGraph(Protocol):
     @property
     def primary(self) -> dict[str, RenderedKernel]: ...
 
+    @property
+    def written_back(self) -> dict[str, str]: ...
+
 
 def build_executable(
     schedule: Schedule,

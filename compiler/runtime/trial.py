@@ -256,10 +256,10 @@ class Launch:
 
 
 def record_launches(compilation: CompiledGraph, inputs: list[Any], names: set[str]) -> dict[str, Launch]:
-    """The launches of the kernels `names` in one call of the graph. Later kernels may work in the same memory, so what
-    is not an input of the graph is copied."""
+    """The launches of the kernels `names` in one call of the graph. Later kernels may work in the same memory, so all
+    is copied but inputs of the graph that it does not change."""
     executable, schedule = compilation.executable, compilation.schedule
-    given = {*schedule.graph.inputs, *schedule.graph.constants}
+    given = {*schedule.graph.inputs, *schedule.graph.constants} - set(compilation.written_back.values())
     launches: dict[str, Launch] = {}
 
     def recorder(name: str, launch: Callable[..., None]) -> Callable[..., None]:

@@ -6,7 +6,6 @@ import torch
 
 from compiler import compile_phases
 from compiler import report as rep
-from compiler.capture.autograd.written_back import written_back
 from compiler.capture.capture import capture as run_snippet
 from compiler.capture.captured import CapturedGraph
 from compiler.compile import Generated, Lowered, Planned, Target, build_ahead, generate, plan
@@ -32,7 +31,6 @@ from compiler.stages.offline import attach_triton
 from compiler.stages.shares import slow_products
 from compiler.sweep.sizes import offered
 from compiler.what_if import other_names
-from compiler.wording import counted, listed
 
 
 def capture(exploration: Exploration) -> Graphs[Target]:
@@ -83,11 +81,10 @@ def lower(exploration: Exploration, graphs: Graphs[Target]) -> Graphs[Lowered]:
     for work in graphs.work:
         with exploration.each("lower", work.captured):
             note_first_sizes(work.captured)
-            lowered = lower_graph(work.captured.aten, work.compilation)
+            lowered = lower_graph(work.captured.aten, work.compilation, writes_inputs=True)
             work.captured.lay_inputs_out()
             present_lowered(lowered, work.report)
             _note_unordered_sums(exploration, lowered)
-            _note_copies_to_inputs(exploration, work.captured, lowered)
             done.append(work.after(lowered))
     return graphs.after(done)
 
@@ -97,20 +94,6 @@ def _note_unordered_sums(exploration: Exploration, lowered: Lowered) -> None:
     if names and lowered.runs_on.type == "cuda":
         verb = "adds" if len(names) == 1 else "add"
         exploration.note(f"{', '.join(names)} {verb} by atomic operations: the last digits may differ from run to run.")
-
-
-def _note_copies_to_inputs(exploration: Exploration, graph: CapturedGraph, lowered: Lowered) -> None:
-    """An explored graph is called again and again with the same inputs, so its kernels leave them alone."""
-    changed = written_back(graph.aten, lowered.loops).values()
-    if not changed:
-        return
-    size = sum(lowered.loops.buffers[name].bytes for name in changed)
-    exploration.note(
-        f"{graph.name} changes {listed(list(changed))}. So that it can be called again with the same values, its "
-        f"kernels write the new ones elsewhere here, and a copy of {counted(size, 'byte')} to the inputs follows each "
-        "call. The copy is in the times of calls and in no other figure. Compiled by "
-        '`torch.compile(backend="fusionscope")`, the kernels write to the inputs themselves.'
-    )
 
 
 def schedule(exploration: Exploration, graphs: Graphs[Lowered]) -> Graphs[Planned]:

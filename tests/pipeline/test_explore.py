@@ -204,15 +204,45 @@ def test_a_process_asks_for_the_driver_once(tmp_path: Path, monkeypatch: pytest.
     assert asked.read_text() == "asked\n"
 
 
-def test_copies_to_inputs_that_an_explored_call_makes_are_told() -> None:
+def test_an_input_that_a_call_changes_is_written_where_it_lies_as_by_torch_compile() -> None:
+    """The rows that are written are what moves, and the twin in Triton's interpreter starts from the old values."""
     source = """import torch
 @torch.compile
-def f(x, y):
-    x.add_(y)
+def f(x, y, cache, place, new):
+    x.mul_(0.9).add_(y)
+    cache.index_copy_(0, place, new)
     return x * y
-f(torch.randn(64, 64), torch.randn(64, 64))
+f(torch.randn(64, 64), torch.randn(64, 64), torch.randn(1000, 64), torch.tensor([3, 7]), torch.randn(2, 64))
 """
     report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
-    (told,) = [note.message for note in report.notes if "changes x" in note.message]
-    assert "a copy of 16,384 bytes to the inputs follows each call" in told
-    assert not any("changes" in note.message for note in report_of(WORKING[0]).notes)
+    assert report.status == "ok", report.error
+    (graph,) = report.graphs
+    assert graph.memory is not None and {reuse.takes_over for reuse in graph.memory.reuses} == {"x", "cache"}
+    of_cache = next(kernel for kernel in graph.kernels if kernel.updates)
+    assert of_cache.bytes == 2 * 8 + 2 * 2 * 64 * 4  # two places, two rows read and written
+    twins = [also for kernel in graph.kernels for also in kernel.also if also.language == "triton"]
+    assert len(twins) == len(graph.kernels)
+    assert all(twin.max_error is not None and twin.max_error < 1e-6 for twin in twins), [twin.check for twin in twins]
+
+
+def test_no_compiler_must_move_the_rows_of_an_input_that_nobody_changes() -> None:
+    source = """import torch
+@torch.compile
+def f(cache, place, new, x):
+    cache.index_copy_(0, place, new)
+    cache[5] = x
+f(torch.randn(1000, 64), torch.tensor([3, 7]), torch.randn(2, 64), torch.randn(64))
+@torch.compile
+def g(total, place, more):
+    total.index_add_(0, place, more)
+g(torch.zeros(1000, 64), torch.tensor([3, 7]), torch.randn(2, 64))
+"""
+    report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    assert report.status == "ok", report.error
+    for graph in report.graphs:
+        assert graph.floor_bytes is not None
+        assert graph.floor_bytes <= sum(kernel.bytes for kernel in graph.kernels)
+    row = 64 * 4
+    assert report.graphs[1].floor_bytes == 2 * 8 + 2 * row + 2 * (
+        row + row
+    )  # places, what is added, rows read and written

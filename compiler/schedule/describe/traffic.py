@@ -22,7 +22,7 @@ def describe_traffic(schedule: Schedule, eager: report.ExecutionTraffic | None) 
     moved = {node.name: moved_by(unit, schedule.graph.buffers) for node, unit in _nodes_and_units(unfused)}
     found = _Edges(schedule, moved)
     edges = found.all()
-    floor = _floor(schedule.graph)
+    floor = _floor(schedule.graph, moved)
     return report.Traffic(
         eager=eager,
         unfused=_execution(unfused),
@@ -137,33 +137,60 @@ def _reads_in_order(node: Node) -> list[str]:
     return list(dict.fromkeys(names if node.updates is None else [*names, node.updates]))
 
 
-def _floor(graph: LoopGraph) -> list[report.TensorTraffic]:
-    """What any compiler must move: what is used of each input read once, each output written once."""
+def _floor(graph: LoopGraph, moved: Mapping[str, Moved]) -> list[report.TensorTraffic]:
+    """What any compiler must move: what is used of each input read once, each output written once. Of an input that is
+    changed where it lies, that is what the changes write."""
     given = [name for name in graph.inputs if name is not None]
-    used = _used_of_inputs(graph, frozenset(given))
+    changed = _changed_inputs(graph)
+    used = _used_of_inputs(graph, frozenset(given), changed, moved)
     written = {o.buffer: o.layout for o in graph.outputs if o.buffer is not None and o.layout is not None}
-    reads = [report.TensorTraffic(tensor=name, read_bytes=used[name]) for name in dict.fromkeys(given) if name in used]
+    reads = [
+        report.TensorTraffic(tensor=name, read_bytes=used[name]) for name in dict.fromkeys(given) if used.get(name)
+    ]
     writes = [
-        report.TensorTraffic(tensor=name, written_bytes=layout.bytes)
+        report.TensorTraffic(tensor=name, written_bytes=min(_changes(name, changed, moved), layout.bytes))
+        if name in changed
+        else report.TensorTraffic(tensor=name, written_bytes=layout.bytes)
         for name, layout in written.items()
         if name not in graph.inputs
     ]
     return reads + writes
 
 
-def _used_of_inputs(graph: LoopGraph, inputs: Collection[str]) -> dict[str, int]:
+def _changed_inputs(graph: LoopGraph) -> dict[str, str]:
+    """The scatters that change an input where it lies, each with that."""
+    found: dict[str, str] = {}
+    for node in graph.nodes:
+        if isinstance(node, LoopNode) and node.updates is not None:
+            start = found.get(node.updates, node.updates)
+            if start in graph.inputs:
+                found[node.name] = start
+    return found
+
+
+def _changes(output: str, changed: Mapping[str, str], moved: Mapping[str, Moved]) -> int:
+    """Bytes that the scatters write that change the input of which an output is the last state."""
+    return sum(moved[name].written.get(name, 0) for name, start in changed.items() if start == changed[output])
+
+
+def _used_of_inputs(
+    graph: LoopGraph, inputs: Collection[str], changed: Mapping[str, str], moved: Mapping[str, Moved]
+) -> dict[str, int]:
     """Bytes of each input that some node reads. Reads of one stretch of memory count once, of several stretches each,
     until all of the input is read: two halves are the whole, a few rows of a large table stay a few rows."""
     stretches: dict[str, dict[tuple[object, ...], int]] = {}
     for node in graph.nodes:
-        for buffer, stretch, size in _stretches(node, graph.buffers):
+        for name, stretch, size in _stretches(node, graph.buffers, moved):
+            buffer = changed.get(name, name)
             if buffer in inputs:
                 of_buffer = stretches.setdefault(buffer, {})
                 of_buffer[stretch] = max(size, of_buffer.get(stretch, 0))
     return {name: min(sum(sizes.values()), graph.buffers[name].bytes) for name, sizes in stretches.items()}
 
 
-def _stretches(node: Node, layouts: Mapping[str, Layout]) -> Iterator[tuple[str, tuple[object, ...], int]]:
+def _stretches(
+    node: Node, layouts: Mapping[str, Layout], moved: Mapping[str, Moved]
+) -> Iterator[tuple[str, tuple[object, ...], int]]:
     """What a node reads: the buffer, the first and the last element, the bytes."""
     if isinstance(node, ExternNode):
         for argument in node.tensor_arguments:
@@ -175,4 +202,4 @@ def _stretches(node: Node, layouts: Mapping[str, Layout]) -> Iterator[tuple[str,
         place = (node.name, access.index) if access.index.indirections else access.index.bounds
         yield access.buffer, place, touched_bytes(access, count, layouts[access.buffer])
     if isinstance(node, LoopNode) and node.updates is not None:
-        yield node.updates, (), layouts[node.updates].bytes
+        yield node.updates, (node.name,), moved[node.name].read.get(node.name, 0)
