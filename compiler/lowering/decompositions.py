@@ -159,6 +159,18 @@ def _contiguous_on_a_gpu(decomposition: Callable[..., Any]) -> Callable[..., Any
     return decompose
 
 
+def _unless_empty(decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """That of the gradient of a mean: PyTorch's divides by the number of elements, also where there are none."""
+
+    @wraps(decomposition)
+    def decompose(gradient: torch.Tensor, x: torch.Tensor, *args: Any) -> Any:
+        count = x.numel()
+        is_empty = isinstance(count, int) and count == 0
+        return torch.empty_like(x) if is_empty else decomposition(gradient, x, *args)
+
+    return decompose
+
+
 def _operators_looked_up_once() -> AbstractContextManager[Any]:
     """Torch looks up all operators that are made of others, for each of the namespaces that they are in."""
     from torch._export import utils
@@ -175,6 +187,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
     table[aten.native_group_norm.default] = _native_group_norm
     table[aten.silu_backward.default] = _silu_backward
     table[aten.linalg_vector_norm.default] = _counted_from_the_front(table[aten.linalg_vector_norm.default])
+    for loss in (aten.mse_loss_backward.default, aten.huber_loss_backward.default):
+        table[loss] = _unless_empty(table[loss])
     for shuffle in (aten.pixel_shuffle.default, aten.pixel_unshuffle.default):
         table[shuffle] = _contiguous_on_a_gpu(table[shuffle])
     table |= DECOMPOSITIONS

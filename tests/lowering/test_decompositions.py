@@ -81,3 +81,12 @@ def test_shuffled_pixels_lie_as_eagers_on_a_gpu(operator: Any) -> None:
     image = torch.randn(2, 16, 4, 4, device="cuda").to(memory_format=torch.channels_last)
     compiled, expected = torch.compile(operator, backend=fusionscope)(image, 2), operator(image, 2)
     assert compiled.stride() == expected.stride() and torch.equal(compiled, expected)
+
+
+@pytest.mark.parametrize("loss", [torch.nn.functional.mse_loss, torch.nn.functional.huber_loss])
+def test_the_gradient_of_the_mean_of_nothing_is_empty(loss: Any) -> None:
+    """As of what a mask has picked, where it is false everywhere."""
+    x, target = torch.randn(0, 5, requires_grad=True), torch.randn(0, 5)
+    mean = torch.compile(loss, backend=fusionscope)(x, target)
+    mean.backward()
+    assert mean.isnan() and x.grad is not None and x.grad.shape == (0, 5)
