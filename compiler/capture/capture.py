@@ -9,6 +9,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from unittest import mock
 
 import torch
 
@@ -32,7 +33,7 @@ from compiler.capture.torch_state import restored_state
 from compiler.options import Options
 from compiler.report import Error, Note
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
-from compiler.wording import SNIPPET_FILE
+from compiler.wording import SNIPPET_FILE, line_list
 
 #: Capturing replaces torch.compile and the standard streams, of which a process has one.
 _ONE_AT_A_TIME = threading.Lock()
@@ -89,7 +90,7 @@ def _run(snippet: Snippet, options: Options, device: torch.device, budget: Budge
         recorder.note(note_on_absent(package), line)
     with (
         output.recording(),
-        _no_input(),
+        mock.patch.object(sys, "stdin", io.StringIO()),  # a snippet that reads its standard input finds it empty
         restored_state(),
         quiet_logs(),
         changes.in_force(),
@@ -197,12 +198,9 @@ def _explain_no_graphs(recorder: Recorder) -> None:
 
 def _note_cuda(snippet: Snippet, recorder: Recorder) -> None:
     if snippet.cuda_lines:
-        lines = ", ".join(str(line) for line in snippet.cuda_lines)
-        where = f"line {lines}" if len(snippet.cuda_lines) == 1 else f"lines {lines}"
-        recorder.note(
-            f"This worker has no GPU: `cuda` in {where} became the CPU, and everything was run there.",
-            snippet.cuda_lines[0],
-        )
+        where = line_list(snippet.cuda_lines)
+        said = f"This worker has no GPU: `cuda` in {where} became the CPU, and everything was run there."
+        recorder.note(said, snippet.cuda_lines[0])
 
 
 def _is_for_gpu(snippet: Snippet, device: torch.device) -> bool:
@@ -221,17 +219,6 @@ def _default_device(snippet: Snippet, recorder: Recorder, device: torch.device) 
         yield
     finally:
         torch.set_default_device(None)
-
-
-@contextlib.contextmanager
-def _no_input() -> Iterator[None]:
-    """A snippet that reads its standard input finds it empty."""
-    before = sys.stdin
-    sys.stdin = io.StringIO()
-    try:
-        yield
-    finally:
-        sys.stdin = before
 
 
 def _seed(seed: int) -> None:

@@ -34,7 +34,7 @@ def clone_with_strides(tensor: torch.Tensor) -> torch.Tensor:
     tensor = _Base.detach(tensor)
     if not _has_strides(tensor):
         return _Base.clone(tensor)
-    memory = _memory_of(tensor, _extent(tensor), tensor.storage_offset())
+    memory = _memory_of(tensor, extent_of(tensor), tensor.storage_offset())
     return _noted_as(tensor, _Base.as_strided(_Base.clone(memory), tensor.shape, tensor.stride(), 0))
 
 
@@ -56,7 +56,7 @@ def _has_strides(tensor: torch.Tensor) -> bool:
     return tensor.layout == torch.strided and not tensor.is_nested and tensor.numel() > 0
 
 
-def _extent(tensor: torch.Tensor) -> int:
+def extent_of(tensor: torch.Tensor) -> int:
     """How many elements of its storage a tensor lies in, from its first one to its last."""
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
@@ -265,7 +265,7 @@ def copy_values(values: Any) -> Any:
 def _copies_in_one_storage(group: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
     """Copies of tensors of one storage, by id, at the same distances from each other."""
     first = min(tensor.storage_offset() for tensor in group.values())
-    extent = max(tensor.storage_offset() - first + _extent(tensor) for tensor in group.values())
+    extent = max(tensor.storage_offset() - first + extent_of(tensor) for tensor in group.values())
     with torch.no_grad():
         storage = _memory_of(next(iter(group.values())), extent, first).clone()
         views = {

@@ -9,7 +9,7 @@ import torch
 
 from compiler.capture import reference_run
 from compiler.capture.program.device import makes_tensors_in_functions
-from compiler.capture.program.top_level_calls import last_top_level_call
+from compiler.capture.program.top_level_calls import top_level_calls
 from tests.capture.programs import captured_source, targets
 
 MODULE = """
@@ -184,7 +184,7 @@ def test_a_called_method_is_explored(calls: str, name: str, operators: str) -> N
 def test_the_arguments_of_what_is_compiled_are_not_kept_a_second_time() -> None:
     capture = captured_source("import torch\n@torch.compile\ndef f(x):\n    return x.sin()\nf(torch.ones(4))\n")
     assert [entry.name for entry in capture.entries] == ["f"]
-    assert last_top_level_call(capture.names) is None
+    assert top_level_calls(capture.names).last_call() is None
 
 
 @pytest.mark.parametrize("call", ["", "f(torch.ones(3, 5))\n"])

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from compiler.capture.captured import extent_of
 from compiler.capture.torch_internals import is_made_of_tensors, may_overlap
 
 Graph = Callable[..., Any]
@@ -88,7 +89,4 @@ def _overlap(tensors: Sequence[torch.Tensor], is_written: Sequence[bool], addres
 
 def _bytes_spanned(tensor: torch.Tensor) -> int:
     """From the first element's first byte to the last one's last, 0 of a tensor without elements."""
-    if tensor.numel() == 0:
-        return 0
-    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return (last + 1) * tensor.element_size()
+    return extent_of(tensor) * tensor.element_size() if tensor.numel() else 0

@@ -52,15 +52,7 @@ def report_recompile(
     named = re.search(rf"{re.escape(SNIPPET_FILE)}:(\d+)", origin)
     line = lines[-1] if lines else int(named.group(1)) if named else _line_of_guard(condition, earlier_guards)
     found = _tensor_change(condition) or _value_change(condition, values)
-    return Recompile(
-        function=function,
-        line=line,
-        guard=condition,
-        reason=found.reason,
-        subject=found.subject,
-        expected=found.expected,
-        actual=found.actual,
-    )
+    return Recompile(function=function, line=line, guard=condition, **found._asdict())
 
 
 def _tensor_change(condition: str) -> _Change | None:

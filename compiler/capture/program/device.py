@@ -48,7 +48,7 @@ class CudaStandIn:
     empty_cache = staticmethod(lambda: None)
 
 
-class CudaToCpu(ast.NodeTransformer):
+class _CudaToCpu(ast.NodeTransformer):
     """Rewrites what names CUDA, and keeps the place of everything, so that lines stay the author's.
 
     "cuda:0" -> "cpu"         x.cuda() -> x.cpu()                         pin_memory=True -> pin_memory=False
@@ -116,25 +116,20 @@ def may_name_cuda(source: str) -> bool:
 
 def cuda_to_cpu(tree: ast.Module) -> list[int]:
     """Rewrite a snippet for the CPU in place; the lines that were changed."""
-    rewriter = CudaToCpu()
+    rewriter = _CudaToCpu()
     rewriter.visit(tree)
     return sorted(rewriter.lines)
 
 
-def names_a_device(tree: ast.Module) -> bool:
-    """Whether a snippet says anywhere where its tensors are to be."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if re.match(r"^(cuda|cpu)(:\d+)?$", node.value):
-                return True
-        elif isinstance(node, ast.Attribute) and node.attr in ("cuda", "cpu", "set_default_device"):
-            return True
-    return False
+def _names_a_device(node: ast.AST) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and re.match(r"^(cuda|cpu)(:\d+)?$", node.value) is not None
+    return isinstance(node, ast.Attribute) and node.attr in ("cuda", "cpu", "set_default_device")
 
 
 def is_gpu_wanted(tree: ast.Module, device: torch.device) -> bool:
     """Whether tensors of a snippet that names no device must be made on the GPU for the snippet to run there."""
-    return device.type == "cuda" and not names_a_device(tree)
+    return device.type == "cuda" and not any(map(_names_a_device, ast.walk(tree)))
 
 
 def makes_tensors_in_functions(tree: ast.Module) -> bool:
@@ -142,12 +137,9 @@ def makes_tensors_in_functions(tree: ast.Module) -> bool:
 
     Where none does, compiled functions are called without a default device: it costs every eager operator time.
     """
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef | ast.Lambda) and getattr(function, "name", "") not in _SET_UP:
-            makers = makers_of_tensors(function)
-            if any(all(keyword.arg != "device" for keyword in call.keywords) for call in makers):
-                return True
-    return False
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda))
+    makers = (makers_of_tensors(one) for one in functions if getattr(one, "name", "") not in _SET_UP)
+    return any(all(keyword.arg != "device" for keyword in call.keywords) for calls in makers for call in calls)
 
 
 def makers_of_tensors(tree: ast.AST) -> Iterator[ast.Call]:

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from compiler.capture.captured import EntryCall
 from compiler.capture.program.called import computes_nothing
 from compiler.capture.program.device import makes_tensors_in_functions
 from compiler.capture.program.inputs import choose_inputs, required_parameters
@@ -24,13 +23,10 @@ from compiler.capture.program.output import silenced
 from compiler.capture.program.script import Script, script_of
 from compiler.capture.program.snippet import Snippet, parse_snippet
 from compiler.capture.program.top_level_calls import (
+    CallObserver,
     TopLevelCall,
     is_of_snippet,
-    last_call_of_object,
-    last_top_level_call,
-    names_called_beside,
-    top_level_call_of,
-    trainer_of,
+    top_level_calls,
 )
 from compiler.capture.recording.intercept import Interception
 from compiler.capture.recording.recorder import Recorder
@@ -64,13 +60,17 @@ class Explorer:
             self._explore_model()
         elif self._options.inputs is None and self._explores_training():
             pass
-        elif self._options.inputs is None and (call := last_top_level_call(self._snippet.names)) is not None:
+        elif self._options.inputs is None and (call := self._calls.last_call()) is not None:
             self._note_choice(call)
             self._explore_call(call)
         else:
             self._explore_last_defined()
         if self._options.training is True:
             self._differentiate_all("as asked")
+
+    @property
+    def _calls(self) -> CallObserver:
+        return top_level_calls(self._snippet.names)
 
     def _explore_compiled(self) -> None:
         called = self._names_called()
@@ -113,7 +113,7 @@ class Explorer:
 
     def _note_choice(self, call: TopLevelCall) -> None:
         """Say what of the snippet is not explored."""
-        others = names_called_beside(call, self._snippet.names)
+        others = self._calls.names_beside(call)
         if others:
             self._recorder.note(
                 f"The snippet calls {listed([*others, call.name])}. Only {call.name} was explored, the last "
@@ -141,7 +141,7 @@ class Explorer:
         """On inputs that are chosen, unless the snippet called it without any tensor."""
         names = self._snippet.names
         target = self._last_defined(_can_be_explored)
-        call = last_call_of_object(names) if target is None else top_level_call_of(target, names)
+        call = self._calls.last_call_of_object() if target is None else self._calls.call_of(target)
         if call is not None and self._options.inputs is None:
             self._explore_call(call)
         elif target is not None:
@@ -157,7 +157,7 @@ class Explorer:
 
     def _explores_training(self) -> bool:
         """One step of what trains, where no call is that step: of a loop, or with tensors that nobody passed it."""
-        trainer, call = trainer_of(self._snippet.names), last_top_level_call(self._snippet.names)
+        trainer, call = self._calls.trainer, self._calls.last_call()
         if trainer is None:
             return False
         tree, names = self._tree_as_written(), self._snippet.names
@@ -171,9 +171,8 @@ class Explorer:
             return False
         if script is None or not script.trains:
             return False
-        is_step = not trainer.is_top_level and not script.is_pass_of_loop and call is not None and call.has_tensors
-        if is_step:
-            return False
+        if not trainer.is_top_level and not script.is_pass_of_loop and call is not None and call.has_tensors:
+            return False  # that call is the step
         try:
             defined = script.define(names)
         except Exception:  # what sets it up cannot be done twice
@@ -214,7 +213,8 @@ class Explorer:
         if maker is not None:
             defined_again = [node for node in tree.body if getattr(node, "name", None) == maker.__name__]
             exec(compile(ast.Module(defined_again, []), SNIPPET_FILE, "exec", dont_inherit=True), self._snippet.names)
-            is_called = any(getattr(call.func, "id", "") == maker.__name__ for call in _calls(tree))
+            calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+            is_called = any(getattr(called, "id", "") == maker.__name__ for called in calls)
             with silenced() if is_called else nullcontext():
                 self._explore_lone(self._snippet.names.get(maker.__name__, maker))
         if not (self._recorder.capture.graphs or self._recorder.capture.breaks):
@@ -254,20 +254,17 @@ class Explorer:
             compiled(*args, **kwargs)
 
     def _differentiate_all(self, why: str) -> None:
-        for entry in list(self._recorder.capture.entries):
-            self._differentiate(entry, why)
-
-    def _differentiate(self, entry: EntryCall, why: str) -> None:
         """Ask for the gradients of everything that an entry returns, where the snippet did not."""
-        graphs = [graph for graph in self._recorder.capture.graphs if graph.name in entry.graphs]
-        if any(graph.phase == "backward" and graph.runner.calls for graph in graphs):
-            return
-        args, kwargs = entry.copy_arguments()
-        results = torch.utils._pytree.tree_leaves(entry.compiled(*args, **kwargs))
-        wanted = [result for result in results if isinstance(result, torch.Tensor) and result.requires_grad]
-        if wanted:
-            torch.autograd.backward([result.sum() for result in wanted])
-            self._recorder.note(f"The backward graph of {entry.name} was called with gradients of one, {why}.")
+        for entry in list(self._recorder.capture.entries):
+            graphs = [graph for graph in self._recorder.capture.graphs if graph.name in entry.graphs]
+            if any(graph.phase == "backward" and graph.runner.calls for graph in graphs):
+                continue
+            args, kwargs = entry.copy_arguments()
+            results = torch.utils._pytree.tree_leaves(entry.compiled(*args, **kwargs))
+            wanted = [result for result in results if isinstance(result, torch.Tensor) and result.requires_grad]
+            if wanted:
+                torch.autograd.backward([result.sum() for result in wanted])
+                self._recorder.note(f"The backward graph of {entry.name} was called with gradients of one, {why}.")
 
 
 def _needs_its_place(function: ast.FunctionDef) -> bool:
@@ -277,10 +274,6 @@ def _needs_its_place(function: ast.FunctionDef) -> bool:
         or (isinstance(node, ast.Name) and node.id in ("super", "__class__"))
         for node in ast.walk(function)
     )
-
-
-def _calls(tree: ast.Module) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def _defined_names(tree: ast.Module) -> Iterator[str]:
@@ -301,9 +294,5 @@ def _can_be_explored(value: Any) -> bool:
     if isinstance(value, torch.nn.Module):
         return True
     if isinstance(value, type):
-        return issubclass(value, torch.nn.Module) and not _needs_arguments(value)
+        return issubclass(value, torch.nn.Module) and len(required_parameters(value.__init__)) <= 1
     return is_of_snippet(value) and bool(required_parameters(value))
-
-
-def _needs_arguments(module_class: type) -> bool:
-    return len(required_parameters(module_class.__init__)) > 1  # type: ignore[misc]

@@ -3,9 +3,8 @@ default."""
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import io
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ import torch
 
 from compiler.annotations import annotated_inputs
 from compiler.capture.captured import copy_values
+from compiler.capture.program.output import silenced
 from compiler.capture.program.snippet import Snippet
 from compiler.options import InputSpec, Options
 from compiler.report import Note
@@ -48,7 +48,10 @@ def choose_inputs(
     parameters = required_parameters(function)
     known = _known_values(function, parameters, snippet, device)
     scalars = {p.name: value for p in parameters if p.name not in known and (value := _scalar(p)) is not None}
-    notes = [_scalar_note(name, value) for name, value in scalars.items()]
+    notes = [
+        Note(message=f"{name} was not given: {value!r} was used, by its annotation or its name.")
+        for name, value in scalars.items()
+    ]
     known |= scalars
     missing = [parameter.name for parameter in parameters if parameter.name not in known]
     if not missing:
@@ -103,10 +106,6 @@ def _scalar(parameter: inspect.Parameter) -> Any:
     return _BY_ANNOTATION.get(name, _BY_NAME.get(parameter.name))
 
 
-def _scalar_note(name: str, value: Any) -> Note:
-    return Note(message=f"{name} was not given: {value!r} was used, by its annotation or its name.")
-
-
 def _by_trying(
     function: Callable[..., Any],
     parameters: list[inspect.Parameter],
@@ -120,7 +119,7 @@ def _by_trying(
         values = {**known, **{name: make_tensor(spec, device) for name in missing}}
         arguments = [values[parameter.name] for parameter in parameters]
         try:
-            with torch.no_grad(), _silence():
+            with torch.no_grad(), silenced():  # what the snippet prints is what its explored call prints
                 function(*copy_values(arguments))
         except Exception as error:
             first_error = first_error or error
@@ -132,13 +131,9 @@ def _by_trying(
 def _default_specs(function: Callable[..., Any]) -> Iterator[InputSpec]:
     """What to try: for a module, first what its first layer takes."""
     if isinstance(function, torch.nn.Module):
-        for layer in function.modules():
-            spec = _input_of_layer(layer)
-            if spec is not None:
-                yield spec
-                break
-    for shape in DEFAULT_SHAPES:
-        yield InputSpec(shape=shape)
+        specs = map(_input_of_layer, function.modules())
+        yield from itertools.islice((spec for spec in specs if spec is not None), 1)
+    yield from (InputSpec(shape=shape) for shape in DEFAULT_SHAPES)
 
 
 def _input_of_layer(layer: torch.nn.Module) -> InputSpec | None:
@@ -168,10 +163,3 @@ def _default_note(missing: list[str], spec: InputSpec) -> Note:
         f"because neither the request nor an annotation such as `{missing[0]}: f32[4096, 4096]` says what "
         f"{'it is' if one else 'they are'}."
     )
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """A trial prints nothing: what the snippet prints is what its explored call prints."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        yield

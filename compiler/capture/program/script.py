@@ -72,16 +72,13 @@ class Script:
         default of its parameter: arguments are copied, and an optimizer holds the tensor itself."""
         with silenced():
             exec(compile(self.set_up, SNIPPET_FILE, "exec", dont_inherit=True), names)
-        given = {name: names[name] for name in self.parameters}
-        trained = [name for name, value in given.items() if _is_trained(value)]
-        arguments = [given[name] for name in given if name not in trained]
-        function = _function(
-            [*(name for name in given if name not in trained), *trained], self.function.body, self.name
-        )
+        trained = {name: names[name] for name in self.parameters if _is_trained(names[name])}
+        given = {name: names[name] for name in self.parameters if name not in trained}
+        function = _function([*given, *trained], self.function.body, self.name)
         exec(compile(ast.Module([function], []), SNIPPET_FILE, "exec", dont_inherit=True), names)
         made = names[self.name]
-        made.__defaults__ = tuple(given[name] for name in trained)
-        return made, arguments
+        made.__defaults__ = tuple(trained.values())
+        return made, list(given.values())
 
 
 def script_of(body: list[ast.stmt], names: dict[str, Any], of: ast.FunctionDef | None = None) -> Script | None:
@@ -185,20 +182,14 @@ def _leaves(statement: ast.stmt) -> bool:
 class _LeavesByReturn(ast.NodeTransformer):
     """What leaves a pass of the loop leaves the function."""
 
-    def visit_Break(self, node: ast.Break) -> ast.AST:
+    def _returns(self, node: ast.stmt) -> ast.AST:
         return ast.copy_location(ast.Return(None), node)
 
-    def visit_Continue(self, node: ast.Continue) -> ast.AST:
-        return ast.copy_location(ast.Return(None), node)
-
-    def visit_For(self, node: ast.For) -> ast.AST:
+    def _is_left(self, node: ast.stmt) -> ast.AST:
         return node
 
-    def visit_While(self, node: ast.While) -> ast.AST:
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return node
+    visit_Break = visit_Continue = _returns
+    visit_For = visit_While = visit_FunctionDef = _is_left
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -11,6 +11,7 @@ import textwrap
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from unittest import mock
 
 import torch
 
@@ -91,12 +92,10 @@ def as_main(module: types.ModuleType) -> Iterator[None]:
     """Stand in for `__main__`, where pickle, dataclasses and Dynamo look for what the snippet defines."""
     before = sys.modules.get("__main__")
     sys.modules["__main__"] = module
-    arguments = sys.argv
-    sys.argv = [SNIPPET_FILE]
     try:
-        yield
+        with mock.patch.object(sys, "argv", [SNIPPET_FILE]):
+            yield
     finally:
-        sys.argv = arguments
         if before is not None:
             sys.modules["__main__"] = before
 

@@ -78,12 +78,13 @@ def _frame_of_snippet() -> types.FrameType | None:
 @dataclass
 class CallObserver:
     """Keeps, by callable, the first call that passed it a tensor, or else the first call; `calls` is in the order of
-    the last such calls. What they compute on is on `device`. The `trainer` is what asked for gradients last."""
+    the last such calls. What they compute on is on `device`. The `trainer` is what asked for gradients last; none where
+    the snippet takes gradients of gradients, which PyTorch refuses of a compiled graph."""
 
     device: torch.device
     calls: dict[tuple[int, int], TopLevelCall] = field(default_factory=dict)
     trainer: Trainer | None = None
-    differentiates_again: bool = False
+    _differentiates_again: bool = False
     _running: list[TopLevelCall] = field(default_factory=list)
 
     def __call__(self, function: Any, name: str) -> Any:
@@ -102,9 +103,11 @@ class CallObserver:
 
     def note_differentiation(self, again: bool) -> None:
         """Autograd begins a backward pass, of which another can follow: what runs now asks for it."""
-        self.differentiates_again |= again
+        self._differentiates_again |= again
         frame = _frame_of_snippet()
-        if frame is not None:
+        if self._differentiates_again:
+            self.trainer = None
+        elif frame is not None:
             self.trainer = Trainer(frame.f_code, dict(frame.f_locals))
         if self._running:
             self._running[-1].differentiates = True
@@ -139,7 +142,12 @@ class CallObserver:
         others = (call for call in self.calls.values() if call.has_tensors and not call.is_of_object)
         return list(dict.fromkeys(call.name for call in others if call.name not in ("", chosen.name)))
 
+    def call_of(self, function: Any) -> TopLevelCall | None:
+        """A call of that function, with tensors or without."""
+        return self.calls.get(_key(function))
+
     def last_call_of_object(self) -> TopLevelCall | None:
+        """The last call of a method, with tensors or without."""
         return next((call for call in reversed(self.calls.values()) if call.is_of_object), None)
 
 
@@ -176,35 +184,10 @@ def note_call(names: dict[str, Any], called: Called) -> None:
     names[_OBSERVER] = CallObserver(called.device, {_key(called.function): call})
 
 
-def names_called_beside(call: TopLevelCall, names: dict[str, Any]) -> list[str]:
-    """Functions and modules that the snippet calls with tensors too."""
+def top_level_calls(names: dict[str, Any]) -> CallObserver:
+    """What was observed of the program that has left these names; nothing where it took the observer away."""
     observer = names.get(_OBSERVER)
-    return observer.names_beside(call) if isinstance(observer, CallObserver) else []
-
-
-def trainer_of(names: dict[str, Any]) -> Trainer | None:
-    """What of the snippet asked for gradients last; None where it takes gradients of gradients, which PyTorch refuses
-    of a compiled graph."""
-    observer = names.get(_OBSERVER)
-    return observer.trainer if isinstance(observer, CallObserver) and not observer.differentiates_again else None
-
-
-def last_top_level_call(names: dict[str, Any]) -> TopLevelCall | None:
-    """The last call that trains, or else that passed a tensor."""
-    observer = names.get(_OBSERVER)
-    return observer.last_call() if isinstance(observer, CallObserver) else None
-
-
-def last_call_of_object(names: dict[str, Any]) -> TopLevelCall | None:
-    """The last call of a method, with tensors or without."""
-    observer = names.get(_OBSERVER)
-    return observer.last_call_of_object() if isinstance(observer, CallObserver) else None
-
-
-def top_level_call_of(function: Any, names: dict[str, Any]) -> TopLevelCall | None:
-    """A call of that function, with tensors or without."""
-    observer = names.get(_OBSERVER)
-    return observer.calls.get(_key(function)) if isinstance(observer, CallObserver) else None
+    return observer if isinstance(observer, CallObserver) else CallObserver(torch.device("cpu"))
 
 
 class _TopLevel(ast.NodeTransformer):
@@ -216,14 +199,10 @@ class _TopLevel(ast.NodeTransformer):
         is_main = node.name == "main" and not any(takes) and not node.decorator_list
         return self.generic_visit(node) if is_main else node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+    def _is_left(self, node: ast.AST) -> ast.AST:
         return node
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return node
+    visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _is_left
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

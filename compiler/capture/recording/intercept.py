@@ -7,6 +7,7 @@ import functools
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from unittest import mock
 
 import torch
 import torch._dynamo
@@ -55,12 +56,11 @@ class Interception:
         # torch keeps these for the life of the process, torch.compile among them: not ours, with all that is behind it.
         torch.overrides.get_ignored_functions()
         trace_default_device()
-        compile_before, optimize_before = torch.compile, torch._dynamo.optimize
-        torch.compile, torch._dynamo.optimize = self.compile, self.optimize
-        try:
+        with (
+            mock.patch.object(torch, "compile", self.compile),
+            mock.patch.object(torch._dynamo, "optimize", self.optimize),
+        ):
             yield
-        finally:
-            torch.compile, torch._dynamo.optimize = compile_before, optimize_before
 
     def compile(
         self,
