@@ -25,19 +25,19 @@ def copied(graph: GraphModule, nodes: dict[Node, Node] | None = None) -> GraphMo
     return copy
 
 
+def calls_of(graph: GraphModule, target: Callable[..., Any]) -> list[Node]:
+    return list(graph.graph.find_nodes(op="call_function", target=target))
+
+
 def with_calls_rewritten(
     graph: GraphModule, target: Callable[..., Any], is_meant: Callable[[Node], bool], rewrite: Callable[[Node], None]
 ) -> GraphModule:
     """A copy of `graph` in which the calls of `target` that are meant have been rewritten, or `graph` itself where none
     is meant."""
-
-    def calls(of: GraphModule) -> list[Node]:
-        return list(of.graph.find_nodes(op="call_function", target=target))
-
-    if not any(map(is_meant, calls(graph))):
+    if not any(map(is_meant, calls_of(graph, target))):
         return graph
     copy = copied(graph)
-    for node in calls(copy):
+    for node in calls_of(copy, target):
         if is_meant(node):
             rewrite(node)
     return copy

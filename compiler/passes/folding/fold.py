@@ -102,7 +102,7 @@ class _Writer:
             weight, shift = self._folded(chain)
             if isinstance(added, Chain):
                 second, second_shift = self._folded(added)
-                shift = self._sum(shift, second_shift)
+                shift = self._call(aten.add.Tensor, shift, second_shift)
                 others = added.convolution.args[3:]
                 added_node = self._call(aten.convolution.default, added.convolution.args[0], second, None, *others)
                 added_node.meta[STANDS_FOR] = added_node.meta[COMPUTED_FOR] = _names(added.nodes)
@@ -157,9 +157,6 @@ class _Writer:
         for _ in range(missing):
             operand = self._call(aten.unsqueeze.default, operand, 0)
         return operand
-
-    def _sum(self, one: Node, other: Node) -> Node:
-        return self._call(aten.add.Tensor, one, other)
 
     def _number(self, value: float) -> Node:
         device = self.found.relu.meta["val"].device

@@ -21,7 +21,7 @@ from compiler.fx.notes import IS_DEPTHWISE_LOOP, lines_noted
 from compiler.options import Options
 from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.passed import has_gradients
-from compiler.passes.writing import copied
+from compiler.passes.writing import calls_of, copied
 from compiler.schedule.windows import MOST_IN_A_LANE
 
 aten = torch.ops.aten
@@ -38,19 +38,15 @@ def with_depthwise_loops(
     of each that is one of images."""
     if device.kind == "cpu" or KNOB in options.disabled_rules or has_gradients(graph):
         return graph, ()
-    found = {node.name for node in _convolutions(graph) if _is_loop(node)}
+    found = {node.name for node in calls_of(graph, aten.convolution.default) if _is_loop(node)}
     if not found:
         return graph, ()
     copy = copied(graph)
-    meant = [node for node in _convolutions(copy) if node.name in found]
+    meant = [node for node in calls_of(copy, aten.convolution.default) if node.name in found]
     for node in meant:
         node.meta[IS_DEPTHWISE_LOOP] = True
     images = [node for node in meant if len(node.meta["val"].shape) == 4]
     return copy, tuple(LayoutChoice("layout.depthwise", nodes=(node.name,), lines=lines_noted(node)) for node in images)
-
-
-def _convolutions(graph: GraphModule) -> list[Node]:
-    return list(graph.graph.find_nodes(op="call_function", target=aten.convolution.default))
 
 
 def _is_loop(convolution: Node) -> bool:

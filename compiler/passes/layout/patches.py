@@ -28,7 +28,7 @@ from compiler.options import Options
 from compiler.passes.layout.choice import LayoutChoice
 from compiler.passes.layout.passed import has_gradients
 from compiler.passes.price import Convolution, copy_us, price_of
-from compiler.passes.writing import call_like, call_of, copied
+from compiler.passes.writing import call_like, call_of, calls_of, copied
 
 aten = torch.ops.aten
 
@@ -43,19 +43,15 @@ def with_products(graph: GraphModule, device: Device, options: Options) -> tuple
     where none is."""
     if device.kind == "cpu" or KNOB in options.disabled_rules or has_gradients(graph):
         return graph, ()
-    records = {node.name: _weighed(node, device) for node in _convolutions(graph)}
+    records = {node.name: _weighed(node, device) for node in calls_of(graph, aten.convolution.default)}
     found = {name: record for name, record in records.items() if record is not None}
     if not found:
         return graph, ()
     copy = copied(graph)
-    for node in _convolutions(copy):
+    for node in calls_of(copy, aten.convolution.default):
         if node.name in found:
             _Writer(node).write()
     return copy, tuple(found.values())
-
-
-def _convolutions(graph: GraphModule) -> list[Node]:
-    return list(graph.graph.find_nodes(op="call_function", target=aten.convolution.default))
 
 
 def _weighed(convolution: Node, device: Device) -> LayoutChoice | None:

@@ -75,17 +75,10 @@ def _is_candidate(product: Product | None) -> bool:
     left, right = _value(product.left), _value(product.right)
     if left is None or right is None or left.dtype not in (torch.float16, torch.bfloat16) or left.dtype != right.dtype:
         return False
-    count = 1
-    for size in product.sizes:
-        count *= hint_of(size)
-    sizes = zip(product.sizes, counting(left, right), strict=True)
-    if min(hint_of(product.sizes[0]), hint_of(product.sizes[2])) < FEWEST:
+    rows, inner, columns = sizes = [hint_of(size) for size in product.sizes]
+    if min(rows, columns) < FEWEST or rows * inner * columns < LEAST_PRODUCTS:
         return False
-    return count >= LEAST_PRODUCTS and any(counts and _may_be_odd(size) for size, counts in sizes)
-
-
-def _may_be_odd(size: Any) -> bool:
-    return hint_of(size) % 8 != 0
+    return any(counts and size % 8 for size, counts in zip(sizes, counting(left, right), strict=True))
 
 
 def _weigh(product: Product, writer: Writer, device: Device, options: Options) -> PaddingChoice | None:

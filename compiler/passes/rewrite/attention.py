@@ -298,7 +298,9 @@ class _Walk:
         if value is None or value.dtype != torch.bool or number is None or scores is None:
             raise NotLegalError("mask.not_boolean", f"{node.name} fills in {fill}")
         if not is_low_enough(number, scores.dtype) or factor <= 0:
-            raise NotLegalError("mask.weak_fill", f"{node.name} fills in {number:g} in {_short(scores.dtype)}")
+            raise NotLegalError(
+                "mask.weak_fill", f"{node.name} fills in {number:g} in {scores.dtype}".replace("torch.", "")
+            )
         if number != -math.inf and self.biases:
             raise NotLegalError("mask.mixed_fills", f"{node.name} is before a bias is added")
         if any(known.fill != number for known in self.masks):
@@ -342,7 +344,3 @@ def _is_cast(node: Node) -> bool:
     if operation(node) not in CASTS or before is None or after is None:
         return False
     return before.device == after.device and before.is_floating_point() and after.is_floating_point()
-
-
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -142,42 +142,28 @@ def _is_added(mask: BooleanMask) -> bool:
     return value is not None and value.dtype != torch.bool
 
 
-@dataclass
-class WrittenMask:
-    """The nodes that `plan` became: the operator's mask, and which rows are empty."""
-
-    mask: Node | None
-    empty_rows: Node | None
-
-
-def write_masks(plan: MaskPlan, dtype: torch.dtype, is_training: bool, writer: Writer) -> WrittenMask:
-    """Join masks and biases into the one argument that the operator has for them, in the dtype of the queries."""
+def write_masks(
+    plan: MaskPlan, dtype: torch.dtype, is_training: bool, writer: Writer
+) -> tuple[Node | None, Node | None]:
+    """Join masks and biases into the one argument that the operator has for them, in the dtype of the queries. That
+    mask, and which rows of it are empty."""
     attended = _write_attended(plan.attended or [], writer)
-    if not plan.biases:
-        return (
-            _with_empty_rows(plan, attended, None, is_training, writer)
-            if attended is not None
-            else WrittenMask(None, None)
-        )
     bias: Node | None = None
-    for node, factor in plan.biases:
+    for node, factor in plan.biases or []:
         value = tensor_of(node)
         assert value is not None
         term = node if value.dtype == dtype else writer.call("to", node, dtype)
         term = term if factor == 1.0 else writer.call(torch.mul, term, factor)
         bias = term if bias is None else writer.call(torch.add, bias, term)
-    assert bias is not None
-    if attended is not None:
-        bias = writer.call(torch.where, attended, bias, -math.inf)
-    return _with_empty_rows(plan, None, bias, is_training, writer)
+    if attended is not None and bias is not None:
+        bias, attended = writer.call(torch.where, attended, bias, -math.inf), None
+    return _with_empty_rows(plan, attended, bias, is_training, writer)
 
 
 def _write_attended(masks: list[BooleanMask], writer: Writer) -> Node | None:
     joined: Node | None = None
     for mask in masks:
-        value = tensor_of(mask.node)
-        assert value is not None
-        if value.dtype != torch.bool:
+        if _is_added(mask):
             term = writer.call(torch.eq, mask.node, 0)
         else:
             term = mask.node if mask.keeps else writer.call(torch.logical_not, mask.node)
@@ -187,22 +173,21 @@ def _write_attended(masks: list[BooleanMask], writer: Writer) -> Node | None:
 
 def _with_empty_rows(
     plan: MaskPlan, attended: Node | None, bias: Node | None, is_training: bool, writer: Writer
-) -> WrittenMask:
+) -> tuple[Node | None, Node | None]:
     """Let rows that attend to nothing attend to everything, and say which they are.
 
     The kernels' backward passes take exp(score - log of the sum), which has no digits left for the sum where a whole
     row is near -1e9. Softmax is the same when a row is shifted, so such a row is.
     """
     mask = bias if attended is None else attended
-    assert mask is not None
     if plan.fill is None:
-        return WrittenMask(mask, None)
+        return mask, None
     if attended is not None:
         empty = writer.call(torch.logical_not, writer.call(torch.any, attended, -1, True))
-        return WrittenMask(writer.call(torch.logical_or, attended, empty), empty)
+        return writer.call(torch.logical_or, attended, empty), empty
     highest = writer.call(torch.amax, mask, -1, True)
     empty = writer.call(torch.eq, highest, -math.inf)
     if is_training:
         is_near = writer.call(torch.logical_or, writer.call(torch.gt, highest, _FAR), empty)
         mask = writer.call(torch.sub, mask, writer.call(torch.where, is_near, 0.0, highest))
-    return WrittenMask(writer.call(torch.where, empty, 0.0, mask), empty)
+    return writer.call(torch.where, empty, 0.0, mask), empty

@@ -87,11 +87,11 @@ def _unscaled(operand: Operand, calls: list[Node]) -> tuple[Operand, float]:
         before, after = tensor_of(source), tensor_of(node)
         if before is None or after is None or not isinstance(source, Node):
             break
-        if node.target is getattr and node.args[1:] == ("mT",):
-            operand = Operand(source, _with_last_two_swapped(operand.order))
-        elif name == "transpose":
+        is_turned = node.target is getattr and node.args[1:] == ("mT",)
+        if is_turned or name == "transpose":
             order = list(range(len(operand.order)))
-            first, second = (int(dim) % len(order) for dim in node.args[1:3])  # type: ignore[arg-type]
+            dims: Any = (-2, -1) if is_turned else node.args[1:3]
+            first, second = (int(dim) % len(order) for dim in dims)
             order[first], order[second] = order[second], order[first]
             operand = Operand(source, tuple(order[dim] for dim in operand.order))
         elif name in ("to", "float", "double") and _only_widens(before, after):
@@ -104,12 +104,6 @@ def _unscaled(operand: Operand, calls: list[Node]) -> tuple[Operand, float]:
             break
         calls.append(node)
     return operand, factor
-
-
-def _with_last_two_swapped(order: tuple[int, ...]) -> tuple[int, ...]:
-    last = len(order) - 1
-    swap = {last: last - 1, last - 1: last}
-    return tuple(swap.get(dim, dim) for dim in order)
 
 
 def _only_widens(before: Any, after: Any) -> bool:
@@ -149,11 +143,11 @@ def _einsum_scores(node: Node) -> tuple[Operand, Operand]:
     batch = output[:-2]
     summed = [letter for letter in first if letter in second and letter not in output]
     is_product_of_rows = length in first and length not in second and keys in second and keys not in first
-    if not length or not is_product_of_rows or len(summed) != 1 or not _same(first, batch + length + summed[0]):
+    of_query, of_key = (batch + own + "".join(summed) for own in (length, keys))
+    is_plain = is_product_of_rows and len(summed) == 1 and _same(first, of_query) and _same(second, of_key)
+    if not length or not is_plain:
         raise NotLegalError("scores.other_operation", f"{node.name} is einsum {node.args[0]}")
-    if not _same(second, batch + keys + summed[0]):
-        raise NotLegalError("scores.other_operation", f"{node.name} is einsum {node.args[0]}")
-    return _ordered(query, first, batch + length + summed[0]), _ordered(key, second, batch + keys + summed[0])
+    return _ordered(query, first, of_query), _ordered(key, second, of_key)
 
 
 def _einsum_values(node: Node, weights: Node) -> tuple[Operand, tuple[int, ...] | None]:

@@ -13,23 +13,20 @@ from typing import Any
 import torch
 
 from compiler.passes.rewrite.rewriting import copied
+from compiler.passes.writing import calls_of
 
 _REGION = torch.ops.higher_order.invoke_subgraph
 
 
 def with_regions_written_out(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """Dynamo's graph, or a copy in which each region, and each inside of one, is replaced by its nodes."""
-    if not _regions_in(graph):
+    if not calls_of(graph, _REGION):
         return graph
     graph = copied(graph)
-    while calls := _regions_in(graph):
+    while calls := calls_of(graph, _REGION):
         _write_out(graph, calls[0])
     graph.recompile()
     return graph
-
-
-def _regions_in(graph: torch.fx.GraphModule) -> list[torch.fx.Node]:
-    return graph.graph.find_nodes(op="call_function", target=_REGION)
 
 
 def _write_out(graph: torch.fx.GraphModule, call: torch.fx.Node) -> None:

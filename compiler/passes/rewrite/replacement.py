@@ -96,8 +96,7 @@ def _write(found: Attention, plan: MaskPlan, writer: Writer) -> Node:
     query = _operand(found.query, batch, writer)
     key, value = (_operand(operand, batch, writer) for operand in (found.key, found.value))
     dtype = tensor_of(found.query.node).dtype  # type: ignore[union-attr]
-    written = write_masks(plan, dtype, wants_gradient(found), writer)
-    mask, empty = written.mask, written.empty_rows
+    mask, empty = write_masks(plan, dtype, wants_gradient(found), writer)
     is_three = len(batch) == 1
     if is_three:
         query, key, value = (writer.call("unsqueeze", node, 1) for node in (query, key, value))
