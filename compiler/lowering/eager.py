@@ -11,11 +11,13 @@ which eager broadcasts), it is that number; so are other simpler forms taken fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial, reduce
 from math import lcm
+from operator import add, mul
 from types import MappingProxyType
 from typing import Any
 
@@ -146,17 +148,17 @@ def _converted(expression: Any, environment: Any) -> Integer:
         return formula_of(expression, environment)
     parts = [_convert(part, environment) for part in expression.args]
     if isinstance(expression, sympy.Add):
-        return _folded(parts, lambda a, b: a + b)
+        return reduce(add, parts)
     if isinstance(expression, sympy.Mul):
-        return _folded(parts, lambda a, b: a * b)
+        return reduce(mul, parts)
     if isinstance(expression, sympy.Pow) and isinstance(parts[1], int) and parts[1] > 0:
-        return _folded([parts[0]] * parts[1], lambda a, b: a * b)
+        return reduce(mul, [parts[0]] * parts[1])
     if isinstance(expression, FloorDiv | CleanDiv):
         return floor_quotient(parts[0], parts[1])
     if isinstance(expression, Mod | PythonMod):
         return parts[0] % parts[1]
     if isinstance(expression, Max | Min):
-        return _folded(parts, _larger if isinstance(expression, Max) else _smaller)
+        return reduce(partial(_extreme, "max" if isinstance(expression, Max) else "min"), parts)
     return formula_of(expression, environment)
 
 
@@ -168,22 +170,7 @@ def _scaled_by_whole(expression: Any, environment: Any) -> Integer | None:
     return _convert(number.args[0], environment) * int(factor)
 
 
-def _folded(parts: Sequence[Integer], join: Any) -> Integer:
-    total = parts[0]
-    for part in parts[1:]:
-        total = join(total, part)
-    return total
-
-
-def _larger(a: Integer, b: Integer) -> Integer:
-    return _extreme(a, b, "max")
-
-
-def _smaller(a: Integer, b: Integer) -> Integer:
-    return _extreme(a, b, "min")
-
-
-def _extreme(a: Integer, b: Integer, name: str) -> Integer:
+def _extreme(name: str, a: Integer, b: Integer) -> Integer:
     for one, other in ((a, b), (b, a)):  # that one is at least the other may be known, and not whether it is larger
         with suppress(Undecided):
             return one if (one >= other) == (name == "max") else other

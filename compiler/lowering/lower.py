@@ -120,13 +120,10 @@ class _Walk:
         return graph
 
     def _visit(self, node: torch.fx.Node) -> None:
-        self._turn_to(node)
+        self.build.node, self.build.eager = node, self.eager[node]
         self.values[node] = value = self._value_of(node)
         refuse_unknown_sizes(node, late_sizes.late_symbols(self.eager[node]) - self.build.known_sizes)
         self._remember_eager(value, self.eager[node])
-
-    def _turn_to(self, node: torch.fx.Node) -> None:
-        self.build.node, self.build.eager = node, self.eager[node]
 
     def _remember_eager(self, value: Any, fake: Any) -> None:
         if isinstance(value, TensorValue) and isinstance(fake, EagerTensor):
