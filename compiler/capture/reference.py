@@ -36,14 +36,10 @@ def reference_run(
 def is_random(graph: CapturedGraph) -> bool:
     """Whether the graph draws random numbers, so that two runs of it differ unless seeded alike.
 
-    One that draws again what was drawn before counts too: in float64, a generator gives other numbers.
+    One that draws again what was drawn before counts too: in float64, a generator gives other numbers. Graphs
+    that it hands to an operator such as `torch.cond` are looked at too.
     """
-    return _any_draws(graph.aten)
-
-
-def _any_draws(graph: torch.fx.GraphModule) -> bool:
-    """In the graph itself, or in one that it hands to an operator such as `torch.cond`."""
-    held = (part for part in graph.modules() if isinstance(part, torch.fx.GraphModule))
+    held = (part for part in graph.aten.modules() if isinstance(part, torch.fx.GraphModule))
     return any(draws(node.target, node.args, node.kwargs) for part in held for node in part.graph.nodes)
 
 

@@ -54,10 +54,7 @@ def _multiplications(node: torch.fx.Node, dtype: torch.dtype) -> int:
         return 0
     left = [read.meta["val"] for read in node.all_input_nodes if isinstance(read.meta.get("val"), torch.Tensor)]
     sizes = [*result.shape, left[-1].shape[-2] if left and left[-1].dim() >= 2 else 1]
-    count = 1
-    for size in sizes:
-        count *= size if isinstance(size, int) else 1
-    return count
+    return math.prod(size for size in sizes if isinstance(size, int))
 
 
 @functools.cache

@@ -107,7 +107,7 @@ class Ledger:
         """Every distinct break, with the graphs that it ended and those that ran next."""
         return distinct_breaks(
             self._located(report_break(record.payload), entry, record)
-            for entry in self._in_order()
+            for entry in map(self._entries.__getitem__, self._ids())
             for record in entry.records
             if record.name == "dynamo_graph_break_reason"
         )
@@ -166,9 +166,6 @@ class Ledger:
 
     def _ids(self) -> list[str]:
         return sorted((known for known in self._entries if _as_numbers(known)), key=_as_numbers)
-
-    def _in_order(self) -> Iterable[_Entry]:
-        return (self._entries[compile_id] for compile_id in self._ids())
 
 
 @dataclass

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -54,12 +55,7 @@ def _tensors(node: fx.Node) -> list[Tensor]:
 @contextlib.contextmanager
 def traced_once() -> Iterator[None]:
     """Within, AOTAutograd runs graphs that way."""
-    expected: list[list[Any]] = []
-
-    def interpreter(graph: fx.GraphModule) -> _Once:
-        return _Once(graph, expected)
-
-    with mock.patch.object(graph_capture_wrappers, "PropagateUnbackedSymInts", interpreter):
+    with mock.patch.object(graph_capture_wrappers, "PropagateUnbackedSymInts", partial(_Once, expected=[])):
         yield
 
 
@@ -107,7 +103,8 @@ def _like_the_outputs(graph: fx.Graph) -> list[Any] | None:
     outputs = graph.output_node().args[0]
     if not isinstance(outputs, tuple | list):
         return None
-    taken = {_memory(value) for node in graph.find_nodes(op="placeholder") if _is_tensor(value := _example(node))}
+    inputs = map(_example, graph.find_nodes(op="placeholder"))
+    taken = {_memory(value) for value in inputs if isinstance(value, Tensor)}
     made: list[Any] = []
     for output in outputs:
         value = _example(output) if isinstance(output, fx.Node) else output
@@ -123,10 +120,6 @@ def _like_the_outputs(graph: fx.Graph) -> list[Any] | None:
 
 def _example(node: fx.Node) -> Any:
     return node.meta.get("example_value", NotImplemented)
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, Tensor)
 
 
 def _memory(value: Any) -> int:
