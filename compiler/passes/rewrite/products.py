@@ -90,8 +90,9 @@ def _unscaled(operand: Operand, calls: list[Node]) -> tuple[Operand, float]:
         is_turned = node.target is getattr and node.args[1:] == ("mT",)
         if is_turned or name == "transpose":
             order = list(range(len(operand.order)))
-            dims: Any = (-2, -1) if is_turned else node.args[1:3]
-            first, second = (int(dim) % len(order) for dim in dims)
+            first, second = (
+                dim % len(order) for dim in ((-2, -1) if is_turned else (_dim(node, place) for place in (0, 1)))
+            )
             order[first], order[second] = order[second], order[first]
             operand = Operand(source, tuple(order[dim] for dim in operand.order))
         elif name in ("to", "float", "double") and _only_widens(before, after):
@@ -104,6 +105,11 @@ def _unscaled(operand: Operand, calls: list[Node]) -> tuple[Operand, float]:
             break
         calls.append(node)
     return operand, factor
+
+
+def _dim(transpose: Node, place: int) -> int:
+    """The first or the second dimension that a `transpose`, `swapaxes` or `swapdims` exchanges."""
+    return int(argument(transpose, 1 + place, f"dim{place}", transpose.kwargs.get(f"axis{place}")))
 
 
 def _only_widens(before: Any, after: Any) -> bool:

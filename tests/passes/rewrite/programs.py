@@ -40,6 +40,14 @@ def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)), dim=-1) @ v
 
 
+def dims_by_name(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.softmax(q @ k.transpose(dim0=-2, dim1=-1) * 0.3, dim=-1) @ v
+
+
+def axes_by_name(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.softmax(q @ k.swapaxes(-2, axis1=-1) * 0.3, dim=-1) @ v
+
+
 def scaled_before(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.softmax((q * 0.3) @ k.mT, dim=-1).matmul(v)
 
@@ -184,6 +192,8 @@ REPLACED: dict[str, tuple[Callable[..., Any], Callable[[], Tensors]]] = {
         (plain, "_bfloat16", lambda: heads(torch.bfloat16)),
         (plain, "_float64", lambda: heads(torch.float64)),
         (plain, "_more_keys", lambda: heads(keys=9)),
+        (dims_by_name, "", heads),
+        (axes_by_name, "", heads),
         (scaled_before, "", heads),
         (scaled_both, "", heads),
         (three_dimensions, "", flat),
