@@ -37,6 +37,7 @@ _OPEN_FOLDERS = ("/assets/", "/docs/")
 _PAGES = ("/x/", "/embed/")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _HIGHLIGHT = "/api/v1/highlight"
+_METRICS = "/metrics"
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,8 @@ class Clients:
             if holder is None:
                 raise _unauthorized("This token is not accepted: it is unknown, was revoked, or has expired.")
             return Client(f"token:{holder.name}", holder)
-        if self._public_reads and (scope["method"] in _READS or scope["path"] == _HIGHLIGHT):
+        is_read = scope["method"] in _READS and scope["path"] != _METRICS
+        if self._public_reads and (is_read or scope["path"] == _HIGHLIGHT):
             return Client(address.key, address.quota, may_explore=False)
         raise _unauthorized(f"A token is needed: send it as Authorization: Bearer, or sign in at {SIGN_IN}.")
 

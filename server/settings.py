@@ -178,7 +178,8 @@ class WebSettings(LimitSettings):
     tokens: Path | None = Field(
         default=None,
         description="File of tokens, which `fusionscope token` writes. With it every request needs a token, except for "
-        "health. Without it none does, which suits a service that only its own machine can reach.",
+        "health, the place to sign in, and the files of the page and of the documentation. Without it none does, which "
+        "suits a service that only its own machine can reach.",
     )
     public_reads: bool = Field(
         default=False,

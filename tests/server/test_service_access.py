@@ -187,6 +187,7 @@ async def test_reading_may_be_open_to_all_and_exploring_is_not(token_file: Path)
         assert (await client.post("/api/v1/highlight", json=HIGHLIGHT)).status_code == 200
         assert (await client.post("/api/v1/explorations", json={"source": "x = 1"})).status_code == 401
         assert (await client.delete("/api/v1/explorations/x")).status_code == 401
+        assert (await client.get("/metrics")).status_code == 401, "that is for the operator"
 
 
 @pytest.mark.asyncio
