@@ -161,6 +161,8 @@ def test_why_prints_the_answer_for_two_nodes(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "index.reversed" in ended.stdout and "It would fuse if `mul` read `sum_1` forwards" in ended.stdout
     assert run_here("explore", str(file), "--device", "cpu", "--why", "sum_1").returncode == 2
+    unknown = run_here("explore", str(file), "--device", "cpu", "--why", "sum_1,nothing", "--json", columns=200)
+    assert unknown.returncode == 2 and "no node named 'nothing'" in unknown.stderr and unknown.stdout == ""
 
 
 def test_what_if_is_printed_beside_what_it_was(tmp_path: Path) -> None:
