@@ -115,7 +115,7 @@ class Metrics:
         }
         self.gpu_slowed = Counter(
             "fusionscope_gpu_slowed",
-            "Timed explorations while which the GPU was slowed, by what did it.",
+            "Explorations that were timed while the GPU was slowed, by the cause.",
             ("by",),
             registry=self.registry,
         )
