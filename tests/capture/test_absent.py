@@ -23,6 +23,17 @@ def test_what_only_shows_does_nothing() -> None:
     ]
 
 
+@pytest.mark.parametrize("call", ["plt.plot(y)", "plt.figure().gca().plot(y)", "plot(y)"])
+@pytest.mark.parametrize("decorator", ["", "@torch.compile\n"])
+def test_what_comes_before_a_plot_is_captured(call: str, decorator: str) -> None:
+    """One operator too: for less than two, Dynamo breaks a graph at calls alone."""
+    capture = captured_source(
+        "import torch\nimport matplotlib.pyplot as plt\nfrom matplotlib.pyplot import plot\n"
+        f"{decorator}def f(x):\n    y = x.softmax(-1)\n    {call}\n    return y\nf(torch.ones(3, 4))\n"
+    )
+    assert capture.error is None and len(capture.graphs) == 1
+
+
 @pytest.mark.parametrize(
     "use", ["absent_one.relu(y)", "part(y)", "class A(absent_one.Base): pass", "class A(part): pass", "list(part)"]
 )

@@ -16,6 +16,7 @@ import dis
 import importlib.util
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 #: The name under which a rewritten snippet finds the class below.
@@ -29,16 +30,13 @@ _ONLY_SHOW = frozenset(
 _UNPACK = dis.opmap["UNPACK_SEQUENCE"]
 
 
-class Absent:
-    """What is taken from a package that is not there."""
-
-    def __init__(self, package: str) -> None:
-        self.__dict__["_package"] = package
+class Absent(ModuleType):
+    """What is taken from a package that is not there. It is a module, since Dynamo reads the attributes of one and
+    breaks the graph at the call. Of another object it would trace `__getattr__`, and break before."""
 
     def _use(self, *_: Any, **__: Any) -> Any:
-        package = self.__dict__["_package"]
-        if package not in _ONLY_SHOW:
-            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+        if self.__name__ not in _ONLY_SHOW:
+            raise ModuleNotFoundError(f"No module named {self.__name__!r}", name=self.__name__)
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -66,8 +64,7 @@ class Absent:
         return iter([self] * code[place + 1] if code[place] == _UNPACK else [])
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
-        package = self.__dict__["_package"]
-        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+        raise ModuleNotFoundError(f"No module named {self.__name__!r}", name=self.__name__)
 
 
 class _StandIns(ast.NodeTransformer):
