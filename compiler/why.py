@@ -35,7 +35,7 @@ class UnknownNode(KeyError):
     """No graph of the report has a node of this name; `nearest` are names that look like it."""
 
     def __init__(self, name: str, nearest: Sequence[str]) -> None:
-        hint = f" The nearest are {', '.join(nearest)}." if nearest else ""
+        hint = f" The nearest {'is' if len(nearest) == 1 else 'are'} {', '.join(nearest)}." if nearest else ""
         super().__init__(f"There is no node named {name!r} in any graph of this report.{hint}")
         self.name, self.nearest = name, tuple(nearest)
 

@@ -158,6 +158,7 @@ def test_an_unknown_name_has_its_nearest(report: rep.Report) -> None:
     with pytest.raises(UnknownNode, match=r"The nearest are .*sum_1") as unknown:
         why(report, "sum_11", "mul")
     assert unknown.value.name == "sum_11" and "sum_1" in unknown.value.nearest
+    assert str(UnknownNode("amx", ["amax"])).endswith(" The nearest is amax.")
 
 
 def test_nodes_of_two_graphs_are_told_apart() -> None:
