@@ -73,7 +73,7 @@ def test_a_job_ends_although_the_zygote_stands_still(boxes: dict[Setting, Box]) 
     jobs = []
     for own_box in [box_of(setting, boxes) for setting in SETTINGS]:
         name = f"stay{os.urandom(4).hex()}"
-        jobs.append((own_box, name, own_box.start(hold_on, name=name, wall=15.0)))
+        jobs.append((own_box, name, own_box.start(hold_on, name=name, wall=8.0)))
         wait_until(lambda: len(processes_named(name)) == 3, "the job does not start")
         os.kill(zygote_below(own_box.keeper), signal.SIGSTOP)
     for own_box, name, job in jobs:

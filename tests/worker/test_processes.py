@@ -56,7 +56,7 @@ async def test_a_zygote_that_dies_is_replaced_and_its_job_says_so(
 @pytest.mark.asyncio
 async def test_a_zygote_that_stands_still_is_given_up(worker: WorkerProcess, web: Web, marker: str) -> None:
     restarts = (await web.ready()).restarts
-    name = await web.begin(SLEEPER.format(marker=marker), wall_seconds=10)
+    name = await web.begin(SLEEPER.format(marker=marker), wall_seconds=5)
     assert await eventually(lambda: processes_mentioning(marker))
     os.kill(worker.zygote, signal.SIGSTOP)
     ended = (await web.done(name)).ended
