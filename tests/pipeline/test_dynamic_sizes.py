@@ -144,7 +144,7 @@ def test_loops_and_triton_kernels_serve_every_size(program: Program) -> None:
         for kernel in compilation.triton.values()
     }  # fmt: skip
     through_triton = build_executable(compilation.schedule, executable.wrapper, emulated, torch.device("cpu"))
-    for n in SIZES[1::2]:
+    for n in (10, 4):  # as even as the first: see EVEN_AND_ODD
         inputs = _flat(graph, program.inputs(n))
         expected = program.function(*program.inputs(n))
         (loops,) = interpret.run(compilation.loops, inputs)
