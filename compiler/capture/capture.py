@@ -28,7 +28,7 @@ from compiler.capture.program.snippet import Snippet, as_main, parse_snippet, ru
 from compiler.capture.recording.intercept import Interception
 from compiler.capture.recording.recorder import Recorder
 from compiler.capture.recording.torch_trace import quiet_logs
-from compiler.capture.torch_internals import forget_main_module, is_error_of_compiler, lazy_backward_off, reset_dynamo
+from compiler.capture.torch_internals import is_error_of_compiler, lazy_backward_off, reset_dynamo
 from compiler.capture.torch_state import restored_state
 from compiler.options import Options
 from compiler.report import Error, Note
@@ -79,7 +79,6 @@ def capture(
 
 def _run(snippet: Snippet, options: Options, device: torch.device, budget: Budget, changes: SnippetChanges) -> Capture:
     reset_dynamo()
-    forget_main_module()
     result = Capture(device=device, names=snippet.names)
     recorder, output = Recorder(result, _joint_pass(options, result.device)), OutputRecorder()
     interception = Interception(recorder, options, result.device, makes_tensors_in_functions(snippet.tree))

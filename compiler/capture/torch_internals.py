@@ -72,11 +72,13 @@ def reset_dynamo() -> None:
     """
     if torch._dynamo.convert_frame.FRAME_COUNTER:
         torch._dynamo.reset()
+        forget_main_module()
 
 
 def forget_main_module() -> None:
     """Have Dynamo look `__main__` up anew, which is another module for each snippet. It keeps modules by their names,
-    also among the globals of torch's own files where one of these calls a function of the snippet, such as a hook."""
+    also among the globals of torch's own files where one of these calls a function of the snippet, such as a hook. All
+    modules are gone through, which takes a millisecond."""
     torch._dynamo.symbolic_convert._import_module.cache_clear()
     for module in list(sys.modules.values()):
         if isinstance(module, types.ModuleType):
