@@ -18,6 +18,7 @@ from compiler.decisions import Refuse
 from compiler.schedule.group import Group
 from compiler.schedule.records.choices import Choice, weighed
 from compiler.schedule.rules import Context, Fuse, Score
+from compiler.schedule.tiles.cooperative import reads_of_rows
 
 
 def verdicts_on_strategies(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
@@ -45,10 +46,7 @@ def _on_cooperation(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
         return
     if context.cost(shared).passes > 1:  # several programs do not hold it either
         return
-    r_dims = frozenset(unit.space.r)
-    reads = [a for m in unit.members for a in m.body.reads if a.buffer not in unit.produced]
-    rows = [access for access in reads if not access.index.dims.isdisjoint(r_dims)]
-    largest = max(rows, key=lambda access: context.graph.layouts[access.buffer].bytes)
+    largest = max(reads_of_rows(unit), key=lambda access: context.graph.layouts[access.buffer].bytes)
     reductions = [member.name for member in unit.members if member.body.reduction is not None]
     names: dict[str, Any] = {"shared": largest.buffer, "writer": reductions[-1], "reader": unit.members[-1].name}
     names["row"] = unit.space.reduction_numel

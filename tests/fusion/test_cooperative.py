@@ -88,6 +88,13 @@ def test_kernels_compile_for_gpus_without_spills(name: str) -> None:
         assert "acquire" in result.ptx or "ld.volatile.global" in result.ptx
 
 
+def test_no_team_holds_a_row_of_one_value() -> None:
+    """Of an expanded tensor nothing lies along the row."""
+    x = rnd(1, 300).expand(50000, 300)
+    compilation = compile_program(lambda x: (x - x.mean(0)) / (x.std(0) + 1e-6), x)
+    assert "team" not in {kernel.config["plan"] for kernel in compilation.triton.values()}
+
+
 def test_infinities_and_nan_come_out_as_in_eager() -> None:
     x = rnd(6, 20001)
     x[0] = -inf

@@ -12,7 +12,7 @@ from bench.fusion.count import schedules_of
 from bench.fusion.table import PROGRAMS
 from compiler.compile import Generated, generate
 from tests.compile_program import compile_program, compiled_for_gpus
-from tests.fusion.test_across import CASES
+from tests.fusion.test_across import CASES, layer_norm_backward
 from tests.fusion.test_batch import CASES as BATCHES
 
 SMALL: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
@@ -42,3 +42,11 @@ def test_small_ones(name: str) -> None:
 def test_those_of_real_sizes(name: str) -> None:
     for compilation in schedules_of(PROGRAMS[name]):
         assert_compiles(generate(compilation, wants_triton=True))
+
+
+def test_parts_of_teams_beyond_31_bits() -> None:
+    """The gradients of a layer norm of 2^32 elements: parts are joined by teams, and all offsets have 64 bits."""
+    x = torch.empty(2**22, 1024, dtype=torch.bfloat16)
+    compilation = compile_program(layer_norm_backward, x, x, torch.empty(1024, dtype=torch.bfloat16))
+    assert any("team = " in kernel.source and "int64" in kernel.source for kernel in compilation.triton.values())
+    assert_compiles(compilation)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import torch
 
 from compiler.devices import WARP, Device
+from compiler.ir.body import Access
 from compiler.ir.size import last_power_of_two, next_power_of_two
 from compiler.schedule.group import Group
 from compiler.schedule.vectors import VECTOR_BYTES
@@ -161,7 +162,15 @@ def _reduction(
 def may_cooperate(group: Group) -> bool:
     """Whether a team of programs may hold a row of the group: nothing of it must happen in order or just once."""
     is_known = all(isinstance(dim.size, int) for dim in (*group.space.x, *group.space.r))
-    return group.is_cooperative and is_known and not (group.has_scan or group.across or group.updated)
+    if not (group.is_cooperative and is_known) or group.has_scan or group.across or group.updated:
+        return False
+    return bool(reads_of_rows(group))
+
+
+def reads_of_rows(group: Group) -> list[Access]:
+    """What the group reads, from outside of it, along the loops that it reduces: of an expanded tensor that is none."""
+    outside = [access for m in group.members for access in m.body.reads if access.buffer not in group.produced]
+    return [access for access in outside if not access.index.dims.isdisjoint(group.space.r)]
 
 
 def exchanges_floats(group: Group) -> bool:

@@ -124,7 +124,9 @@ class Gathering:
             with writer.last_of(counter, f"{parts.count} - 1", name):
                 self.finish("0", parts.count, tail)
             return
-        writer.line(f"team = part // {parts.team_size}")
+        # The parts of the teams and the teams are gone through by one variable, which Triton gives one type.
+        team = f"part // {parts.team_size}"
+        writer.line(f"team = ({team}).to(tl.int32)" if self.plan.needs_wide_offsets else f"team = {team}")
         size = f"tl.minimum({parts.team_size}, {parts.count} - team * {parts.team_size})"
         with writer.last_of("counters_ptr + 1 + team", f"{size} - 1"):
             self._join_team(tail)
