@@ -258,6 +258,8 @@ class ReplayedCall:
             nonlocal tried
             if self._step is not first:  # another thread was here
                 return self._step(inputs)
+            if self._recorder.is_capturing():  # a recording of the caller's own, which timing would end
+                return self._launch(inputs)
             before, tried = self.replays, tried + 1
             if tried == 1:
                 return replay(inputs)

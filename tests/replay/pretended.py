@@ -75,6 +75,7 @@ class PretendedRecorder:
         return self.captures
 
     def timed(self, call: Call, inputs: list[Any]) -> tuple[list[Any], Callable[[], Times | None]]:
+        assert not self.captures, "an event that is waited for ends the caller's recording"
         replays = self.replays
         outputs = call(inputs)
         times = self.replay_times if self.replays > replays else self._times

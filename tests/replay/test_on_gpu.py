@@ -181,6 +181,24 @@ def test_other_streams() -> None:
     same(call(x), model(x))
 
 
+@pytest.mark.parametrize("calls", range(1, CALLS))
+def test_the_caller_may_record_after_any_number_of_calls(calls: int) -> None:
+    model = Layers().cuda()
+    call, _ = compiled(model, "auto")
+    x = torch.randn(32, 128, device="cuda")
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(calls):
+            call(x)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=side):
+        ours = call(x)
+    x.normal_()
+    graph.replay()
+    same(ours, model(x))
+
+
 def test_memory_does_not_grow() -> None:
     model = Layers().cuda()
     call, seen = compiled(model)

@@ -190,6 +190,17 @@ def test_on_another_stream_and_within_a_recording_of_the_caller_launches_go_out_
     assert (recorder.recorded, recorder.replays) == (1, replays + 1)
 
 
+@pytest.mark.parametrize("calls", range(10))
+def test_the_caller_may_record_after_any_number_of_calls(calls: int) -> None:
+    call, recorder = pretended(scaled)
+    inputs = [torch.ones(3), torch.ones(3)]
+    for _ in range(calls):
+        call(inputs)
+    recorder.captures, replays = True, recorder.replays
+    assert call(inputs)[0].tolist() == [1, 1, 1]
+    assert recorder.replays == replays
+
+
 def test_a_failed_recording_is_told_and_the_call_is_made() -> None:
     call, _ = pretended(counting, PretendedRecorder(fails_with="operation not permitted"), written=(0,))
     count, x = torch.zeros(1), torch.ones(2)
