@@ -11,6 +11,7 @@ import torch
 from bench.fusion.count import schedules_of
 from bench.fusion.table import PROGRAMS
 from compiler.compile import Generated, generate
+from compiler.devices import device_for
 from tests.compile_program import compile_program, compiled_for_gpus
 from tests.fusion.test_across import CASES, layer_norm_backward
 from tests.fusion.test_batch import CASES as BATCHES
@@ -50,3 +51,19 @@ def test_parts_of_teams_beyond_31_bits() -> None:
     compilation = compile_program(layer_norm_backward, x, x, torch.empty(1024, dtype=torch.bfloat16))
     assert any("team = " in kernel.source and "int64" in kernel.source for kernel in compilation.triton.values())
     assert_compiles(compilation)
+
+
+@pytest.mark.parametrize("columns", [300, 1024, 2560, 5000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rows_that_lie_side_by_side_fit_a_program(columns: int, dtype: torch.dtype) -> None:
+    """Both directions of a matrix whose columns are contiguous: sums for each r are held, and as few rows beside each
+    other as the registers have room for."""
+    x, device = torch.empty(columns, 4096, dtype=dtype).t(), device_for("sm_90")
+    both = (lambda x: (torch.softmax(x, -1), torch.softmax(x, -1).sum(0)), (x,))
+    gradients = (layer_norm_backward, (x, x, torch.empty(columns, dtype=dtype)))
+    for function, inputs in (both, gradients):
+        compilation = compile_program(function, *inputs)
+        for kernel, result in zip(compilation.triton.values(), compiled_for_gpus(compilation), strict=True):
+            assert 32 * int(str(kernel.config["num_warps"])) <= device.threads_per_block
+            assert result.shared_bytes is not None and result.shared_bytes <= device.shared_per_multiprocessor
+            assert result.spills is not None and result.spills <= 1024, kernel.name

@@ -74,6 +74,9 @@ def plan_held(program: Program, walk: Walk, device: Device) -> PersistentPlan:
     while x_block > 1 and rows < x_block * device.multiprocessors and not walk.is_outer:
         x_block //= 2
     x_block = min(x_block, next_power_of_two(max(rows, 1)))
+    # Sums for each r are held however long a row is, and then few rows fit beside each other.
+    while x_block > 1 and live_registers(program) * x_block * r_block > (device.registers_per_multiprocessor or 65536):
+        x_block //= 2
     per_thread = _elements_of_a_thread(r_block, walk.itemsize) if is_fed else many // 128
     per_thread = min(per_thread, of_accesses) if of_accesses else per_thread
     if reads_rows_at_loaded_indices(program):
