@@ -4,7 +4,8 @@ Its text is what runs, not a rendering of it: it is executed with the names of `
 scope. `empty` allocates on the graph's device, `draw_seeds` fills a tensor from torch's generator, `library_mm` and its
 like launch a product of matrices in the library (`library_products.py`), `view` makes a strided view (`alias` one to
 return of memory that somebody else has too), `reuse` gives a buffer freed storage for elements of another dtype. For
-the same dtype a view of the freed tensor does, or itself.
+the same dtype a view of the freed tensor does, or itself. `aligned` copies a tensor whose rows begin where attention's
+kernels cannot load from.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.formulas import FUNCTIONS as FORMULA_FUNCTIONS
 from compiler.ir.formulas import Real, as_operand
+from compiler.ir.library_calls import LOADED_BYTES, LOADING_VECTORS
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
 from compiler.ir.size import Quotient, Size, SizeAtom, Symbol, atoms_of, size, symbols_of, text_of
 from compiler.lowering.loop_builder import SEEDS
@@ -35,7 +37,7 @@ CPU = torch.device("cpu")
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
 FUNCTIONS = (
     frozenset(
-        "torch device inf nan complex empty view alias reuse as_planned as_promised readable read_as library "
+        "torch device inf nan complex empty view alias reuse as_planned as_promised aligned readable read_as library "
         "draw_seeds inputs call".split()
     )
     | FORMULA_FUNCTIONS.keys()
@@ -279,9 +281,23 @@ class _Writer:
 
 def call_text(node: ExternNode, graph: LoopGraph) -> str:
     """The call of an operator on buffers, and on views of them."""
-    arguments = [argument_text(value, graph) for value in node.arguments]
-    arguments += [f"{key}={argument_text(value, graph)}" for key, value in node.keywords.items()]
+    arguments = [_given_text(value, node, graph) for value in node.arguments]
+    arguments += [f"{key}={_given_text(value, node, graph)}" for key, value in node.keywords.items()]
     return f"{_operator_text(node.target)}({', '.join(arguments)})"
+
+
+def _given_text(value: Any, node: ExternNode, graph: LoopGraph) -> str:
+    text = argument_text(value, graph)
+    may_be_apart = isinstance(value, TensorArgument) and not _begins_vectors(value, graph)
+    return f"aligned({text})" if may_be_apart and node.target in LOADING_VECTORS else text
+
+
+def _begins_vectors(argument: TensorArgument, graph: LoopGraph) -> bool:
+    """Whether every row begins where a vector may: not known of what the caller gives, which lies where it likes."""
+    layout = argument.layout
+    steps = [layout.offset, *(step for step in layout.stride if step != 1)]
+    is_ours = argument.buffer not in graph.inputs and argument.buffer not in graph.constants
+    return is_ours and all(isinstance(step, int) and step * layout.dtype.itemsize % LOADED_BYTES == 0 for step in steps)
 
 
 def argument_text(value: Any, graph: LoopGraph) -> str:

@@ -14,6 +14,16 @@ aten = torch.ops.aten
 #: Elements of two bytes that tensor cores' fast kernels load at a time.
 ALIGNED_ELEMENTS = 8
 
+#: Attention on a GPU: its kernels load so many bytes at a time from where a row begins, and do so without a word where
+#: that is no multiple of them. They then give other values, or end with a misaligned address.
+LOADED_BYTES = 16
+LOADING_VECTORS = frozenset(
+    getattr(aten, f"_scaled_dot_product_{kind}_attention{direction}").default
+    for kind in ("flash", "efficient", "cudnn")
+    for direction in ("", "_backward")
+    if hasattr(aten, f"_scaled_dot_product_{kind}_attention{direction}")
+)
+
 
 class FusedConvolution:
     """`relu(convolution(image, filter) + bias + added)`, of images and filters of two dimensions, without groups: one

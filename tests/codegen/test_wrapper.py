@@ -7,11 +7,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from compiler.codegen.wrapper import render_wrapper
+from compiler.codegen.wrapper import call_text, render_wrapper
 from compiler.compile import Target, lower, plan
 from compiler.devices import device_for
+from compiler.ir.nodes import ExternNode, Layout, LoopGraph, TensorArgument
 from compiler.options import Options
-from compiler.runtime.executable import build_executable
+from compiler.runtime.executable import aligned, build_executable
 from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 from tests.compile_program import capture_graph
@@ -67,3 +68,24 @@ def test_on_a_gpu_a_product_is_launched_into_memory_that_the_wrapper_makes() -> 
     text = render_wrapper(schedule, memory, {}, torch.device("cuda"))
     assert "library_mm(x, x, mm)" in text and "library_addmm(bias, mm, x, addmm)" in text
     assert text.count("empty((4, 4), (4, 1), torch.float32)") == 2 and "torch.mm" not in text
+
+
+def test_attention_gets_rows_that_begin_with_whole_vectors() -> None:
+    """What the caller gives may lie anywhere; of our own buffers that is known."""
+    whole = Layout((1, 2, 8, 64), (1024, 64, 128, 1), torch.bfloat16)
+    apart = Layout((1, 2, 8, 64), (1072, 67, 134, 1), torch.bfloat16)
+    within = Layout((1, 2, 8, 64), (1024, 64, 128, 1), torch.bfloat16, 3)
+    given = (("q", whole), ("ours", whole), ("ours", apart), ("ours", within))
+    graph = LoopGraph(nodes=[], inputs=["q"], buffers=dict(given[:2]))
+    operands = tuple(TensorArgument(*one) for one in given)
+    operator = torch.ops.aten._scaled_dot_product_flash_attention.default
+    assert call_text(ExternNode("attention", operator, operands, {}, ()), graph).count("aligned(") == 3
+    assert "aligned(" not in call_text(ExternNode("cat", torch.ops.aten.cat.default, (operands,), {}, ()), graph)
+
+
+def test_a_copy_is_made_of_what_begins_within_a_vector_alone() -> None:
+    x = torch.randn(2, 3, 5, 8)
+    assert aligned(x) is x and aligned(one := x.transpose(1, 2)) is one
+    for apart in (torch.randn(2, 3, 5, 11)[..., 1:9], torch.randn(241)[1:].view(2, 3, 5, 8)):
+        copy = aligned(apart)
+        assert copy.data_ptr() % 16 == 0 and copy.is_contiguous() and torch.equal(copy, apart)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from bench.functions import attention_by_hand
 from bench.reproducers import patterns, run_all
 from compiler.backend import fusionscope
 from compiler.runtime.checking.judge import is_correct
@@ -58,6 +59,27 @@ def test_what_becomes_of_a_mask(mask: Callable[[Any, Any], Any], reason: str, dt
     eager = with_gradients(attend(*arguments), arguments)
     exact = training(list(to_double(tuple(arguments))))
     reference = with_gradients(attend(*exact), exact)
+    assert is_correct(with_gradients(result, arguments), reference, eager)
+
+
+def in_long_rows(x: Tensor) -> Tensor:
+    return x.new_empty(*x.shape[:-1], x.shape[-1] + 3)[..., 1:-2].copy_(x)
+
+
+def behind_one_element(x: Tensor) -> Tensor:
+    return x.new_empty(x.numel() + 1)[1:].view(x.shape).copy_(x)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=["bfloat16", "float32"])
+@pytest.mark.parametrize("lies", [in_long_rows, behind_one_element])
+def test_rows_that_begin_within_a_vector(lies: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
+    """Written by hand, attention is right wherever its operands lie, which PyTorch's fused operator is not."""
+    torch._dynamo.reset()
+    arguments = training([lies(x.contiguous()) for x in tensors(dtype)])
+    eager = with_gradients(attention_by_hand(*arguments), arguments)
+    exact = training(list(to_double(tuple(arguments))))
+    reference = with_gradients(attention_by_hand(*exact), exact)
+    result = torch.compile(attention_by_hand, backend=fusionscope)(*arguments)
     assert is_correct(with_gradients(result, arguments), reference, eager)
 
 
