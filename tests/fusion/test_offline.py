@@ -60,8 +60,9 @@ def test_rows_that_lie_side_by_side_fit_a_program(columns: int, dtype: torch.dty
     other as the registers have room for."""
     x, device = torch.empty(columns, 4096, dtype=dtype).t(), device_for("sm_90")
     both = (lambda x: (torch.softmax(x, -1), torch.softmax(x, -1).sum(0)), (x,))
-    gradients = (layer_norm_backward, (x, x, torch.empty(columns, dtype=dtype)))
-    for function, inputs in (both, gradients):
+    weight, lying = torch.empty(columns, dtype=dtype), torch.empty(4096, columns, dtype=dtype)
+    gradients, of_both = ((layer_norm_backward, (one, x, weight)) for one in (x, lying))
+    for function, inputs in (both, gradients, of_both):
         compilation = compile_program(function, *inputs)
         for kernel, result in zip(compilation.triton.values(), compiled_for_gpus(compilation), strict=True):
             assert 32 * int(str(kernel.config["num_warps"])) <= device.threads_per_block

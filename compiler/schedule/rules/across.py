@@ -17,11 +17,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from compiler.decisions import Refuse
+from compiler.ir.index import Dim
 from compiler.ir.size import known
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.legality import across_comes_last, align, in_order, move, reads_match_writes
 from compiler.schedule.names import fused_name
 from compiler.schedule.rules.verdicts import Context, join
+from compiler.schedule.tiles.registers import registers_for_rows
 
 #: Values of a row that a kernel holds beside its sums, at the least: what it loads and what it computes from that.
 VALUES_OF_A_ROW = 4
@@ -126,9 +128,20 @@ def _too_large(members: tuple[Member, ...], host: Group, context: Context) -> Re
         for member in members
     )
     row = 1 << (known(host.space.reduction_numel) - 1).bit_length()
-    if not host.reduces_along_memory(host.read_buffers):
+    if _lies_side_by_side(host, context):
         row *= COALESCED_POINTS
-    registers = context.device.registers_per_multiprocessor * 3 // 4 or 49152
+    registers = registers_for_rows(context.device)
     if sums and row * (sums + VALUES_OF_A_ROW) > registers:
         return Refuse("profit.registers", {"row": host.space.reduction_numel, "sums": sums, "registers": registers})
     return None
+
+
+def _lies_side_by_side(host: Group, context: Context) -> bool:
+    """Whether less of what the host reads lies along its rows than across them."""
+    reads = {(a.buffer, a.index) for m in host.members for a in m.body.reads if a.buffer not in host.produced}
+
+    def bytes_along(dims: Sequence[Dim]) -> int:
+        lying = (buffer for buffer, index in reads if any(index.stride(dim) in (1, -1) for dim in dims))
+        return sum(context.graph.layouts[buffer].bytes for buffer in lying)
+
+    return bytes_along(host.space.r) < max(bytes_along(host.space.x), 1)

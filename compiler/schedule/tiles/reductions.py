@@ -50,6 +50,7 @@ from compiler.schedule.tiles.registers import (
     live_registers,
     loading_ahead,
     r_sections,
+    registers_for_rows,
 )
 from compiler.schedule.tiles.rows import FILLING, plan_held, plan_looped
 from compiler.schedule.tiles.shared import evicts_first, shared_rows
@@ -131,8 +132,7 @@ class _Reduction:
         # Where x is contiguous in memory too, a block of it is held at once, so that both directions coalesce.
         rows = next_power_of_two(max(hint(self.group.space.numel), 1))
         points = min(COALESCED_POINTS, rows) if walk.is_mixed else 1
-        registers = self.device.registers_per_multiprocessor
-        budget = registers * 3 // 4 if registers else 49152
+        budget = registers_for_rows(self.device)
         return padded * points <= budget and padded * live_registers(self.persistent) * points <= budget
 
     @lazy

@@ -55,6 +55,11 @@ def registers_of_rows(program: Program) -> int:
     return live_registers(program) + sum(s.level == "r" for s in program.across)
 
 
+def registers_for_rows(device: Device) -> int:
+    """Registers of a multiprocessor that rows may take; the rest is for what else threads hold."""
+    return device.registers_per_multiprocessor * 3 // 4 or 49152
+
+
 def registers_of_sums(plan: WholeRows) -> int:
     """Of a thread of a program that adds up rows, about: each of its elements has its own sums, what is loaded for all
     rows stays, and joining the parts of several programs takes two words of a double and as many of what is loaded.

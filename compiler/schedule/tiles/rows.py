@@ -22,6 +22,8 @@ from compiler.schedule.tiles.registers import (
     finds_positions,
     leaving_room,
     live_registers,
+    registers_for_rows,
+    registers_of_rows,
     stores_elements,
 )
 from compiler.schedule.tiles.walk import Walk, accesses_of, loads_along_r
@@ -75,7 +77,7 @@ def plan_held(program: Program, walk: Walk, device: Device) -> PersistentPlan:
         x_block //= 2
     x_block = min(x_block, next_power_of_two(max(rows, 1)))
     # Sums for each r are held however long a row is, and then few rows fit beside each other.
-    while x_block > 1 and live_registers(program) * x_block * r_block > (device.registers_per_multiprocessor or 65536):
+    while x_block > 1 and registers_of_rows(program) * x_block * r_block > registers_for_rows(device):
         x_block //= 2
     per_thread = _elements_of_a_thread(r_block, walk.itemsize) if is_fed else many // 128
     per_thread = min(per_thread, of_accesses) if of_accesses else per_thread
