@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect, bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from graphlib import TopologicalSorter
 from heapq import nsmallest
 
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode
@@ -148,11 +149,16 @@ class UnitGraph:
     def order_anew(self) -> None:
         """Tell who waits for whom by what units read now: a unit that computes again what it read before, or does not
         need it any more, does not wait for its maker."""
-        # Who waited for another one waited for all that this one waits for, and for itself.
-        numbers = sorted(self.units, key=lambda number: self.ancestors[number].bit_count())
+        makers = {
+            number: {self.producer[buffer] for buffer in unit.needed if buffer in self.producer} - {number}
+            for number, unit in self.units.items()
+        }
+        # By what was known before, a unit may wait for itself: a maker that became one with a reader it goes on with,
+        # by way of another reader that does without it now.
+        numbers = list(TopologicalSorter(makers).static_order())
         for number in numbers:
             before = 0
-            for maker in {self.producer[b] for b in self.units[number].needed if b in self.producer} - {number}:
+            for maker in makers[number]:
                 before |= self.ancestors[maker] | self.bits[maker]
             self.ancestors[number] = before
         for number in reversed(numbers):

@@ -208,6 +208,21 @@ class Block(nn.Module):
         return x + self.mlp(self.after(x))
 
 
+class NormOfChannels(nn.Module):
+    def __init__(self, channels: int = 16) -> None:
+        super().__init__()
+        self.scale, self.shift = (nn.Parameter(t) for t in (torch.ones(channels, 1, 1), torch.zeros(channels, 1, 1)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        variance, mean = torch.var_mean(x, dim=1, correction=0, keepdim=True)
+        return (x - mean) / (variance + 1e-5).sqrt() * self.scale + self.shift
+
+
+def two_norms() -> nn.Module:
+    """Backward, a quotient of the first norm is needed after the gradient in whose place it could be kept."""
+    return nn.Sequential(NormOfChannels(), NormOfChannels())
+
+
 def convolutions() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
@@ -223,7 +238,7 @@ def windows() -> nn.Module:
     ("model", "inputs", "compilations"),
     [
         (Block, lambda n: rnd(n, n + 1, 32), 1), (convolutions, lambda n: rnd(n, 3, n + 4, n + 4), 1),
-        (windows, lambda n: rnd(2, 3, n, n + 4), EVEN_AND_ODD),
+        (windows, lambda n: rnd(2, 3, n, n + 4), EVEN_AND_ODD), (two_norms, lambda n: rnd(1, 16, n + 18, 16), 1),
     ],
 )  # fmt: skip
 def test_a_training_step_compiles_once_for_every_size(

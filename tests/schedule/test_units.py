@@ -74,6 +74,24 @@ def test_order_survives_fusions(seed: int) -> None:
         graph.merge(a, b, Group("both", one.space, members, frozenset(m.name for m in members)))
 
 
+def test_a_reader_that_computes_a_value_again_comes_before_the_kernel_that_its_maker_went_into() -> None:
+    graph = LoopGraph(buffers=dict.fromkeys(["x", "made", "again", "next", "last"], LAYOUT), inputs=["x"])
+    made, again = _sum("made", ["x"]), _sum("again", ["made"])
+    graph.nodes = [made, again, _sum("next", ["again"]), last := _sum("last", ["made", "next"])]
+    units = UnitGraph(graph)
+    reader, maker = (
+        Group(node.name, Space(node.x_dims), (Member(made, made.body), Member(node, node.body)), frozenset({node.name}))
+        for node in (again, last)
+    )
+    units.replace(1, reader)
+    merged = units.merge(0, 3, maker)
+    units.order_anew()
+    for number in units.units:
+        for other in units.units:
+            assert units.must_precede(number, other) == (number in reached(units, other)), (number, other)
+    assert units.between(1, merged) == 2
+
+
 def test_of_many_readers_the_nearest_are_neighbours() -> None:
     graph = LoopGraph(buffers={"x": LAYOUT}, inputs=["x"])
     for number in range(4 * NEAREST):

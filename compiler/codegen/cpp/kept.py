@@ -10,7 +10,7 @@ Either has to stay in the cache, by the first call's sizes. A scan that is kept 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM, cost_of
 from compiler.ir.size import hint
@@ -23,35 +23,51 @@ KEPT_IN_OUTPUT = 1 << 19
 
 
 def kept_values(
-    program: Program, written_over: Collection[str], has_arrays: bool = True, columns: int = 1
+    program: Program,
+    written_over: Collection[str],
+    has_arrays: bool = True,
+    columns: int = 1,
+    is_usable: Callable[[Statement], bool] = lambda store: True,
 ) -> dict[int, Statement | None]:
     """By statement, the store in whose place its value is kept, None for an array. Outputs of `written_over` share
-    their memory with something else; without `has_arrays` (one row for several threads, a block of several `columns`)
-    there are outputs alone."""
+    their memory with something else, and stores that are not `is_usable` keep nothing; without `has_arrays` (one row
+    for several threads, a block of several `columns`) there are outputs alone."""
     numel = hint(program.space.reduction_numel)
-    kept: dict[int, Statement | None] = {}
     passes = [section for section in program.sections if section.level == "r"]
-    for number, last in _needed_again(passes).items():
-        statement = next(s for s in program.statements if s.number == number)
-        taken = [store for store in kept.values() if store is not None]
-        later = [s for section in passes[last:] for s in section.statements if s not in taken]
-        stores = [s for s in later if _can_hold(s, statement, program, written_over)]
-        fits = statement.dtype.itemsize * numel * columns <= KEPT_IN_OUTPUT
-        kept[number] = stores[0] if stores and fits else None
-    in_arrays = [s for s in program.statements if s.number in kept and kept[s.number] is None]
-    if not has_arrays or sum(s.dtype.itemsize for s in in_arrays) * numel > KEPT_IN_ARRAYS:
-        kept = {number: store for number, store in kept.items() if store is not None}
-    return kept
+    by_number = {s.number: s for s in program.statements}
+
+    def places(needed: Mapping[int, int]) -> dict[int, Statement | None]:
+        kept: dict[int, Statement | None] = {}
+        for number, last in needed.items():
+            statement = by_number[number]
+            taken = [store for store in kept.values() if store is not None]
+            later = [s for section in passes[last:] for s in section.statements if s not in taken]
+            stores = [s for s in later if _can_hold(s, statement, program, written_over) and is_usable(s)]
+            fits = statement.dtype.itemsize * numel * columns <= KEPT_IN_OUTPUT
+            kept[number] = stores[0] if stores and fits else None
+        in_arrays = [by_number[number] for number, store in kept.items() if store is None]
+        if not has_arrays or sum(s.dtype.itemsize for s in in_arrays) * numel > KEPT_IN_ARRAYS:
+            return {number: store for number, store in kept.items() if store is not None}
+        return kept
+
+    computed_again: set[int] = set()
+    while True:
+        needed = _needed_again(passes, computed_again)
+        kept = places(needed)
+        if kept.keys() == needed.keys():
+            return kept
+        computed_again |= needed.keys() - kept.keys()  # which needs others longer
 
 
-def _needed_again(passes: list[Section]) -> dict[int, int]:
-    """The costly statements and scans of one pass that a later one needs, and the place of the last of these."""
+def _needed_again(passes: list[Section], computed_again: Collection[int]) -> dict[int, int]:
+    """The costly statements and scans of one pass that a later one needs, and the place of the last of these. Those
+    `computed_again` in each pass are not kept."""
     found: dict[int, int] = {}
     made: set[int] = set()
     for place, section in enumerate(passes):
         due = due_statements(section, made)
         found |= {s.number: place for s in due if s.number in made}
-        made |= {s.number for s in due if s.op == "scan" or cost(s) >= KEPT_COST}
+        made |= {s.number for s in due if s.op == "scan" or cost(s) >= KEPT_COST}.difference(computed_again)
     return dict(sorted(found.items()))
 
 

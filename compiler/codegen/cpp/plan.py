@@ -302,11 +302,14 @@ def _cut_reduction(plan: Plan, work: int, written_over: Collection[str]) -> Plan
     if parallel == "chunks" and not is_fixed:
         return replace(plan, chunk=0, shares=SHARES, parallel=parallel)
     has_arrays = plan.shape == "rows" and parallel != "chunks"
-    kept = kept_values(plan.program, written_over, has_arrays, max(plan.block, 1))
-    if plan.tile and not plan.has_short_rows:  # a tile is emptied before the next pass begins
-        assert plan.inner is not None
-        across = plan.inner, plan.r_loops[-1]
-        kept = {n: s for n, s in kept.items() if s is None or not can_be_turned(plan.program, s, *across, written_over)}
+
+    def is_usable(store: Statement) -> bool:
+        if not plan.tile or plan.has_short_rows or plan.inner is None:
+            return True
+        # a tile is emptied before the next pass begins
+        return not can_be_turned(plan.program, store, plan.inner, plan.r_loops[-1], written_over)
+
+    kept = kept_values(plan.program, written_over, has_arrays, max(plan.block, 1), is_usable)
     return replace(plan, chunk=chunk, parallel=parallel, kept=kept)
 
 

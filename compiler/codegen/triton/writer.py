@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -81,8 +82,10 @@ def wrapped_call(text: str, width: int = _WIDTH) -> str:
     """The text, or where it is too long the arguments of its outermost call (the first with several) on own lines."""
     if len(text) <= width:
         return text
-    for start in (place for place, character in enumerate(text) if character == "("):
-        cuts, end = _arguments(text, start)
+    # The commas and brackets of an assertion's message are none of the call.
+    code = re.sub(r'"(?:[^"\\]|\\.)*"', lambda found: "_" * len(found[0]), text)
+    for start in (place for place, character in enumerate(code) if character == "("):
+        cuts, end = _arguments(code, start)
         if cuts:
             places = [start, *cuts, end]
             parts = [text[a + 1 : b].strip() for a, b in pairwise(places)]
