@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import cmath
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -217,7 +217,7 @@ class _Writer:
 
     def library_call(self, node: ExternNode, unread: Collection[str]) -> None:
         """A call of an operator. What nobody reads of its results may lie as it likes."""
-        call = call_text(node, self.graph)
+        call = call_text(node, self.graph, _aligned_text if node.target in LOADING_VECTORS else argument_text)
         names = [variable(output[0]) if output else "_" for output in node.outputs]
         for symbol, place, part in node.sizes:
             if not part:
@@ -279,17 +279,18 @@ class _Writer:
         return text
 
 
-def call_text(node: ExternNode, graph: LoopGraph) -> str:
-    """The call of an operator on buffers, and on views of them."""
-    arguments = [_given_text(value, node, graph) for value in node.arguments]
-    arguments += [f"{key}={_given_text(value, node, graph)}" for key, value in node.keywords.items()]
+def call_text(node: ExternNode, graph: LoopGraph, text: Callable[[Any, LoopGraph], str] | None = None) -> str:
+    """The call of an operator on buffers, and on views of them; `text` gives that of each."""
+    text = text or argument_text
+    arguments = [text(value, graph) for value in node.arguments]
+    arguments += [f"{key}={text(value, graph)}" for key, value in node.keywords.items()]
     return f"{_operator_text(node.target)}({', '.join(arguments)})"
 
 
-def _given_text(value: Any, node: ExternNode, graph: LoopGraph) -> str:
+def _aligned_text(value: Any, graph: LoopGraph) -> str:
     text = argument_text(value, graph)
     may_be_apart = isinstance(value, TensorArgument) and not _begins_vectors(value, graph)
-    return f"aligned({text})" if may_be_apart and node.target in LOADING_VECTORS else text
+    return f"aligned({text})" if may_be_apart else text
 
 
 def _begins_vectors(argument: TensorArgument, graph: LoopGraph) -> bool:
