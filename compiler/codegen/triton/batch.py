@@ -30,7 +30,7 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     printers = [KernelPrinter(_numbered(plan, place), "program") for place, plan in enumerate(plans, start=1)]
     for printer in printers:
         printer.print_body()
-    parameters = tuple(dict.fromkeys(buffer for printer in printers for buffer in printer.parameters))
+    parameters = tuple(dict.fromkeys(buffer for printer in printers for buffer in printer.program.parameters))
     reads = frozenset(buffer for printer in printers for buffer in printer.program.reads)
     parameters = (*(p for p in parameters if p in reads), *(p for p in parameters if p not in reads))
     functions = {function: None for printer in printers for function in printer.functions}
@@ -77,7 +77,7 @@ def _shares(printers: Sequence[KernelPrinter]) -> str:
     writer.line("program = tl.program_id(0)")
     first: Integer = 0
     for place, printer in enumerate(printers, start=1):
-        arguments = [f"{identifier(buffer)}_ptr" for buffer in printer.parameters]
+        arguments = [f"{identifier(buffer)}_ptr" for buffer in printer.program.parameters]
         arguments += ["program" if place == 1 else f"program - {_text(first, printers)}"]
         arguments += [size.name for size in printer.program.sizes]
         arguments += [_block(block, place) for block in printer.blocks]

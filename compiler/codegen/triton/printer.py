@@ -95,17 +95,13 @@ class KernelPrinter:
         config |= self.scratch
         updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
         source, name = text + body, identifier(program.name)
-        return RenderedKernel(name, "triton", source, self.parameters, lines, config, updates, program.sizes, plan.grid)
+        parameters, sizes = program.parameters, program.sizes
+        return RenderedKernel(name, "triton", source, parameters, lines, config, updates, sizes, plan.grid)
 
     @property
     def functions(self) -> dict[tuple[str, torch.dtype], None]:
         """The named functions that its lines call, in order."""
         return self.printer.functions
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The buffers of the kernel, those that it reads first."""
-        return tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
 
     @property
     def blocks(self) -> dict[str, int]:
@@ -126,7 +122,7 @@ class KernelPrinter:
     def definition(self, more: Sequence[str], sizes: Sequence[SizeAtom] = ()) -> str:
         """The function down to its docstring; it takes the buffers, `more`, and the block sizes. The host gives it
         `sizes`, which are among `more`."""
-        arguments = [self.printer.pointer(name) for name in self.parameters]
+        arguments = [self.printer.pointer(name) for name in self.program.parameters]
         arguments += [*more, *(f"{name}: tl.constexpr" for name in self.blocks)]
         return function_head(self.program.name, arguments, *self._paragraphs(), sizes=sizes)
 

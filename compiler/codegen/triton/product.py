@@ -91,7 +91,7 @@ class _ProductPrinter:
         self.product, self.program, self.tile = product, program, tile
         self.matrices: Matrices = product.matrices
         self.multiprocessors = multiprocessors
-        self.by_number = {s.number: s for s in program.statements}
+        self.by_number = program.by_number
         self.sums = [s for s in program.statements if s.op == "reduce"]
         rows = Axis("m", (self.matrices.rows,), tile.m)
         columns = Axis("n", (self.matrices.columns,), tile.n)
@@ -125,7 +125,7 @@ class _ProductPrinter:
         self._places()
         self._products()
         self._results()
-        parameters = tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
+        parameters = self.program.parameters
         blocks = {axis.block_name: axis.block for axis in (self.rows, self.columns, self.inner)}
         functions = self.left.functions | self.right.functions | self.after.functions
         text = module_head(self.writer.text(), functions) + self._definition(parameters, list(blocks))

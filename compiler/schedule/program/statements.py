@@ -214,9 +214,9 @@ def passes_before(statements: list[Statement]) -> dict[int, int]:
     return earliest
 
 
-def sections_of(statements: list[Statement], earliest: dict[int, int], is_persistent: bool) -> tuple[Section, ...]:
-    """The statements that stores and checks need, pass by pass; what is `earliest` is in `passes_before`."""
-    by_number = {s.number: s for s in statements}
+def sections_of(statements: list[Statement], is_persistent: bool) -> tuple[Section, ...]:
+    """The statements that stores and checks need, pass by pass."""
+    by_number, earliest = {s.number: s for s in statements}, passes_before(statements)
     wanted = closure({s.number for s in statements if s.op in EFFECTS}, by_number)
     last = max((earliest[number] for number in wanted), default=0)
     sections: list[Section] = []

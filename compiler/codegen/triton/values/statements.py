@@ -37,7 +37,7 @@ class StatementPrinter:
         self.program = plan.program
         self.vectors = plan.vectors
         self.axis_of_dim = {dim: axis for axis in plan.axes for dim in axis.dims}
-        self.by_number = {s.number: s for s in self.program.statements}
+        self.by_number = self.program.by_number
         self.functions: dict[tuple[str, torch.dtype], None] = {}
         self.axes_of: dict[int, frozenset[str]] = {}
         #: What stands in the place of some statements' own text, and those that nobody reads.
