@@ -144,6 +144,10 @@ def compute_dtype(storage: torch.dtype) -> torch.dtype:
     return torch.float32 if storage in _HELD_IN_FLOAT32 else storage
 
 
+def zero_of(dtype: torch.dtype) -> bool | int | float:
+    return False if dtype == torch.bool else 0.0 if dtype.is_floating_point else 0
+
+
 def wrapped(value: int, dtype: torch.dtype) -> int:
     """The number of an integer dtype that equals `value` modulo the dtype's range."""
     limits = torch.iinfo(dtype)

@@ -33,7 +33,7 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     parameters = tuple(dict.fromkeys(buffer for printer in printers for buffer in printer.program.parameters))
     reads = frozenset(buffer for printer in printers for buffer in printer.program.reads)
     parameters = (*(p for p in parameters if p in reads), *(p for p in parameters if p not in reads))
-    functions = {function: None for printer in printers for function in printer.functions}
+    functions = {function: None for printer in printers for function in printer.printer.functions}
     text = module_head("".join(printer.writer.text() for printer in printers), functions)
     lines: list[tuple[int, tuple[str, ...]]] = []
     for printer in printers:

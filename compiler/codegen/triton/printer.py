@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import torch
-
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.module import module_head
@@ -78,8 +76,8 @@ class KernelPrinter:
         self.print_body()
         arguments = ["workspace_ptr", "counters_ptr"] if "workspace_bytes" in self.scratch else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
-        body, functions = self.writer.text(), self.functions
-        text = module_head(body, functions) + self.definition(arguments, program.sizes)
+        body = self.writer.text()
+        text = module_head(body, self.printer.functions) + self.definition(arguments, program.sizes)
         lines = self.writer.numbered(text.count("\n"))
         config: dict[str, int | str | tuple[int, ...]] = {
             **self.blocks,
@@ -97,11 +95,6 @@ class KernelPrinter:
         source, name = text + body, identifier(program.name)
         parameters, sizes = program.parameters, program.sizes
         return RenderedKernel(name, "triton", source, parameters, lines, config, updates, sizes, plan.grid)
-
-    @property
-    def functions(self) -> dict[tuple[str, torch.dtype], None]:
-        """The named functions that its lines call, in order."""
-        return self.printer.functions
 
     @property
     def blocks(self) -> dict[str, int]:

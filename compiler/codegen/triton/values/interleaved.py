@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from compiler.codegen.triton.values.ops import DTYPES, convert
 from compiler.codegen.triton.values.statements import StatementPrinter
+from compiler.codegen.triton.writer import store_text
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.ops import compute_dtype
 from compiler.schedule.interleaved import side_by_side
@@ -52,7 +53,7 @@ def store_of_row(row: Sequence[Statement], printer: StatementPrinter) -> str:
     masks += [f"({lanes} < {len(row)})"] if width > len(row) else []
     address = f"{printer.pointer(first.buffer)} + ({printer.offset(first.index)}){spread} + {lanes}"
     tile = f"tl.reshape({_joined(values)}, [{printer.vectors[0].block_name}, {width}])"
-    return f"tl.store({', '.join([address, tile, *([' & '.join(masks)] if masks else [])])})"
+    return store_text(address, tile, masks)
 
 
 def _along_points(store: Statement, printer: StatementPrinter) -> str:
@@ -61,10 +62,7 @@ def _along_points(store: Statement, printer: StatementPrinter) -> str:
     value, dtype = printer.operand(number), compute_dtype(printer.program.storage[store.buffer or ""])
     if value.is_constant:
         return f"tl.full({printer.shape(_OF_POINTS)}, {value.infix}, {DTYPES[dtype]})"
-    text = convert(value, dtype)
-    if printer.axes_of[number] != _OF_POINTS:
-        return f"tl.broadcast_to({text}, {printer.shape(_OF_POINTS)})"
-    return text
+    return printer.spread(convert(value, dtype), printer.axes_of[number], _OF_POINTS)
 
 
 def _joined(values: Sequence[str]) -> str:
