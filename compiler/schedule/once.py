@@ -10,13 +10,8 @@ are composed while a BEiT is scheduled, 89 differ in more than names.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
 
 from compiler.ir.body import Body, Instruction
-
-Rest = ParamSpec("Rest")
-Told = TypeVar("Told")
 
 #: More are not kept: all are forgotten then.
 MOST_KEPT = 1 << 13
@@ -57,19 +52,3 @@ def _renamed(body: Body, names: Mapping[str, str]) -> Body:
         number, own = known["form"]
         new.__dict__["form"] = number, tuple([names[name] for name in own])
     return new
-
-
-def once_a_form(tell: Callable[Concatenate[Body, Rest], Told]) -> Callable[Concatenate[Body, Rest], Told]:
-    """Decorates what tells something of a body, and more that can be hashed, into which no names go."""
-    known: dict[Hashable, Told] = {}
-
-    @wraps(tell)
-    def told(body: Body, /, *rest: Rest.args, **named: Rest.kwargs) -> Told:
-        key = body.form[0], rest, tuple(named.items())
-        if key not in known:
-            if len(known) >= MOST_KEPT:
-                known.clear()
-            known[key] = tell(body, *rest, **named)
-        return known[key]
-
-    return told
