@@ -16,7 +16,7 @@ from compiler.codegen.cpp.plan import ENOUGH_PIECES, UNROLLED, Plan, make_plan
 from compiler.codegen.cpp.staging import Row, Tile
 from compiler.codegen.cpp.statements import between, over, over_blocks, within
 from compiler.codegen.naming import identifier, named_program
-from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.rendered import Config, RenderedKernel
 from compiler.ir.functions import with_calls
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
@@ -56,7 +56,7 @@ def render_cpp(
     program = plan.program
     printer.head()
     printer.function(f'extern "C" void {identifier(program.name)}')
-    config: dict[str, int | str | tuple[int, ...]] = {"shape": plan.shape, "parallel": plan.parallel}
+    config: Config = {"shape": plan.shape, "parallel": plan.parallel}
     config |= {name: size for name, size in (("block", plan.block), ("chunk", plan.chunk)) if size}
     config |= {"checks": 1} if program.has_check else {}
     updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
@@ -118,7 +118,7 @@ def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]
             first.writer.line(f"part_{place}_{identifier(name)}({', '.join(arguments)});")
     first.writer.line("}")
     is_parallel = any(plan.parallel != "no" for plan in plans)
-    config: dict[str, int | str | tuple[int, ...]] = {"shape": "batch", "parallel": "x" if is_parallel else "no"}
+    config: Config = {"shape": "batch", "parallel": "x" if is_parallel else "no"}
     config |= {"checks": 1} if any(plan.program.has_check for plan in plans) else {}
     return RenderedKernel(name, "cpp", first.writer.text, parameters, first.writer.origins, config, sizes=sizes)
 

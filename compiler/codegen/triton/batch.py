@@ -17,11 +17,11 @@ from dataclasses import replace
 from functools import reduce
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel, launch_config
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.writer import Writer, function_head
-from compiler.ir.size import Integer, hint, spelt_out
+from compiler.ir.size import Integer, spelt_out
 from compiler.schedule.tiles.plan import Plan
 
 
@@ -50,15 +50,8 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     text += function_head(name, arguments, paragraph, sizes=sizes)
     text += _shares(printers)
     grid = reduce(operator.add, (plan.grid for plan in plans))
-    config: dict[str, int | str | tuple[int, ...]] = {
-        **blocks,
-        "num_warps": max(plan.num_warps for plan in plans),
-        "num_stages": 1,
-        "grid": (hint(grid),),
-        "plan": "batch",
-    }
-    if any(plan.program.has_check for plan in plans):
-        config["checks"] = 1
+    warps, checks = max(plan.num_warps for plan in plans), any(plan.program.has_check for plan in plans)
+    config = launch_config(blocks, warps, grid, "batch", checks=checks)
     return RenderedKernel(identifier(name), "triton", text, parameters, tuple(lines), config, sizes=sizes, grid=grid)
 
 

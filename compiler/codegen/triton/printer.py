@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel, launch_config
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.reductions.across import Gathering
 from compiler.codegen.triton.reductions.reducing import Reductions
@@ -21,7 +21,7 @@ from compiler.codegen.triton.values.random import SUFFIXES
 from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, function_head
 from compiler.ir.index import Dim
-from compiler.ir.size import SizeAtom, hint, text_of
+from compiler.ir.size import SizeAtom, text_of
 from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.tiles.plan import (
     Axis,
@@ -79,15 +79,7 @@ class KernelPrinter:
         body = self.writer.text()
         text = module_head(body, self.printer.functions) + self.definition(arguments, program.sizes)
         lines = self.writer.numbered(text.count("\n"))
-        config: dict[str, int | str | tuple[int, ...]] = {
-            **self.blocks,
-            "num_warps": plan.num_warps,
-            "num_stages": 1,
-            "grid": (hint(plan.grid),),
-            "plan": plan.label,
-        }
-        if program.has_check:
-            config["checks"] = 1
+        config = launch_config(self.blocks, plan.num_warps, plan.grid, plan.label, checks=program.has_check)
         if plan.most_registers:
             config["maxnreg"] = plan.most_registers
         config |= self.scratch

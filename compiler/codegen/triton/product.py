@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import torch
 
 from compiler.codegen.naming import identifier, named_program
-from compiler.codegen.rendered import RenderedKernel, TileDescriptor
+from compiler.codegen.rendered import RenderedKernel, TileDescriptor, launch_config
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.values.ops import DTYPES
 from compiler.codegen.triton.values.statements import StatementPrinter
@@ -127,13 +127,7 @@ class _ProductPrinter:
         text = module_head(self.writer.text(), functions) + self._definition(parameters, list(blocks))
         lines = self.writer.numbered(text.count("\n"))
         grid = programs_of(self.matrices, self.tile)
-        config: dict[str, int | str | tuple[int, ...]] = {
-            **blocks,
-            "num_warps": self.tile.warps,
-            "num_stages": self.tile.stages,
-            "grid": (grid,),
-            "plan": ProductPlan.label,
-        }
+        config = launch_config(blocks, self.tile.warps, grid, ProductPlan.label, self.tile.stages)
         name = identifier(self.program.name)
         return RenderedKernel(
             name, "triton", text + self.writer.text(), parameters, lines, config, grid=grid,

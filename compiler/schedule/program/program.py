@@ -72,21 +72,6 @@ class Statement:
     def needs(self) -> frozenset[int]:
         return frozenset(operands_of(self))
 
-    # `dataclasses.replace` takes several times as long, for every statement of every kernel that is thought of.
-    def called(self, target: str) -> Statement:
-        """The statement with that target."""
-        return Statement(
-            self.number, target, self.op, self.operands, self.dtype, self.level, self.nodes, self.buffer, self.index,
-            self.value,
-        )  # fmt: skip
-
-    def also_for(self, node: str) -> Statement:
-        """The statement as one that another node shares."""
-        return Statement(
-            self.number, self.target, self.op, self.operands, self.dtype, self.level, (*self.nodes, node), self.buffer,
-            self.index, self.value,
-        )  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Section:

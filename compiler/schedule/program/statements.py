@@ -111,7 +111,7 @@ class _Inliner:
         if number is not None and not is_scatter:
             statement = self.statements[number]
             if node not in statement.nodes:
-                self.statements[number] = statement.also_for(node)
+                self.statements[number] = replace(statement, nodes=(*statement.nodes, node))
             return number
         number = self.known[key] = len(self.statements)
         self.statements.append(

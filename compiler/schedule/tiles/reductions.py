@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
@@ -11,7 +11,7 @@ from compiler.devices import SECTOR, Device
 from compiler.ir.lazy import lazy
 from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.group import Group, Space
-from compiler.schedule.program.build import fast_program, program_of
+from compiler.schedule.program.build import program_of
 from compiler.schedule.program.fast_math import fast_statements
 from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.program.single_pass import in_single_pass
@@ -83,19 +83,20 @@ class _Reduction:
         return fast_statements(self.group)
 
     @lazy
-    def _single_pass(self) -> Callable[[list[Statement]], list[Statement]] | None:
+    def _relative(self) -> list[Statement]:
+        """The same with relative sums in the pass of what they are relative to."""
         group = self.group
-        return in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
+        if not group.single_pass:
+            return self._statements
+        return fast_statements(group, in_single_pass(group.single_pass, group.space.reduction_numel))
 
     @lazy
     def _looped(self) -> Program:
-        if self._single_pass is None:
-            return program_of(self.group, self._statements, self.storage)
-        return fast_program(self.group, self.storage, rewrite=self._single_pass)
+        return program_of(self.group, self._relative, self.storage)
 
     @lazy
     def looped(self) -> Program:
-        """Pass by pass, with its relative sums in the pass of what they are relative to."""
+        """Pass by pass, with relative sums."""
         return replace(self._looped, space=self.space)
 
     @lazy
@@ -107,9 +108,9 @@ class _Reduction:
     @lazy
     def exchanged(self) -> Program:
         """The same with relative sums, where a row is held by several programs that exchange what they reduce."""
-        if self._single_pass is None:
+        if not self.group.single_pass:
             return self.persistent
-        program = fast_program(self.group, self.storage, is_persistent=True, rewrite=self._single_pass)
+        program = program_of(self.group, self._relative, self.storage, is_persistent=True)
         return replace(program, space=self.space)
 
     @lazy
@@ -136,7 +137,7 @@ class _Reduction:
 
     @lazy
     def _plain_passes(self) -> int:
-        if self._single_pass is None:
+        if not self.group.single_pass:
             return self.passes
         sections = sections_of(self._statements, is_persistent=False)
         return sum(section.level == "r" for section in sections)
