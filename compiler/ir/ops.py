@@ -136,7 +136,9 @@ def current_handler() -> Any:
     return _handler.get()
 
 
-_HELD_IN_FLOAT32 = frozenset((torch.float16, torch.bfloat16, *FLOAT8))
+#: Floats of two bytes.
+HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
+_HELD_IN_FLOAT32 = HALF_TYPES.union(FLOAT8)
 
 
 def compute_dtype(storage: torch.dtype) -> torch.dtype:

@@ -11,7 +11,6 @@ from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.conditions import MASK, indices_of_conditions
 from compiler.codegen.cpp.kept import due_statements, sections_of
 from compiler.codegen.cpp.ops import (
-    HALF_TYPES,
     convert,
     index_text,
     literal,
@@ -39,7 +38,7 @@ from compiler.codegen.cpp.staging import (
 from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.naming import identifier
 from compiler.ir.index import Dim
-from compiler.ir.ops import RANDOM
+from compiler.ir.ops import HALF_TYPES, RANDOM
 from compiler.ir.size import text_of
 from compiler.schedule.program.program import Section, Statement, closure, readers_of
 

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 import torch
 
+from compiler.ir.ops import HALF_TYPES
 from compiler.schedule.group import Group
 from compiler.schedule.program.narrow import in_32_bits, without_ways_back
 from compiler.schedule.program.program import Statement, new_numbers, readers_of
@@ -35,7 +36,6 @@ _FAST_PLUS_ONE = {"erf": "one_plus_erf", "tanh": "one_plus_tanh"}
 
 #: Ops whose result is no less exact, relatively, than their operands.
 _KEEPS_DIGITS = frozenset("mul truediv neg abs relu square sqrt rsqrt reciprocal".split())
-_HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
 
 
 def fast_statements(
@@ -117,7 +117,7 @@ def _takes_few_digits(
     if value.dtype != torch.float32 or value.number not in reader.operands:
         return False
     if reader.op == "store":
-        return reader.value is None and storage[reader.buffer or ""] in _HALF_TYPES
+        return reader.value is None and storage[reader.buffer or ""] in HALF_TYPES
     if reader.dtype != torch.float32 or not needs_few_digits[reader.number]:
         return False
     if reader.op == "where":

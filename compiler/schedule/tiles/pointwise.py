@@ -9,7 +9,7 @@ import torch
 
 from compiler.devices import Device
 from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.size import hint, is_multiple, next_power_of_two
+from compiler.ir.size import hint, is_multiple, last_power_of_two, next_power_of_two
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.group import Group
 from compiler.schedule.program.program import Program
@@ -282,8 +282,7 @@ def _pointwise_block(numel: int, accesses: list[Access], at_once: int, warps: in
         return block, max(1, block // 32)
     itemsize = min((a.itemsize for a in accesses), default=4)
     per_thread = max(BYTES_PER_THREAD // itemsize, 4)
-    per_thread = min(per_thread, at_once, max(16 // itemsize, 64 // max(len(accesses), 1), 2))
-    per_thread = 1 << (per_thread.bit_length() - 1)
+    per_thread = last_power_of_two(min(per_thread, at_once, max(16 // itemsize, 64 // max(len(accesses), 1), 2)))
     # Few elements are taken by many threads: 64 rows of 1,024 bfloat16 and their tanh take 6.0 us by two elements a
     # thread, 6.4 by eight in programs of one warp.
     # 256 looked-up rows of 768 bfloat16 and their tanh take 6.8 us by eight, 6.6 by four, 6.3 by two; sums of seventeen

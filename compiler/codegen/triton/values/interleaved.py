@@ -15,6 +15,7 @@ from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import store_text
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.ops import compute_dtype
+from compiler.ir.size import next_power_of_two
 from compiler.schedule.interleaved import side_by_side
 from compiler.schedule.program.program import Section, Statement
 from compiler.schedule.tiles.plan import PersistentPlan, PointwisePlan
@@ -44,7 +45,7 @@ def store_of_row(row: Sequence[Statement], printer: StatementPrinter) -> str:
     """The line that stores a row for each of the points along x."""
     first = row[0]
     assert first.buffer is not None and first.index is not None
-    width = 1 << (len(row) - 1).bit_length()
+    width = next_power_of_two(len(row))
     values = [_along_points(s, printer) for s in row]
     values += values[-1:] * (width - len(row))
     lanes = f"tl.arange(0, {width})[None, :]"
