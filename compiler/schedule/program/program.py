@@ -136,10 +136,6 @@ class Program:
         """Reductions over x: of level r for each r, of level x for all of them together."""
         return tuple(s for s in self.statements if s.op == "across")
 
-    def names(self) -> dict[int, str]:
-        """Variable names by statement number, for indices that contain loaded values."""
-        return {statement.number: statement.target for statement in self.statements}
-
 
 def readers_of(statements: Iterable[Statement]) -> Mapping[int, list[Statement]]:
     """By the number of each statement, those that need it."""
