@@ -128,6 +128,11 @@ class Device:
     is_measured: bool = False
 
     @property
+    def overhead_us(self) -> float:
+        """What a kernel takes that is measured by itself and does nothing."""
+        return self.alone_us + self.launch_us + self.latency_us
+
+    @property
     def capability(self) -> int:
         """90 for sm_90; 0 on a CPU."""
         return int(self.target.removeprefix("sm_").rstrip("af")) if self.kind == "cuda" else 0

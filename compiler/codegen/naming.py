@@ -67,7 +67,7 @@ def named(statements: Sequence[Statement], group: Group) -> list[Statement]:
             or buffer_of_value.get(statement.number)
             or (f"{statement.value}" if statement.op in ("reduce", "scan") else statement.op)
         )
-        result.append(statement.called(unique_name(identifier(base), taken) if base else ""))
+        result.append(replace(statement, target=unique_name(identifier(base), taken) if base else ""))
     return result
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from compiler import report as rep
-from compiler.ir.size import Integer, SizeAtom
+from compiler.ir.size import Integer, SizeAtom, hint
 from compiler.schedule.group import Group
 
 
@@ -20,6 +20,18 @@ class TileDescriptor:
     shape: tuple[int, int]
     strides: tuple[int, int]
     tile: tuple[int, int]
+
+
+#: Plain values by their names.
+Config = dict[str, int | str | tuple[int, ...]]
+
+
+def launch_config(
+    blocks: Mapping[str, int], warps: int, grid: Integer, plan: str, stages: int = 1, checks: bool = False
+) -> Config:
+    """What a launch of a Triton kernel needs besides its parameters; a kernel that `checks` may end the program."""
+    config: Config = {**blocks, "num_warps": warps, "num_stages": stages, "grid": (hint(grid),), "plan": plan}
+    return config | ({"checks": 1} if checks else {})
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,7 @@ class RenderedKernel:
     source: str
     parameters: tuple[str, ...]
     lines: tuple[tuple[int, tuple[str, ...]], ...]
-    config: dict[str, int | str | tuple[int, ...]] = field(hash=False)
+    config: Config = field(hash=False)
     #: Parameters that it changes in place: what they hold before matters.
     updates: tuple[str, ...] = ()
     sizes: tuple[SizeAtom, ...] = ()

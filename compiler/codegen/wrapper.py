@@ -67,15 +67,12 @@ def render_wrapper(
 ) -> str:
     """The text of `call(inputs)`, which takes and gives flat lists, for tensors on `device`."""
     writer = _Writer(schedule, plan, device)
-    writer.begin(kernels.values())
+    writer.inputs()
+    writer.sizes(kernels.values())
     for position in range(len(schedule.units)):
         writer.step(schedule, position, kernels)
     writer.outputs()
-    return _text("call(inputs)", writer.lines)
-
-
-def _text(signature: str, lines: Iterable[str]) -> str:
-    return "\n".join([f"def {signature}:", *lines]) + "\n"
+    return "\n".join(["def call(inputs):", *writer.lines]) + "\n"
 
 
 class _Writer:
@@ -98,10 +95,6 @@ class _Writer:
 
     def line(self, text: str) -> None:
         self.lines.append(f"    {text}")
-
-    def begin(self, kernels: Iterable[RenderedKernel]) -> None:
-        self.inputs()
-        self.sizes(kernels)
 
     def step(self, schedule: Schedule, position: int, kernels: Mapping[str, RenderedKernel]) -> None:
         unit = schedule.units[position]

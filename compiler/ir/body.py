@@ -286,12 +286,28 @@ def _render(number: int, i: Instruction) -> str:
     return f"v{number} = {i.op} {values}"
 
 
-class Recorder:
-    """The handler that writes the record."""
+def key_of(instruction: Instruction) -> Hashable:
+    """What tells it from others. 0.0 == -0.0 and True == 1: constants are told apart by their text as well."""
+    return (instruction, repr(instruction.value)) if instruction.op == "constant" else instruction
+
+
+class Written:
+    """Instructions in order, each of them once."""
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
-        self._known: dict[Hashable, int] = {}
+        self._places: dict[Hashable, int] = {}
+
+    def add(self, instruction: Instruction) -> int:
+        """Its number; it is the next one unless it stands there already."""
+        place = self._places.setdefault(key_of(instruction), len(self.instructions))
+        if place == len(self.instructions):
+            self.instructions.append(instruction)
+        return place
+
+
+class Recorder(Written):
+    """The handler that writes the record."""
 
     def emit(self, op: str, operands: tuple[Any, ...], dtype: torch.dtype, **attributes: Any) -> Any:
         if op == "indirect":
@@ -299,14 +315,7 @@ class Recorder:
         for operand in operands:
             if not isinstance(operand, Value):
                 raise TypeError(f"ops.{op}: {operand!r} is not a value of this body; make it one by ops.constant")
-        instruction = Instruction(op, tuple(v.number for v in operands), dtype, **attributes)
-        # 0.0 == -0.0 and True == 1: constants are told apart by their text as well.
-        key = instruction if op != "constant" else (instruction, repr(instruction.value))
-        number = self._known.get(key)
-        if number is None:
-            number = self._known[key] = len(self.instructions)
-            self.instructions.append(instruction)
-        return Value(number, dtype)
+        return Value(self.add(Instruction(op, tuple(v.number for v in operands), dtype, **attributes)), dtype)
 
     def _indirect(self, value: Value, size: Integer) -> Index:
         formula = formula_of_index(value.number, size, self.instructions)

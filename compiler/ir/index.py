@@ -269,7 +269,24 @@ class Index:
     def render(self, name: Callable[[Dim | Indirect], str], floor_divide_operator: str = "//") -> str:
         """Source text; `name` gives the text of variables. Python and, with "/", C (all values here are >= 0
         wherever a division is taken, which `floor_divide` and `modulo` ensure)."""
-        return _rendered(self, name, floor_divide_operator)
+        if not self.terms:
+            return text_of(self.offset)
+        parts: list[str] = []
+        for atom, coefficient in self.terms:
+            if isinstance(atom, Dim | Indirect):
+                text = name(atom)
+            else:
+                inner = atom.numerator.render(name, floor_divide_operator)
+                inner = f"({inner})" if " " in inner and not _is_parenthesised(inner) else inner
+                operator = floor_divide_operator if isinstance(atom, FloorDiv) else "%"
+                text = f"({inner} {operator} {atom.divisor})"
+            sign, magnitude = _sign_and_magnitude(coefficient)
+            text = text if magnitude == 1 else f"{_factor(magnitude)} * {text}"
+            parts.append(text if not parts and sign == "+" else f"-{text}" if not parts else f" {sign} {text}")
+        if self.offset != 0:
+            sign, magnitude = _sign_and_magnitude(self.offset)
+            parts.append(f" {sign} {magnitude}")
+        return "".join(parts)
 
     def __str__(self) -> str:
         return self.render(lambda atom: atom.name if isinstance(atom, Dim) else f"v{atom.value}")
@@ -463,29 +480,6 @@ def _split_below(index: Index, divisor: Integer) -> tuple[Integer, Index, Index]
             terms = tuple((atom, divide(c, step)[0]) for atom, c in index.terms if is_multiple(c, step))
             return step, Index(large_offset, terms), small
     return None
-
-
-def _rendered(index: Index, name: Callable[[Dim | Indirect], str], floor_divide_operator: str) -> str:
-    """See `Index.render`."""
-    if not index.terms:
-        return text_of(index.offset)
-    parts: list[str] = []
-    for atom, coefficient in index.terms:
-        if isinstance(atom, Dim | Indirect):
-            text = name(atom)
-        else:
-            inner = _rendered(atom.numerator, name, floor_divide_operator)
-            inner = f"({inner})" if " " in inner and not _is_parenthesised(inner) else inner
-            operator = floor_divide_operator if isinstance(atom, FloorDiv) else "%"
-            text = f"{inner} {operator} {atom.divisor}"
-            text = f"({text})"
-        sign, magnitude = _sign_and_magnitude(coefficient)
-        text = text if magnitude == 1 else f"{_factor(magnitude)} * {text}"
-        parts.append(text if not parts and sign == "+" else f"-{text}" if not parts else f" {sign} {text}")
-    if index.offset != 0:
-        sign, magnitude = _sign_and_magnitude(index.offset)
-        parts.append(f" {sign} {magnitude}")
-    return "".join(parts)
 
 
 def _sign_and_magnitude(value: Integer) -> tuple[str, Integer]:

@@ -47,11 +47,8 @@ class Step(Protocol):
 def formula_of_index(number: int, size: Integer, steps: Sequence[Step]) -> Index | None:
     """The value of step `number` as a formula of loop variables, or None where it is none, or may leave
     0 <= value < `size`."""
-    try:
-        formula = _Reader(steps).formula(number)
-        return formula if formula is not None and _is_within(formula, 0, size) else None
-    except Undecided:
-        return None
+    formula = formula_of_step(number, steps)
+    return formula if formula is not None and _is_within(formula, 0, size) else None
 
 
 def formula_of_step(number: int, steps: Sequence[Step]) -> Index | None:

@@ -136,12 +136,18 @@ def current_handler() -> Any:
     return _handler.get()
 
 
-_HELD_IN_FLOAT32 = frozenset((torch.float16, torch.bfloat16, *FLOAT8))
+#: Floats of two bytes.
+HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
+_HELD_IN_FLOAT32 = HALF_TYPES.union(FLOAT8)
 
 
 def compute_dtype(storage: torch.dtype) -> torch.dtype:
     """The dtype in which a body holds a value of a buffer of dtype `storage`."""
     return torch.float32 if storage in _HELD_IN_FLOAT32 else storage
+
+
+def zero_of(dtype: torch.dtype) -> bool | int | float:
+    return False if dtype == torch.bool else 0.0 if dtype.is_floating_point else 0
 
 
 def wrapped(value: int, dtype: torch.dtype) -> int:

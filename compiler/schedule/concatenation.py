@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from math import gcd
 
@@ -74,19 +75,13 @@ class _Slice:
 
     def of(self, bodies: Mapping[str, Body]) -> dict[str, Body]:
         """The bodies at the points of the slice, where conditions on its loops are known."""
-        return {name: self._of(body) for name, body in bodies.items()}
+        # Slices are tried one by one, for each layer that joins such parts.
+        what = "slice", self.bounds
+        return {name: once(partial(self._of, body), what, (body,), ()) for name, body in bodies.items()}
 
     def _of(self, body: Body) -> Body:
-        """A body at the points of the slice."""
-
-        def make() -> Body:
-            moved = drop_dead(body.substitute(self.values))
-            return without_repeated_choices(without_known_conditions(moved))
-
-        # Slices are tried one by one, for each layer that joins such parts.
-        found = once(make, ("slice", self.bounds), (body,), ())
-        assert found is not None
-        return found
+        moved = drop_dead(body.substitute(self.values))
+        return without_repeated_choices(without_known_conditions(moved))
 
 
 def in_parts(group: Group, graph: UnitGraph, taken: Collection[str]) -> ConcatenationParts | None:

@@ -8,12 +8,12 @@ in a window do, no two of them are compared.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
 
-from compiler.ir.body import Instruction
+from compiler.ir.body import Instruction, Written
 from compiler.ir.index import Index
 from compiler.ir.size import is_below
 
@@ -21,20 +21,8 @@ from compiler.ir.size import is_below
 _NO_BETTER = {"argmax": "le", "argmin": "ge"}
 
 
-class Written:
-    """Instructions in order, each of them once."""
-
-    def __init__(self) -> None:
-        self.instructions: list[Instruction] = []
-        self._places: dict[Hashable, int] = {}
-
-    def add(self, instruction: Instruction) -> int:
-        # 0.0 == -0.0 and True == 1: constants are told apart by their text as well.
-        key = (instruction, repr(instruction.value)) if instruction.op == "constant" else instruction
-        place = self._places.setdefault(key, len(self.instructions))
-        if place == len(self.instructions):
-            self.instructions.append(instruction)
-        return place
+class WrittenOut(Written):
+    """A reduction that is written out."""
 
     def test(self, op: str, *operands: int) -> int:
         return self.add(Instruction(op, operands, torch.bool))
@@ -43,7 +31,7 @@ class Written:
         return self.add(Instruction("where", (condition, yes, no), self.instructions[yes].dtype))
 
 
-def position_of_best(out: Written, kind: str, terms: Sequence[tuple[int, int]]) -> int:
+def position_of_best(out: WrittenOut, kind: str, terms: Sequence[tuple[int, int]]) -> int:
     """The number of the position of the best of `terms`, pairs of a value and its position; `kind` is "argmax" or
     "argmin"."""
     masks = _masks_of_ascending(out, kind, terms)
@@ -61,14 +49,14 @@ def position_of_best(out: Written, kind: str, terms: Sequence[tuple[int, int]]) 
     return at
 
 
-def _is_better(out: Written, kind: str, value: int, best: int) -> int:
+def _is_better(out: WrittenOut, kind: str, value: int, best: int) -> int:
     """Whether a value is better than the best one so far, or NaN where that is none."""
     is_better = out.test("logical_not", out.test(_NO_BETTER[kind], value, best))
     is_float = out.instructions[value].dtype.is_floating_point
     return out.test("logical_and", is_better, out.test("eq", best, best)) if is_float else is_better
 
 
-def _is_equal_before(out: Written, term: tuple[int, int], best: tuple[int, int]) -> int:
+def _is_equal_before(out: WrittenOut, term: tuple[int, int], best: tuple[int, int]) -> int:
     """Whether a value equals the best one so far, or is NaN as well, at a lower position."""
     (value, position), (best_value, at) = term, best
     is_equal = out.test("eq", value, best_value)
@@ -78,7 +66,7 @@ def _is_equal_before(out: Written, term: tuple[int, int], best: tuple[int, int])
     return out.test("logical_and", is_equal, out.test("lt", position, at))
 
 
-def _masks_of_ascending(out: Written, kind: str, terms: Sequence[tuple[int, int]]) -> list[int | None] | None:
+def _masks_of_ascending(out: WrittenOut, kind: str, terms: Sequence[tuple[int, int]]) -> list[int | None] | None:
     """The conditions under which terms count, None for those that always do; None where positions do not ascend, or
     where what does not count is not behind everything that does."""
     found = [_place_and_mask(out, kind, value, position) for value, position in terms]
@@ -87,7 +75,7 @@ def _masks_of_ascending(out: Written, kind: str, terms: Sequence[tuple[int, int]
     return [pair[1] for pair in found if pair is not None] if ascends and len(places) == len(terms) else None
 
 
-def _place_and_mask(out: Written, kind: str, value: int, position: int) -> tuple[Index, int | None] | None:
+def _place_and_mask(out: WrittenOut, kind: str, value: int, position: int) -> tuple[Index, int | None] | None:
     place, worth = out.instructions[position], out.instructions[value]
     if place.op == "index_value" and place.index is not None:
         return place.index, None

@@ -189,10 +189,6 @@ class Group:
         along = [access.fast_dims for access in writes if access.fast_dims]
         return not along or bool(frozenset.intersection(*along))
 
-    @property
-    def is_reduction(self) -> bool:
-        return bool(self.space.r)
-
     @lazy
     def across(self) -> frozenset[str]:
         """The buffers that are known only when every point of x is done."""

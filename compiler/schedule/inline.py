@@ -19,6 +19,7 @@ from compiler.ir.body import Body, Instruction, drop_dead, moved
 from compiler.ir.choices import without_known_conditions, without_repeated_choices
 from compiler.ir.index import Dim, Index
 from compiler.ir.masked_indices import simpler_indices
+from compiler.ir.ops import zero_of
 from compiler.ir.positions import invert
 from compiler.ir.size import Undecided, is_below
 from compiler.schedule.group import Group, Member
@@ -102,8 +103,7 @@ def _splice(
     if out[result].dtype != dtype:
         result = _append(out, Instruction("to_dtype", (result,), dtype, node=name))
     if mask:
-        zero = False if dtype == torch.bool else 0.0 if dtype.is_floating_point else 0
-        nothing = _append(out, Instruction("constant", (), dtype, value=zero, node=name))
+        nothing = _append(out, Instruction("constant", (), dtype, value=zero_of(dtype), node=name))
         result = _append(out, Instruction("where", (mask[0], result, nothing), dtype, node=name))
     return result
 

@@ -10,21 +10,19 @@ are composed while a BEiT is scheduled, 89 differ in more than names.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from compiler.ir.body import Body, Instruction
-
-Rest = ParamSpec("Rest")
-Told = TypeVar("Told")
 
 #: More are not kept: all are forgotten then.
 MOST_KEPT = 1 << 13
 
-_known: dict[Hashable, tuple[tuple[str, ...], Body | None]] = {}
+_known: dict[Hashable, tuple[tuple[str, ...], Any]] = {}
+
+Made = TypeVar("Made", bound=Body | None)
 
 
-def once(make: Callable[[], Body | None], what: Hashable, bodies: Sequence[Body], names: Sequence[str]) -> Body | None:
+def once(make: Callable[[], Made], what: Hashable, bodies: Sequence[Body], names: Sequence[str]) -> Made:
     """`make()`, which must follow from `what`, `bodies` and `names` and must treat all names alike."""
     forms = [body.form for body in bodies]
     here = tuple(dict.fromkeys([name for _, own in forms for name in own] + list(names)))
@@ -37,7 +35,10 @@ def once(make: Callable[[], Body | None], what: Hashable, bodies: Sequence[Body]
             _known.clear()
         known = _known[key] = here, make()
     there, body = known
-    return body if body is None or there == here else _renamed(body, dict(zip(there, here, strict=True)))
+    if body is not None and there != here:
+        body = _renamed(body, dict(zip(there, here, strict=True)))
+    made: Made = body
+    return made
 
 
 #: What a body tells of itself without a name in it.
@@ -57,19 +58,3 @@ def _renamed(body: Body, names: Mapping[str, str]) -> Body:
         number, own = known["form"]
         new.__dict__["form"] = number, tuple([names[name] for name in own])
     return new
-
-
-def once_a_form(tell: Callable[Concatenate[Body, Rest], Told]) -> Callable[Concatenate[Body, Rest], Told]:
-    """Decorates what tells something of a body, and more that can be hashed, into which no names go."""
-    known: dict[Hashable, Told] = {}
-
-    @wraps(tell)
-    def told(body: Body, /, *rest: Rest.args, **named: Rest.kwargs) -> Told:
-        key = body.form[0], rest, tuple(named.items())
-        if key not in known:
-            if len(known) >= MOST_KEPT:
-                known.clear()
-            known[key] = tell(body, *rest, **named)
-        return known[key]
-
-    return told

@@ -43,9 +43,7 @@ def several_to_a_lane(written: Group, window: tuple[Dim, ...], reads: Iterable[A
 
 def _at(place: Mapping[Dim, Index], body: Body) -> Body:
     """A body at another place, without the conditions that are known there."""
-    at = once(lambda: without_known_conditions(body.substitute(place)), ("at", *place.items()), (body,), ())
-    assert at is not None
-    return at
+    return once(lambda: without_known_conditions(body.substitute(place)), ("at", *place.items()), (body,), ())
 
 
 def _together(group: Group, dim: Dim) -> int:

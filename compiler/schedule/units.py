@@ -57,30 +57,10 @@ class UnitGraph:
             units = [single(node) if isinstance(node, LoopNode) else node for node in graph.nodes]
         self._unit_of = list(range(len(units)))
         for number, unit in enumerate(units):
-            self._insert(number, unit)
-        for number in reversed(range(len(units))):
-            self.descendants[number] = self._after(number)
+            self.bits[number] = 1 << number
+            self._seat(number, unit)
+        self.order_anew()
         self._next = len(units)
-
-    def _insert(self, number: int, unit: Unit) -> None:
-        self.units[number] = unit
-        before = 0
-        for buffer in unit.needed:
-            self.readers[buffer].add(number)
-            if buffer in self.producer:
-                maker = self.producer[buffer]
-                before |= self.ancestors[maker] | 1 << maker
-        self.bits[number], self.ancestors[number] = 1 << number, before
-        for buffer in unit.produced:
-            self.producer[buffer] = number
-
-    def _after(self, number: int) -> int:
-        """What must run after a unit, once that is known for all its readers."""
-        after = 0
-        for buffer in self.units[number].produced:
-            for reader in self.readers[buffer]:
-                after |= self.descendants[reader] | 1 << reader
-        return after
 
     def _units_in(self, nodes: int) -> Iterator[int]:
         """The units that a bit set of nodes is made of."""
@@ -104,6 +84,11 @@ class UnitGraph:
         nodes = self.ancestors[b] & self.descendants[a]
         return self._unit_of[nodes.bit_length() - 1] if nodes else None
 
+    def distance(self, a: int, b: int) -> int:
+        """How far apart the first nodes of the two units stood before fusion."""
+        one, two = (self.position[self.units[number].nodes[0].name] for number in (a, b))
+        return abs(one - two)
+
     def escaping(self, buffers: Iterable[str], inside: set[int]) -> frozenset[str]:
         """Those of `buffers` that something outside the units `inside` still needs in memory."""
         kept, readers = self.outputs | self.parts.keys() if self.parts else self.outputs, self.readers
@@ -113,15 +98,10 @@ class UnitGraph:
         """Replace the units `a` and `b` by `group`; gives its number. The caller has made sure that it is legal."""
         number, self._next = self._next, self._next + 1
         for old in (a, b):
-            for buffer in self.units[old].needed:
-                self._unread(buffer, old)
+            self._unread(old)
             del self.units[old]
         self._merge_order(a, b, number)
-        self.units[number] = group
-        for buffer in group.needed:
-            self._read(buffer, number)
-        for buffer in group.produced:
-            self.producer[buffer] = number
+        self._seat(number, group)
         return number
 
     def _merge_order(self, a: int, b: int, number: int) -> None:
@@ -140,11 +120,8 @@ class UnitGraph:
 
     def replace(self, number: int, group: Group) -> None:
         """Put another group in the place of one that has the same members and needs no unit that it did not need."""
-        for buffer in self.units[number].needed:
-            self._unread(buffer, number)
-        self.units[number] = group
-        for buffer in group.needed:
-            self._read(buffer, number)
+        self._unread(number)
+        self._seat(number, group)
 
     def order_anew(self) -> None:
         """Tell who waits for whom by what units read now: a unit that computes again what it read before, or does not
@@ -153,8 +130,8 @@ class UnitGraph:
             number: {self.producer[buffer] for buffer in unit.needed if buffer in self.producer} - {number}
             for number, unit in self.units.items()
         }
-        # By what was known before, a unit may wait for itself: a maker that became one with a reader it goes on with,
-        # by way of another reader that does without it now.
+        # Not by who waited before: where a maker became one with a reader, a unit between them that does without the
+        # maker now would wait for itself.
         numbers = list(TopologicalSorter(makers).static_order())
         for number in numbers:
             before = 0
@@ -201,18 +178,23 @@ class UnitGraph:
         """Where the last node of a unit stood before fusion."""
         return self.bits[number].bit_length()
 
-    def _read(self, buffer: str, number: int) -> None:
-        """Take note that a unit reads a buffer."""
-        self.readers[buffer].add(number)
-        if buffer in self._placed:
-            insort(self._placed[buffer], (self._place(number), number))
+    def _seat(self, number: int, unit: Unit) -> None:
+        """Put a unit into the graph, which makes and reads its buffers from now on."""
+        self.units[number] = unit
+        for buffer in unit.produced:
+            self.producer[buffer] = number
+        for buffer in unit.needed:
+            self.readers[buffer].add(number)
+            if buffer in self._placed:
+                insort(self._placed[buffer], (self._place(number), number))
 
-    def _unread(self, buffer: str, number: int) -> None:
-        """Take note that it does not any more."""
-        self.readers[buffer].discard(number)
-        if buffer in self._placed:
-            placed = self._placed[buffer]
-            del placed[bisect_left(placed, (self._place(number), number))]
+    def _unread(self, number: int) -> None:
+        """Take note that it reads nothing any more."""
+        for buffer in self.units[number].needed:
+            self.readers[buffer].discard(number)
+            if buffer in self._placed:
+                placed = self._placed[buffer]
+                del placed[bisect_left(placed, (self._place(number), number))]
 
 
 def _places(bits: int) -> Iterator[int]:

@@ -15,7 +15,7 @@ from compiler.ir.body import Body, Instruction, drop_dead, moved, operands_of
 from compiler.ir.choices import without_known_conditions
 from compiler.ir.index import Dim, Index
 from compiler.ir.size import known
-from compiler.schedule.extremes import Written, position_of_best
+from compiler.schedule.extremes import WrittenOut, position_of_best
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.inline import inline_body
 from compiler.schedule.once import once
@@ -114,7 +114,7 @@ def _without_loops(member: Member, of_points: Sequence[Member], space: Space, ke
 def unrolled(body: Body, r_dims: Sequence[Dim], is_partly: bool = False) -> Body:
     """A body with a reduction over `r_dims`, whose sizes are known, as one without: its terms in the loops' order. The
     reduction stays, over the loops that are left, where these are only a part (`is_partly`)."""
-    out = Written()
+    out = WrittenOut()
     at = next(place for place, instruction in enumerate(body.instructions) if instruction.op == "reduce")
     reduction = body.instructions[at]
     terms: list[tuple[int, ...]] = []
@@ -142,7 +142,7 @@ def _changing(instructions: Sequence[Instruction], dims: frozenset[Dim]) -> list
     return list(found)
 
 
-def _joined(out: Written, reduction: Instruction, terms: Sequence[tuple[int, ...]]) -> int:
+def _joined(out: WrittenOut, reduction: Instruction, terms: Sequence[tuple[int, ...]]) -> int:
     """The number of what a reduction comes to, of all its terms."""
     kind = str(reduction.value)
     if kind not in JOINED_BY:

@@ -6,7 +6,7 @@ import torch
 
 from compiler.ir.body import Body, Instruction
 from compiler.ir.index import Dim, Index
-from compiler.schedule.once import once, once_a_form
+from compiler.schedule.once import once
 
 X = Dim("x0", 8)
 FLOAT = torch.float32
@@ -79,15 +79,3 @@ def test_a_body_with_other_names_tells_of_itself_what_a_new_one_would() -> None:
     fresh = body("p", "q", node="m")
     assert second == fresh and second is not None
     assert {name: getattr(second, name) for name in asked} == {name: getattr(fresh, name) for name in asked}
-
-
-def test_what_no_names_go_into_is_told_once_a_form() -> None:
-    asked: list[tuple[str, int]] = []
-
-    @once_a_form
-    def tell(told: Body, times: int) -> int:
-        asked.append((str(told), times))
-        return len(told.instructions) * times
-
-    assert tell(body("a", "b"), 2) == tell(body("p", "q"), 2) == 8 and len(asked) == 1
-    assert tell(body("a", "b"), 3) == 12 and tell(body("a", "a"), 2) == 8 and len(asked) == 3

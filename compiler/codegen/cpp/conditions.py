@@ -8,6 +8,8 @@ holds bits and not the numbers 0 and 1; it would load from anywhere. The mask en
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from compiler.schedule.program.program import Program, Statement
@@ -18,12 +20,11 @@ DECLARATION = f"const int64_t {MASK} = fs::unknown(-1);"
 
 def indices_of_conditions(program: Program) -> frozenset[int]:
     """Numbers of the statements that are used as an index and whose value may be that of a condition."""
-    statements = {s.number: s for s in program.statements}
     used = {indirect.value for s in program.statements if s.index is not None for indirect in s.index.indirections}
-    return frozenset(number for number in used if _is_made_of_conditions(statements, number))
+    return frozenset(number for number in used if _is_made_of_conditions(program.by_number, number))
 
 
-def _is_made_of_conditions(statements: dict[int, Statement], number: int) -> bool:
+def _is_made_of_conditions(statements: Mapping[int, Statement], number: int) -> bool:
     """Whether a condition became a number on the way, other than in memory."""
     seen: set[int] = set()
     open_ = [number]

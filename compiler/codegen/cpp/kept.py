@@ -74,13 +74,12 @@ def _needed_again(passes: list[Section], computed_again: Collection[int]) -> dic
 def sections_of(program: Program, kept: Collection[int]) -> list[Section]:
     """Those of a program by rows: a scan that is kept and would stand beside a reduction comes before that."""
     found: list[Section] = []
-    by_number = {s.number: s for s in program.statements}
     due = {scan.number for scan in program.scans}.intersection(kept)
     for section in program.sections:
         scans = [scan for scan in section.scans if scan.number in due]
         due -= {scan.number for scan in scans}
         for scan in scans if section.reductions else ():
-            own = {scan.number, *closure(scan.operands, by_number)}
+            own = {scan.number, *closure(scan.operands, program.by_number)}
             found.append(Section("r", tuple(s for s in section.statements if s.number in own)))
         found.append(section)
     return found
@@ -107,10 +106,8 @@ def _can_hold(store: Statement, value: Statement, program: Program, written_over
     if sum(s.op == "store" and s.buffer == buffer for s in program.statements) > 1 or not store.index.is_affine:
         return False
     loops = [dim for dim in (*program.space.x, *program.space.r) if dim.size != 1]
-    by_number = {s.number: s for s in program.statements}
-    return all(store.index.stride(dim) not in (None, 0) for dim in loops) and value.number in closure(
-        store.operands, by_number
-    )
+    is_of_each = all(store.index.stride(dim) not in (None, 0) for dim in loops)
+    return is_of_each and value.number in closure(store.operands, program.by_number)
 
 
 def cost(statement: Statement) -> int:

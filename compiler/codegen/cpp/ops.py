@@ -43,8 +43,6 @@ STORAGE_TYPES: Mapping[torch.dtype, str] = {
     torch.float8_e5m2: "fs::float8_e5m2",
 }
 
-HALF_TYPES = (torch.float16, torch.bfloat16)
-
 #: Functions of the header from a float to what is stored of it.
 _TO_STORAGE: Mapping[torch.dtype, str] = {
     torch.float16: "to_half",

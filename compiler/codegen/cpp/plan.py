@@ -229,8 +229,7 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
     if across is not None and longer is None and hint(inner.size) >= TRANSPOSE_LEAST:
         rest = tuple(dim for dim in outer if dim != across)
         return replace(plan, outer=rest, across=across, block=TRANSPOSE_BLOCK)
-    numbered = {statement.number: statement for statement in program.statements}
-    if hint(inner.size) > RANDOM_BLOCK and any(can_be_drawn(s, inner, numbered) for s in program.statements):
+    if hint(inner.size) > RANDOM_BLOCK and any(can_be_drawn(s, inner, program.by_number) for s in program.statements):
         return replace(plan, block=RANDOM_BLOCK)
     if longer is None and len(pieces := pieces_of(program.statements, inner)) > 1:
         plan = replace(plan, pieces=pieces)

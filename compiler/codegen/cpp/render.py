@@ -16,7 +16,7 @@ from compiler.codegen.cpp.plan import ENOUGH_PIECES, UNROLLED, Plan, make_plan
 from compiler.codegen.cpp.staging import Row, Tile
 from compiler.codegen.cpp.statements import between, over, over_blocks, within
 from compiler.codegen.naming import identifier, named_program
-from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.rendered import Config, RenderedKernel
 from compiler.ir.functions import with_calls
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
@@ -56,12 +56,12 @@ def render_cpp(
     program = plan.program
     printer.head()
     printer.function(f'extern "C" void {identifier(program.name)}')
-    config: dict[str, int | str | tuple[int, ...]] = {"shape": plan.shape, "parallel": plan.parallel}
+    config: Config = {"shape": plan.shape, "parallel": plan.parallel}
     config |= {name: size for name, size in (("block", plan.block), ("chunk", plan.chunk)) if size}
     config |= {"checks": 1} if program.has_check else {}
     updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
     source, origins = printer.writer.text, printer.writer.origins
-    return RenderedKernel(program.name, "cpp", source, printer.parameters, origins, config, updates, program.sizes)
+    return RenderedKernel(program.name, "cpp", source, program.parameters, origins, config, updates, program.sizes)
 
 
 def _simplified(group: Group) -> Group:
@@ -96,7 +96,7 @@ def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]
     printers = [_KernelPrinter(plan) for plan in plans]
     for printer in printers:
         printer.written_over = written_over
-    buffers = dict.fromkeys(buffer for printer in printers for buffer in printer.parameters)
+    buffers = dict.fromkeys(buffer for printer in printers for buffer in printer.program.parameters)
     reads = frozenset(buffer for printer in printers for buffer in printer.program.reads)
     writes = {buffer: printer for printer in printers for buffer in printer.program.writes}
     parameters = (*(b for b in buffers if b in reads), *(b for b in buffers if b not in reads))
@@ -107,18 +107,18 @@ def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]
         if printer is not first:
             first.writer.append(printer.writer)
         first.writer.line()
-    owner = {buffer: printer for printer in printers for buffer in printer.parameters} | writes
+    owner = {buffer: printer for printer in printers for buffer in printer.program.parameters} | writes
     sizes = tuple(dict.fromkeys(size for plan in plans for size in plan.program.sizes))
     declared = [*(owner[buffer].parameter(buffer) for buffer in parameters), *map(_size_parameter, sizes)]
     first.writer.signature(f'extern "C" void {identifier(name)}', declared)
     with first.writer.indented():
         for place, printer in enumerate(printers, start=1):
-            arguments = [owner[buffer].pointers[buffer] for buffer in printer.parameters]
+            arguments = [owner[buffer].pointers[buffer] for buffer in printer.program.parameters]
             arguments += [size.name for size in printer.program.sizes]
             first.writer.line(f"part_{place}_{identifier(name)}({', '.join(arguments)});")
     first.writer.line("}")
     is_parallel = any(plan.parallel != "no" for plan in plans)
-    config: dict[str, int | str | tuple[int, ...]] = {"shape": "batch", "parallel": "x" if is_parallel else "no"}
+    config: Config = {"shape": "batch", "parallel": "x" if is_parallel else "no"}
     config |= {"checks": 1} if any(plan.program.has_check for plan in plans) else {}
     return RenderedKernel(name, "cpp", first.writer.text, parameters, first.writer.origins, config, sizes=sizes)
 
@@ -129,10 +129,6 @@ def _size_parameter(size: SizeAtom) -> str:
 
 class _KernelPrinter(AcrossPrinter):
     """The function, and its loops over x."""
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
 
     def parameter(self, buffer: str) -> str:
         constant = "" if buffer in self.program.writes else "const "
@@ -155,7 +151,7 @@ class _KernelPrinter(AcrossPrinter):
         writer, program = self.writer, self.program
         for line in self._description():
             writer.comment(line)
-        parameters = [self.parameter(name) for name in self.parameters]
+        parameters = [self.parameter(name) for name in self.program.parameters]
         parameters += map(_size_parameter, program.sizes)
         writer.signature(head, parameters)
         with writer.indented():

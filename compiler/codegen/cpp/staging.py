@@ -26,8 +26,9 @@ from dataclasses import dataclass
 import torch
 
 from compiler.codegen.cpp.kept import cost
-from compiler.codegen.cpp.ops import HALF_TYPES, storage_type
+from compiler.codegen.cpp.ops import storage_type
 from compiler.ir.index import Dim, Index, Indirect
+from compiler.ir.ops import HALF_TYPES
 from compiler.ir.size import Integer, hint, text_of
 from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.tiles.passes import KEPT_COST

@@ -11,7 +11,6 @@ from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.conditions import MASK, indices_of_conditions
 from compiler.codegen.cpp.kept import due_statements, sections_of
 from compiler.codegen.cpp.ops import (
-    HALF_TYPES,
     convert,
     index_text,
     literal,
@@ -39,9 +38,9 @@ from compiler.codegen.cpp.staging import (
 from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.naming import identifier
 from compiler.ir.index import Dim
-from compiler.ir.ops import RANDOM
+from compiler.ir.ops import HALF_TYPES, RANDOM
 from compiler.ir.size import text_of
-from compiler.schedule.program.program import Section, Statement, closure
+from compiler.schedule.program.program import Section, Statement, closure, readers_of
 
 
 class StatementPrinter:
@@ -54,7 +53,7 @@ class StatementPrinter:
         self.plan = plan
         self.program = plan.program
         self.writer = Writer()
-        self.statements = {s.number: s for s in self.program.statements}
+        self.statements = self.program.by_number
         self.names = {s.number: self._first_name(s) for s in self.program.statements}
         self.narrow = frozenset(s.number for s in self.program.statements if s.dtype != torch.int64)
         self.of_conditions = indices_of_conditions(self.program)
@@ -64,7 +63,7 @@ class StatementPrinter:
         self.shared = self._values_of_several_sections()
         taken = {s.target for s in self.program.statements}
         self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
-        self.readers = _readers(self.program.statements)
+        self.readers = readers_of(self.program.statements)
         self.staged: dict[int, Staged] = {}
         self.names_of_arrays = {s.target for s in self.program.statements}  # and of all arrays around a loop
 
@@ -133,7 +132,7 @@ class StatementPrinter:
 
     def _is_copied(self, load: Statement) -> bool:
         """Whether a number of a half type is only stored again, as the bits that it has."""
-        readers = [self.statements[number] for number in self.readers.get(load.number, ())]
+        readers = self.readers[load.number]
         if load.op != "load" or load.operands or load.number in self.plan.kept or not readers:
             return False
         assert load.buffer is not None
@@ -219,8 +218,8 @@ class StatementPrinter:
         """These statements in the place of those of the same numbers."""
         before = self.statements, self.names, self.readers
         known = {statement.number: statement for statement in statements}
-        self.readers = _readers(known.values())
-        self.statements = self.statements | known
+        self.readers = readers_of(known.values())
+        self.statements = {**self.statements, **known}
         self.names = self.names | {number: self._first_name(s) for number, s in known.items()}
         yield
         self.statements, self.names, self.readers = before
@@ -291,8 +290,8 @@ class StatementPrinter:
 
     def _is_unread(self, statement: Statement) -> bool:
         """Whether only statements have a value for an operand that are written without it: numbers that were drawn."""
-        readers = self.readers.get(statement.number, ())
-        return bool(readers) and all(n in self.staged and self.staged[n].statement.op in RANDOM for n in readers)
+        numbers = [reader.number for reader in self.readers[statement.number]]
+        return bool(numbers) and all(n in self.staged and self.staged[n].statement.op in RANDOM for n in numbers)
 
     # Values kept between passes.
 
@@ -322,15 +321,6 @@ class StatementPrinter:
     def without_kept(self, section: Section) -> list[Statement]:
         """What the pass still has to do."""
         return due_statements(section, self.kept_so_far)
-
-
-def _readers(statements: Iterable[Statement]) -> dict[int, list[int]]:
-    """By each statement, those that need it."""
-    readers: dict[int, list[int]] = {}
-    for reader in statements:
-        for number in reader.needs:
-            readers.setdefault(number, []).append(reader.number)
-    return readers
 
 
 def over(dim: Dim) -> str:

@@ -17,11 +17,11 @@ from dataclasses import replace
 from functools import reduce
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel, launch_config
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.writer import Writer, function_head
-from compiler.ir.size import Integer, hint, spelt_out
+from compiler.ir.size import Integer, spelt_out
 from compiler.schedule.tiles.plan import Plan
 
 
@@ -30,10 +30,10 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     printers = [KernelPrinter(_numbered(plan, place), "program") for place, plan in enumerate(plans, start=1)]
     for printer in printers:
         printer.print_body()
-    parameters = tuple(dict.fromkeys(buffer for printer in printers for buffer in printer.parameters))
+    parameters = tuple(dict.fromkeys(buffer for printer in printers for buffer in printer.program.parameters))
     reads = frozenset(buffer for printer in printers for buffer in printer.program.reads)
     parameters = (*(p for p in parameters if p in reads), *(p for p in parameters if p not in reads))
-    functions = {function: None for printer in printers for function in printer.functions}
+    functions = {function: None for printer in printers for function in printer.printer.functions}
     text = module_head("".join(printer.writer.text() for printer in printers), functions)
     lines: list[tuple[int, tuple[str, ...]]] = []
     for printer in printers:
@@ -50,15 +50,8 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     text += function_head(name, arguments, paragraph, sizes=sizes)
     text += _shares(printers)
     grid = reduce(operator.add, (plan.grid for plan in plans))
-    config: dict[str, int | str | tuple[int, ...]] = {
-        **blocks,
-        "num_warps": max(plan.num_warps for plan in plans),
-        "num_stages": 1,
-        "grid": (hint(grid),),
-        "plan": "batch",
-    }
-    if any(plan.program.has_check for plan in plans):
-        config["checks"] = 1
+    warps, checks = max(plan.num_warps for plan in plans), any(plan.program.has_check for plan in plans)
+    config = launch_config(blocks, warps, grid, "batch", checks=checks)
     return RenderedKernel(identifier(name), "triton", text, parameters, tuple(lines), config, sizes=sizes, grid=grid)
 
 
@@ -77,7 +70,7 @@ def _shares(printers: Sequence[KernelPrinter]) -> str:
     writer.line("program = tl.program_id(0)")
     first: Integer = 0
     for place, printer in enumerate(printers, start=1):
-        arguments = [f"{identifier(buffer)}_ptr" for buffer in printer.parameters]
+        arguments = [f"{identifier(buffer)}_ptr" for buffer in printer.program.parameters]
         arguments += ["program" if place == 1 else f"program - {_text(first, printers)}"]
         arguments += [size.name for size in printer.program.sizes]
         arguments += [_block(block, place) for block in printer.blocks]

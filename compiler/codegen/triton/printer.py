@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import torch
-
 from compiler.codegen.naming import identifier
-from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel, launch_config
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.reductions.across import Gathering
 from compiler.codegen.triton.reductions.reducing import Reductions
@@ -23,7 +21,7 @@ from compiler.codegen.triton.values.random import SUFFIXES
 from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, function_head
 from compiler.ir.index import Dim
-from compiler.ir.size import SizeAtom, hint, text_of
+from compiler.ir.size import SizeAtom, text_of
 from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.tiles.plan import (
     Axis,
@@ -78,34 +76,17 @@ class KernelPrinter:
         self.print_body()
         arguments = ["workspace_ptr", "counters_ptr"] if "workspace_bytes" in self.scratch else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
-        body, functions = self.writer.text(), self.functions
-        text = module_head(body, functions) + self.definition(arguments, program.sizes)
+        body = self.writer.text()
+        text = module_head(body, self.printer.functions) + self.definition(arguments, program.sizes)
         lines = self.writer.numbered(text.count("\n"))
-        config: dict[str, int | str | tuple[int, ...]] = {
-            **self.blocks,
-            "num_warps": plan.num_warps,
-            "num_stages": 1,
-            "grid": (hint(plan.grid),),
-            "plan": plan.label,
-        }
-        if program.has_check:
-            config["checks"] = 1
+        config = launch_config(self.blocks, plan.num_warps, plan.grid, plan.label, checks=program.has_check)
         if plan.most_registers:
             config["maxnreg"] = plan.most_registers
         config |= self.scratch
         updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
         source, name = text + body, identifier(program.name)
-        return RenderedKernel(name, "triton", source, self.parameters, lines, config, updates, program.sizes, plan.grid)
-
-    @property
-    def functions(self) -> dict[tuple[str, torch.dtype], None]:
-        """The named functions that its lines call, in order."""
-        return self.printer.functions
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The buffers of the kernel, those that it reads first."""
-        return tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
+        parameters, sizes = program.parameters, program.sizes
+        return RenderedKernel(name, "triton", source, parameters, lines, config, updates, sizes, plan.grid)
 
     @property
     def blocks(self) -> dict[str, int]:
@@ -126,7 +107,7 @@ class KernelPrinter:
     def definition(self, more: Sequence[str], sizes: Sequence[SizeAtom] = ()) -> str:
         """The function down to its docstring; it takes the buffers, `more`, and the block sizes. The host gives it
         `sizes`, which are among `more`."""
-        arguments = [self.printer.pointer(name) for name in self.parameters]
+        arguments = [self.printer.pointer(name) for name in self.program.parameters]
         arguments += [*more, *(f"{name}: tl.constexpr" for name in self.blocks)]
         return function_head(self.program.name, arguments, *self._paragraphs(), sizes=sizes)
 

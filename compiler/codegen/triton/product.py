@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import torch
 
 from compiler.codegen.naming import identifier, named_program
-from compiler.codegen.rendered import RenderedKernel, TileDescriptor
+from compiler.codegen.rendered import RenderedKernel, TileDescriptor, launch_config
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.values.ops import DTYPES
 from compiler.codegen.triton.values.statements import StatementPrinter
@@ -81,17 +81,13 @@ class _OperandPrinter(StatementPrinter):
     def _name(self, atom: Dim | Indirect) -> str:
         return self._k if isinstance(atom, Dim) and atom.name == "k" else super()._name(atom)
 
-    def as_stored(self, load: Statement) -> str:
-        """A load of a whole tile as it lies in memory."""
-        return self.loaded(load, self.all_axes)
-
 
 class _ProductPrinter:
     def __init__(self, product: Product, program: Program, tile: Tile, multiprocessors: int) -> None:
         self.product, self.program, self.tile = product, program, tile
         self.matrices: Matrices = product.matrices
         self.multiprocessors = multiprocessors
-        self.by_number = {s.number: s for s in program.statements}
+        self.by_number = program.by_number
         self.sums = [s for s in program.statements if s.op == "reduce"]
         rows = Axis("m", (self.matrices.rows,), tile.m)
         columns = Axis("n", (self.matrices.columns,), tile.n)
@@ -125,19 +121,13 @@ class _ProductPrinter:
         self._places()
         self._products()
         self._results()
-        parameters = tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
+        parameters = self.program.parameters
         blocks = {axis.block_name: axis.block for axis in (self.rows, self.columns, self.inner)}
         functions = self.left.functions | self.right.functions | self.after.functions
         text = module_head(self.writer.text(), functions) + self._definition(parameters, list(blocks))
         lines = self.writer.numbered(text.count("\n"))
         grid = programs_of(self.matrices, self.tile)
-        config: dict[str, int | str | tuple[int, ...]] = {
-            **blocks,
-            "num_warps": self.tile.warps,
-            "num_stages": self.tile.stages,
-            "grid": (grid,),
-            "plan": ProductPlan.label,
-        }
+        config = launch_config(blocks, self.tile.warps, grid, ProductPlan.label, self.tile.stages)
         name = identifier(self.program.name)
         return RenderedKernel(
             name, "triton", text + self.writer.text(), parameters, lines, config, grid=grid,
@@ -232,17 +222,12 @@ class _ProductPrinter:
         if self.tile.by_descriptors:
             return self._copied(printer, factor)
         if factor.op == "load" and not factor.needs:
-            self.writer.line(f"{factor.target} = {printer.as_stored(factor)}", factor.nodes)
+            self.writer.line(f"{factor.target} = {printer.loaded(factor, printer.all_axes)}", factor.nodes)
             is_wanted = self.program.storage[factor.buffer or ""] == wanted
             return factor.target if is_wanted else f"{factor.target}.to({DTYPES[wanted]})"
-        for statement in self._closure(factor):
-            printer.note_axes(statement)
-            line = printer.line(statement)
-            if line is not None:
-                self.writer.line(line, statement.nodes)
+        self._print(printer, self._closure(factor))
         text = printer.operand(factor.number).tensor
-        if printer.axes_of[factor.number] != printer.all_axes:
-            text = f"tl.broadcast_to({text}, {printer.shape(printer.all_axes)})"
+        text = printer.spread(text, printer.axes_of[factor.number], printer.all_axes)
         if not self.inner.is_exact:
             # The producer of a zero need not be zero.
             text = f"tl.where({printer.masks(frozenset('k'))[0]}, {text}, 0.0)"
@@ -269,6 +254,13 @@ class _ProductPrinter:
         self.writer.line(f"{factor.target} = {text}", factor.nodes)
         return factor.target
 
+    def _print(self, printer: StatementPrinter, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            printer.note_axes(statement)
+            line = printer.line(statement)
+            if line is not None:
+                self.writer.line(line, statement.nodes)
+
     def _closure(self, *roots: Statement) -> list[Statement]:
         """The roots and all that they need, in order; but nothing of what the sums need."""
         needed = closure((root.number for root in roots), self.by_number, [total.number for total in self.sums])
@@ -280,13 +272,8 @@ class _ProductPrinter:
         """What is stored, from the sums on; what an operand needs too is loaded again."""
         for total in self.sums:
             self.after.axes_of[total.number] = self.after.all_axes
-        for statement in self._closure(*(s for s in self.program.statements if s.op == "store")):
-            if statement in self.sums:
-                continue
-            self.after.note_axes(statement)
-            line = self.after.line(statement)
-            if line is not None:
-                self.writer.line(line, statement.nodes)
+        following = self._closure(*(s for s in self.program.statements if s.op == "store"))
+        self._print(self.after, [s for s in following if s not in self.sums])
 
 
 def _descriptor(buffer: str) -> str:

@@ -43,19 +43,15 @@ def render_triton(
 
 def render_plan(plan: Plan) -> RenderedKernel:
     """The kernel of a plan, whose blocks need not be the ones that `plan_tile` would choose."""
-    return _printer_of(plan).kernel()
-
-
-def _printer_of(plan: Plan) -> KernelPrinter:
     match plan:
         case SplitPlan():
-            return SplitPrinter(plan)
+            return SplitPrinter(plan).kernel()
         case CooperativePlan():
-            return CooperativePrinter(plan)
+            return CooperativePrinter(plan).kernel()
         case LookBackPlan():
-            return LookBackPrinter(plan)
+            return LookBackPrinter(plan).kernel()
         case _:
-            return KernelPrinter(plan)
+            return KernelPrinter(plan).kernel()
 
 
 def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device, shares_launch: bool = False) -> Plan:

@@ -43,7 +43,7 @@ class Writer:
         self._indent -= 1
 
     def store(self, address: str, value: str, masks: Sequence[str] = (), nodes: tuple[str, ...] = ()) -> None:
-        self.line(f"tl.store({', '.join([address, value, *([' & '.join(masks)] if masks else [])])})", nodes)
+        self.line(store_text(address, value, masks), nodes)
 
     @contextmanager
     def last_of(self, counter: str, last: str, name: str = "arrived") -> Iterator[None]:
@@ -60,6 +60,10 @@ class Writer:
     def numbered(self, lines_before: int) -> tuple[tuple[int, tuple[str, ...]], ...]:
         """Line numbers, counted from 1, with their nodes, where `lines_before` stand above."""
         return tuple((lines_before + number, nodes) for number, nodes in self._nodes)
+
+
+def store_text(address: str, value: str, masks: Sequence[str]) -> str:
+    return f"tl.store({', '.join([address, value, *([' & '.join(masks)] if masks else [])])})"
 
 
 def function_head(name: str, arguments: Iterable[str], *paragraphs: str, sizes: Sequence[SizeAtom] = ()) -> str:

@@ -11,6 +11,7 @@ counted with what it computes, as its bytes are with what it moves. The formulas
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -21,7 +22,6 @@ from compiler.ir.ops import NAMED, POINTWISE
 from compiler.ir.size import hint
 from compiler.schedule.cost.touches import iterations
 from compiler.schedule.group import Group, parts_of
-from compiler.schedule.once import once_a_form
 from compiler.schedule.products.loops import Product
 
 _COLLECTIVE = frozenset(("reduce", "scan"))
@@ -92,7 +92,7 @@ def _points(body: Body) -> int:
     return prod(hint(dim.size) for dim in dims)
 
 
-@once_a_form
+@lru_cache(maxsize=1 << 13)
 def _of_iteration(body: Body) -> tuple[int, int]:
     """Operations of one iteration: those at every point, and those that come after its reduction."""
     after: set[int] = set()

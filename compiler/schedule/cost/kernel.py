@@ -78,7 +78,7 @@ class Terms:
     def total(self, device: Device) -> float:
         terms = (self.memory, self.cache, self.arithmetic, self.few)
         overlapped = sum(term**POWER for term in terms) ** (1 / POWER)
-        return device.alone_us + device.launch_us + device.latency_us + overlapped + self.ends
+        return device.overhead_us + overlapped + self.ends
 
 
 def sequence_us(costs: Sequence[Cost], device: Device) -> float:
@@ -169,8 +169,7 @@ def work_and_shape(
 def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
     """The expected cost of running `group` as one kernel on `device`; the parts of a batch one after the other."""
     costs = [_cost_of_one(part, layouts, device, isinstance(group, Batch)) for part in parts_of(group)]
-    again = (device.alone_us + device.launch_us + device.latency_us) * (len(costs) - 1)
-    time = sum(cost.microseconds for cost in costs) - again
+    time = sum(cost.microseconds for cost in costs) - device.overhead_us * (len(costs) - 1)
     passes = max(cost.passes for cost in costs)
     return Cost(sum(cost.bytes for cost in costs), sum(cost.operations for cost in costs), time, passes)
 
@@ -241,13 +240,12 @@ def _parts_of_product(product: Product, layouts: dict[str, Layout], device: Devi
     moved = moved_by_group(product, layouts).bytes
     slots = slots_besides(product, layouts, device)
     none = dict.fromkeys(("cache_us", "few_us", "ends_us"), 0.0)
-    overhead = device.alone_us + device.launch_us + device.latency_us
     return {
         "alone_us": device.alone_us,
         "launch_us": device.launch_us,
         "latency_us": device.latency_us,
         "memory_us": 1e6 * moved / device.bandwidth,
-        "arithmetic_us": template_us(product, 0, slots, device) - overhead,
+        "arithmetic_us": template_us(product, 0, slots, device) - device.overhead_us,
         **none,
         "bytes": {"contiguous": moved},
         "slots": {"simple": slots},

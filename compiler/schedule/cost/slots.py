@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -12,7 +13,6 @@ from compiler.ir.body import Body, Instruction, operands_of
 from compiler.ir.index import Dim
 from compiler.ir.ops import RANDOM, cost_of
 from compiler.ir.size import hint
-from compiler.schedule.once import once_a_form
 from compiler.schedule.vectors import ELEMENTS_OF_A_THREAD, changes_along
 
 #: What computes: the lanes of 32 bits, functions of several instructions, divisions of integers, float64, random
@@ -53,7 +53,7 @@ _ADDRESS_DIVISION = 1
 _DOUBLE = 3
 
 
-@once_a_form
+@lru_cache(maxsize=1 << 13)
 def unit_slots(
     body: Body, is_fast: bool = False, lane: Dim | None = None, is_gpu: bool = True
 ) -> tuple[tuple[IssueUnit, bool, float], ...]:
@@ -81,7 +81,7 @@ def unit_slots(
     return tuple((unit, is_after, count) for (unit, is_after), count in found.items() if count)
 
 
-@once_a_form
+@lru_cache(maxsize=1 << 13)
 def _same_along(body: Body, lane: Dim, is_gpu: bool) -> frozenset[int]:
     """The instructions whose results are one for the neighbours along `lane` that a thread takes: they follow from the
     other loops, or from quotients of this one by more. On a CPU from the other loops alone, but loads do, too."""

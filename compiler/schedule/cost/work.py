@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-import torch
-
 from compiler.devices import SECTOR, WARP
 from compiler.ir.body import Access
 from compiler.ir.index import Dim, Mod
 from compiler.ir.nodes import Layout
+from compiler.ir.ops import HALF_TYPES
 from compiler.ir.size import Integer, hint
 from compiler.schedule.cost.shape import Shape
 from compiler.schedule.cost.slots import IssueUnit, unit_slots
@@ -33,7 +32,6 @@ SHORT_ROW = 32
 #: A table of so few bytes stays in the first cache of each multiprocessor.
 NEAR_CACHE = 1 << 17
 
-_HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
 #: What a sum takes besides where it is carried along relative to a result that is not complete; see `single_pass.py`.
 #: One of squares takes more, one of exponentials, which are powers of two there, less.
 SINGLE_PASS = 4
@@ -203,7 +201,7 @@ def _loaded_again(traffic: Traffic, tally: _Tally, layouts: Mapping[str, Layout]
         near += max(loaded - tally.read[buffer], 0.0)
         for touch in touches[1:]:
             is_alone = pattern_of(touch.access, traffic.lane) == "strided"
-            slots += touch.times * (LOAD * is_alone + CONVERSION * (layout.dtype in _HALF_TYPES))
+            slots += touch.times * (LOAD * is_alone + CONVERSION * (layout.dtype in HALF_TYPES))
     return near, slots
 
 
@@ -302,4 +300,4 @@ def _counts_of_steps(atom: object, lane: Dim) -> Iterator[Integer]:
 
 def stores_half_types(group: Group, layouts: Mapping[str, Layout]) -> bool:
     """Whether all that the kernel of `group` stores is of half types."""
-    return bool(group.stored) and all(layouts[name].dtype in _HALF_TYPES for name in group.stored)
+    return bool(group.stored) and all(layouts[name].dtype in HALF_TYPES for name in group.stored)

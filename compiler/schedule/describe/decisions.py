@@ -8,7 +8,6 @@ fusion three in `rounds`, so that no pair is without its reason and the groups a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from compiler import report
@@ -25,7 +24,6 @@ from compiler.schedule.rules import Context, Fuse
 from compiler.schedule.scheduler import Schedule
 from compiler.wording import counted
 
-NO_GROWTHS: Mapping[int, int] = MappingProxyType({})
 #: Decisions of one graph that the report tells at length.
 MOST_DECISIONS = 2000
 #: Refusals of one graph for which it is tried what would have to change.
@@ -52,9 +50,7 @@ class Numbers:
         return self._numbers[frozenset((unit.members[-1].name,))] if found is None else found
 
 
-def describe_decisions(
-    schedule: Schedule, graph: report.Graph, context: Context, growths: Mapping[int, int] = NO_GROWTHS
-) -> None:
+def describe_decisions(schedule: Schedule, graph: report.Graph, context: Context, growths: Mapping[int, int]) -> None:
     """Fill in the decisions and the rounds of `graph`; `context` has the device and the limits of the schedule,
     `growths` the bytes by which fusions made the peak of memory larger (see `memory/peaks.py`)."""
     numbers = Numbers(schedule, context)
@@ -127,9 +123,7 @@ def _rounds(schedule: Schedule, numbers: Numbers) -> list[report.Round]:
     return rounds
 
 
-def describe_decision(
-    decision: Decision, schedule: Schedule, numbers: Numbers, makes: int | None = None
-) -> report.Decision:
+def describe_decision(decision: Decision, schedule: Schedule, numbers: Numbers, makes: int | None) -> report.Decision:
     verdict, names = decision.verdict, decision.names
     shared = decision.shared[0] if decision.shared else None
     sides, same_loops = _sides(decision, numbers)

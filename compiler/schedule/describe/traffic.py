@@ -19,7 +19,8 @@ from compiler.schedule.units import Unit
 def describe_traffic(schedule: Schedule, eager: report.ExecutionTraffic | None) -> report.Traffic:
     """The figures of `report.Traffic`; what eager moves was counted when the graph was captured."""
     unfused = without_fusion(schedule)
-    moved = {node.name: moved_by(unit, schedule.graph.buffers) for node, unit in _nodes_and_units(unfused)}
+    pairs = zip(unfused.graph.nodes, unfused.units, strict=True)
+    moved = {node.name: moved_by(unit, schedule.graph.buffers) for node, unit in pairs}
     found = _Edges(schedule, moved)
     edges = found.all()
     floor = _floor(schedule.graph, moved)
@@ -36,10 +37,6 @@ def describe_traffic(schedule: Schedule, eager: report.ExecutionTraffic | None) 
         saved_read_bytes=sum(edge.saved_read_bytes for edge in edges),
         more_read_bytes=sum(sum(of_unit.values()) for of_unit in found.unread),
     )
-
-
-def _nodes_and_units(unfused: Schedule) -> Iterator[tuple[Node, Unit]]:
-    return zip(unfused.graph.nodes, unfused.units, strict=True)
 
 
 def _execution(schedule: Schedule) -> report.ExecutionTraffic:

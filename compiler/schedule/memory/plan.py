@@ -219,17 +219,12 @@ class _Planner:
         ours, theirs = self.layouts[name], self.layouts[old]
         if old in self._taken or name in self.updated or name in self.wholes or ours.dtype != theirs.dtype:
             return False
-        if not self._is_as_large(self.storage[old], self.storage[name]):
-            return False
-        if (
-            self.storage[old] != self.storage[name]
-            and self._would_peak_at(old, name, self.planned[old].last or 0) > self.most
-        ):
-            return False
+        storage, wanted = self.storage[old], self.storage[name]
+        if storage != wanted:
+            is_large = isinstance(storage, int) and isinstance(wanted, int) and storage > wanted
+            if not is_large or self._would_peak_at(old, name, self.planned[old].last or 0) > self.most:
+                return False
         return _reads_where_it_writes(group, name, old)
-
-    def _is_as_large(self, storage: Integer, wanted: Integer) -> bool:
-        return storage >= wanted if isinstance(storage, int) and isinstance(wanted, int) else storage == wanted
 
     def _from_pool(self, name: str, position: int) -> str | None:
         for size, source in self.pool.fitting(self.storage[name]):

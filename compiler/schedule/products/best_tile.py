@@ -129,7 +129,7 @@ def template_us(product: Product, moved: int, slots: int, device: Device) -> flo
     """Microseconds of our kernel, which moves so many bytes and computes with the sums for so many issue slots."""
     busy = _busy_of_ours(product.matrices, tile_of(product, device), tensors_of(product), device)
     rest = 2e6 * slots / device.flops
-    return _overhead_us(device) + _norm(busy, 1e6 * moved / device.bandwidth) + rest
+    return device.overhead_us + _norm(busy, 1e6 * moved / device.bandwidth) + rest
 
 
 @lru_cache(maxsize=4096)
@@ -142,11 +142,7 @@ def library_us(matrices: Matrices, moved: int, device: Device) -> float:
         for splits in _SPLITS
         if splits * tile.k <= matrices.sizes[3] or splits == 1
     )
-    return _overhead_us(device) + _norm(busy, 1e6 * moved / device.bandwidth)
-
-
-def _overhead_us(device: Device) -> float:
-    return device.alone_us + device.launch_us + device.latency_us
+    return device.overhead_us + _norm(busy, 1e6 * moved / device.bandwidth)
 
 
 def _norm(*terms: float) -> float:

@@ -10,7 +10,7 @@ from compiler.ir.size import SizeAtom, atoms_of, known
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.fast_math import fast_statements
 from compiler.schedule.program.program import Program, Statement
-from compiler.schedule.program.statements import passes_before, sections_of, tail_of
+from compiler.schedule.program.statements import sections_of, tail_of
 
 
 def fast_program(
@@ -30,7 +30,7 @@ def program_of(
 ) -> Program:
     """The program of `group` that has these statements."""
     statements = list(statements)
-    sections = sections_of(statements, passes_before(statements), is_persistent)
+    sections = sections_of(statements, is_persistent)
     tail = tail_of(statements)
     used = {s.number for section in sections for s in section.statements} | {s.number for s in tail}
     statements = [s for s in statements if s.number in used]
@@ -39,7 +39,7 @@ def program_of(
     touched = {name: storage[name] for name in (*reads, *writes)}
     sizes = _sizes(group.space, statements)
     return Program(
-        group.name, group.space, sections, tuple(statements), tail, reads, writes, touched, is_persistent, sizes,
+        group.name, group.space, sections, tuple(statements), tail, reads, writes, touched, sizes,
         _with_gaps(group), {m.name: m.node.part_of for m in group.members if m.node.part_of is not None},
     )  # fmt: skip
 

@@ -16,14 +16,15 @@ to a float16 does: where it takes part in sums, as in the gradient of a GELU, th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 
+from compiler.ir.ops import HALF_TYPES
 from compiler.schedule.group import Group
 from compiler.schedule.program.narrow import in_32_bits, without_ways_back
-from compiler.schedule.program.program import Statement
+from compiler.schedule.program.program import Statement, new_numbers, readers_of
 from compiler.schedule.program.statements import statements_of
 
 #: The largest error of an approximation, relative to its value.
@@ -35,7 +36,6 @@ _FAST_PLUS_ONE = {"erf": "one_plus_erf", "tanh": "one_plus_tanh"}
 
 #: Ops whose result is no less exact, relatively, than their operands.
 _KEEPS_DIGITS = frozenset("mul truediv neg abs relu square sqrt rsqrt reciprocal".split())
-_HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
 
 
 def fast_statements(
@@ -53,7 +53,7 @@ def with_fast_math(statements: list[Statement], storage: Mapping[str, torch.dtyp
     """The statements with fast-math approximations; each keeps its number, so that its readers find it."""
     if not any(s.op in _FAST or s.op in _FAST_PLUS_ONE for s in statements):
         return statements
-    by_number, readers = {s.number: s for s in statements}, _readers(statements)
+    by_number, readers = {s.number: s for s in statements}, readers_of(statements)
     needs_few_digits = _needing_few_digits(statements, storage)
     chosen = [_fast(s, by_number, readers) if needs_few_digits[s.number] else s for s in statements]
     return _with_gradients_of_tanh(chosen, storage) if any(s.op == "tanh" for s in chosen) else chosen
@@ -64,7 +64,7 @@ def _needing_few_digits(
 ) -> dict[int, bool]:
     """For each statement whether results in half types alone are made of it, in ways that do not make its error larger;
     one that is so small that terms of a sum `may_cancel` may become larger there."""
-    by_number, readers = {s.number: s for s in statements}, _readers(statements)
+    by_number, readers = {s.number: s for s in statements}, readers_of(statements)
     found: dict[int, bool] = {}
     for s in reversed(statements):
         found[s.number] = bool(readers[s.number]) and all(
@@ -77,9 +77,9 @@ def _with_gradients_of_tanh(statements: list[Statement], storage: Mapping[str, t
     """The statements with p = 1 + tanh(x) in the place of each tanh(x) of which only 1 + tanh(x) and 1 - tanh(x)^2 are
     made. On an H200 CUDA's function, whose branch no two elements of a thread share, is half of the gradient of a GELU;
     and 1 - tanh(x)^2 = p (2 - p) keeps its digits where x is far below zero."""
-    by_number, readers = {s.number: s for s in statements}, _readers(statements)
+    by_number, readers = {s.number: s for s in statements}, readers_of(statements)
     needs_few_digits = _needing_few_digits(statements, storage, may_cancel=True)
-    new = _Numbers(statements)
+    numbers = new_numbers(statements)
     result: dict[int, list[Statement]] = {}
     instead: dict[int, int] = {}
     for s in statements:
@@ -97,19 +97,11 @@ def _with_gradients_of_tanh(statements: list[Statement], storage: Mapping[str, t
             result[gone.number] = []
         instead |= {one.number: s.number for one in sums}
         for rest in rests:
-            two = new.like(rest, "constant", (), torch.float32, 2.0)
-            other = new.like(rest, "sub", (two.number, s.number), torch.float32)
+            two = replace(rest, number=next(numbers), op="constant", operands=(), value=2.0)
+            other = replace(rest, number=next(numbers), operands=(two.number, s.number))
             result[rest.number] = [two, other, replace(rest, op="mul", operands=(s.number, other.number))]
     kept = [new for s in statements for new in result.get(s.number, [s])]
     return [replace(s, operands=tuple(instead.get(number, number) for number in s.operands)) for s in kept]
-
-
-def _readers(statements: Iterable[Statement]) -> dict[int, list[Statement]]:
-    readers: dict[int, list[Statement]] = {s.number: [] for s in statements}
-    for s in statements:
-        for number in s.needs:
-            readers[number].append(s)
-    return readers
 
 
 def _takes_few_digits(
@@ -125,7 +117,7 @@ def _takes_few_digits(
     if value.dtype != torch.float32 or value.number not in reader.operands:
         return False
     if reader.op == "store":
-        return reader.value is None and storage[reader.buffer or ""] in _HALF_TYPES
+        return reader.value is None and storage[reader.buffer or ""] in HALF_TYPES
     if reader.dtype != torch.float32 or not needs_few_digits[reader.number]:
         return False
     if reader.op == "where":
@@ -153,16 +145,3 @@ def _fast(s: Statement, by_number: Mapping[int, Statement], readers: Mapping[int
         if function is not None and len(readers[function.number]) == 1:
             return replace(s, op=_FAST_PLUS_ONE[function.op], operands=function.operands)
     return s
-
-
-class _Numbers:
-    """Makes statements with numbers of their own."""
-
-    def __init__(self, statements: Iterable[Statement]) -> None:
-        self._next = 1 + max((s.number for s in statements), default=0)
-
-    def like(
-        self, s: Statement, op: str, operands: tuple[int, ...], dtype: torch.dtype, value: float | None = None
-    ) -> Statement:
-        self._next += 1
-        return replace(s, number=self._next - 1, op=op, operands=operands, dtype=dtype, value=value)

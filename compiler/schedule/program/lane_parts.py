@@ -10,7 +10,7 @@ for every sum of it. Eight lanes are three, for four rows at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 import torch
@@ -19,26 +19,20 @@ from compiler.ir.index import Dim, Index
 from compiler.ir.ops import RANDOM
 from compiler.ir.size import known
 from compiler.schedule.group import Group
-from compiler.schedule.program.program import Statement
+from compiler.schedule.program.program import Statement, new_numbers
 from compiler.schedule.unroll import JOINED_BY
 
 
-@dataclass(frozen=True)
-class LaneParts:
-    """Rewrites statements over the loop `whole` as ones over `lanes`, which is shorter, for each part of it."""
-
-    whole: Dim
-    lanes: Dim
-
-    def rewrite(self, statements: list[Statement]) -> list[Statement]:
-        return _Rewriting(statements, self.whole, self.lanes).result
+def in_lane_parts(statements: Sequence[Statement], whole: Dim, lanes: Dim) -> list[Statement]:
+    """The statements over the loop `whole` as ones over `lanes`, which is shorter, for each part of it."""
+    return _Rewriting(statements, whole, lanes).result
 
 
 class _Rewriting:
     def __init__(self, statements: Sequence[Statement], whole: Dim, lanes: Dim) -> None:
         length, size = known(whole.size), known(lanes.size)
         self.whole, self.lanes, self.size = whole, lanes, size
-        self.numbers = iter(range(1 + max(s.number for s in statements), 1 << 60))
+        self.numbers = new_numbers(statements)
         self.result: list[Statement] = []
         count = -(-length // size)
         #: What stands for each statement of level r in each part.
@@ -129,16 +123,11 @@ def _nothing(kind: str, dtype: torch.dtype) -> bool | int | float:
     return torch.iinfo(dtype).max if kind == "min" else torch.iinfo(dtype).min
 
 
-def lane_parts(group: Group, lanes: int) -> LaneParts | None:
-    """The parts of so many elements of the group's rows; None where what is reduced cannot be joined in parts."""
-    if len(group.space.r) != 1 or group.has_scan or group.updated or group.single_pass:
-        return None
-    (whole,) = group.space.r
-    if not isinstance(whole.size, int) or whole.size <= lanes:
-        return None
+def may_be_in_parts(group: Group) -> bool:
+    """Whether rows of the group, which are one loop, may be in parts: what is reduced must be joined in any order."""
+    if group.has_scan or group.updated or group.single_pass or group.has_check:
+        return False
     instructions = [i for member in group.members for i in member.body.instructions]
     if any(i.op in RANDOM or (i.op == "reduce" and str(i.value) not in JOINED_BY) for i in instructions):
-        return None
-    if group.has_check or any(member.node.is_scatter for member in group.members):
-        return None
-    return LaneParts(whole, replace(whole, size=lanes))
+        return False
+    return not any(member.node.is_scatter for member in group.members)

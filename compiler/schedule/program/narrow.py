@@ -25,7 +25,7 @@ import torch
 
 from compiler.ir.ranges import Range, ranges_of
 from compiler.ir.size import Integer
-from compiler.schedule.program.program import Statement
+from compiler.schedule.program.program import Statement, new_numbers
 
 _LIMITS = torch.iinfo(torch.int32)
 
@@ -125,8 +125,7 @@ def _taken(s: Statement, narrow: set[int]) -> set[int]:
 
 
 def _written(statements: Sequence[Statement], narrow: set[int]) -> list[Statement]:
-    following = 1 + max(s.number for s in statements)
-    by_number = {s.number: s for s in statements}
+    by_number, numbers = {s.number: s for s in statements}, new_numbers(statements)
     wide: dict[int, int] = {}
     result: list[Statement] = []
     for s in statements:
@@ -137,8 +136,7 @@ def _written(statements: Sequence[Statement], narrow: set[int]) -> list[Statemen
         again = [number for number in s.operands if number in narrow and number not in taken]
         for number in again:
             if number not in wide:
-                wide[number] = following
-                following += 1
+                wide[number] = next(numbers)
                 result.append(_widened(by_number[number], wide[number]))
         operands = tuple(wide[number] if number in again else number for number in s.operands)
         result.append(replace(s, operands=operands) if again else s)
@@ -156,8 +154,7 @@ def _widened(source: Statement, number: int) -> Statement:
 def without_ways_back(statements: Sequence[Statement], rounds: bool = False) -> list[Statement]:
     """The statements without floats that were rounded, made whole numbers, and floats again; with `rounds` those that
     were not are rounded."""
-    by_number = {s.number: s for s in statements}
-    following = 1 + max(by_number, default=0)
+    by_number, numbers = {s.number: s for s in statements}, new_numbers(statements)
     result: list[Statement] = []
     for s in statements:
         whole = by_number[s.operands[0]] if s.op == "to_dtype" else s
@@ -167,9 +164,8 @@ def without_ways_back(statements: Sequence[Statement], rounds: bool = False) -> 
             result.append(s)
             continue
         if not is_rounded:
-            result.append(replace(s, number=following, op="trunc", operands=(given.number,)))
-        source = given.number if is_rounded else following
-        zero = replace(s, number=following + 1, op="constant", operands=(), value=0.0)
-        result += [zero, replace(s, op="add", operands=(source, zero.number))]
-        following += 2
+            given = replace(s, number=next(numbers), op="trunc", operands=(given.number,))
+            result.append(given)
+        zero = replace(s, number=next(numbers), op="constant", operands=(), value=0.0)
+        result += [zero, replace(s, op="add", operands=(given.number, zero.number))]
     return result

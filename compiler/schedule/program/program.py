@@ -23,8 +23,10 @@ Triton and C++ printers render the same program.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Literal
 
 import torch
@@ -70,21 +72,6 @@ class Statement:
     def needs(self) -> frozenset[int]:
         return frozenset(operands_of(self))
 
-    # `dataclasses.replace` takes several times as long, for every statement of every kernel that is thought of.
-    def called(self, target: str) -> Statement:
-        """The statement with that target."""
-        return Statement(
-            self.number, target, self.op, self.operands, self.dtype, self.level, self.nodes, self.buffer, self.index,
-            self.value,
-        )  # fmt: skip
-
-    def also_for(self, node: str) -> Statement:
-        """The statement as one that another node shares."""
-        return Statement(
-            self.number, self.target, self.op, self.operands, self.dtype, self.level, (*self.nodes, node), self.buffer,
-            self.index, self.value,
-        )  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Section:
@@ -116,11 +103,20 @@ class Program:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     storage: Mapping[str, torch.dtype] = field(hash=False)
-    is_persistent: bool = False
     sizes: tuple[SizeAtom, ...] = ()
     with_gaps: frozenset[str] = frozenset()
     #: Of the buffers that are parts of a whole, that.
     wholes: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The buffers of the kernel, those that it reads first."""
+        return tuple(dict.fromkeys((*self.reads, *self.writes)))
+
+    @lazy
+    def by_number(self) -> Mapping[int, Statement]:
+        """The statements by their numbers."""
+        return {s.number: s for s in self.statements}
 
     @property
     def scatters(self) -> tuple[Statement, ...]:
@@ -140,9 +136,19 @@ class Program:
         """Reductions over x: of level r for each r, of level x for all of them together."""
         return tuple(s for s in self.statements if s.op == "across")
 
-    def names(self) -> dict[int, str]:
-        """Variable names by statement number, for indices that contain loaded values."""
-        return {statement.number: statement.target for statement in self.statements}
+
+def readers_of(statements: Iterable[Statement]) -> Mapping[int, list[Statement]]:
+    """By the number of each statement, those that need it."""
+    readers: defaultdict[int, list[Statement]] = defaultdict(list)
+    for s in statements:
+        for number in s.needs:
+            readers[number].append(s)
+    return readers
+
+
+def new_numbers(statements: Iterable[Statement]) -> Iterator[int]:
+    """Numbers that none of the statements has."""
+    return count(1 + max((s.number for s in statements), default=0))
 
 
 def closure(roots: Iterable[int], by_number: Mapping[int, Statement], ends: Collection[int] = ()) -> set[int]:

@@ -24,7 +24,7 @@ from compiler.ir.body import Access
 from compiler.ir.index import Index
 from compiler.ir.size import Integer
 from compiler.schedule.group import Group
-from compiler.schedule.program.program import Level, Statement, closure
+from compiler.schedule.program.program import Statement, closure, new_numbers
 from compiler.schedule.program.statements import inlined, passes_before, sections_of, statements_of
 
 Kind = Literal["exponentials", "squares"]
@@ -91,14 +91,11 @@ def in_single_pass(nodes: frozenset[str], count: Integer) -> Callable[[list[Stat
     """Rewrites the relative sums of `nodes`; a row has `count` elements."""
 
     def rewrite(statements: list[Statement]) -> list[Statement]:
-        chosen = [s for s in relative_sums(statements) if not nodes.isdisjoint(_nodes(statements, s.number))]
+        nodes_of = {s.number: s.nodes for s in statements}
+        chosen = [one for one in relative_sums(statements) if not nodes.isdisjoint(nodes_of[one.number])]
         return _Rewriting(statements, chosen, count).result() if chosen else statements
 
     return rewrite
-
-
-def _nodes(statements: list[Statement], number: int) -> tuple[str, ...]:
-    return next(s.nodes for s in statements if s.number == number)
 
 
 class _Rewriting:
@@ -110,7 +107,7 @@ class _Rewriting:
         self.relative = {one.number: one for one in chosen}
         self.count = count
         self.new: list[Statement] = []
-        self.next = 1 + max(self.by_number)
+        self.numbers = new_numbers(statements)
         #: The fields of each reduction that was added, by its kind and value.
         self.made: dict[tuple[str, int], tuple[int, int]] = {}
         self.exponents = {one.value for one in chosen if one.kind == "exponentials"}
@@ -127,13 +124,11 @@ class _Rewriting:
         return self.new
 
     def _add(
-        self, like: Statement, op: str, *operands: int, dtype: torch.dtype | None = None, level: Level = "x",
-        value: bool | float | str | None = None,
+        self, like: Statement, op: str, *operands: int, dtype: torch.dtype | None = None,
+        value: float | str | None = None,
     ) -> int:  # fmt: skip
-        number, self.next = self.next, self.next + 1
-        self.new.append(
-            Statement(number, "", op, operands, dtype or like.dtype, level, like.nodes, value=value)
-        )  # fmt: skip
+        number = next(self.numbers)
+        self.new.append(Statement(number, "", op, operands, dtype or like.dtype, "x", like.nodes, value=value))
         return number
 
     def _last(self, like: Statement, op: str, *operands: int) -> None:
@@ -187,6 +182,6 @@ def passes_in_blocks(group: Group) -> tuple[frozenset[Access], ...]:
     statements = rewrite(statements_of(group))
     return tuple(
         frozenset(Access(s.buffer or "", s.index or Index.number(0)) for s in section.statements if s.op == "load")
-        for section in sections_of(statements, passes_before(statements), is_persistent=False)
+        for section in sections_of(statements, is_persistent=False)
         if section.level == "r"
     )

@@ -11,13 +11,13 @@ from dataclasses import replace
 import torch
 
 from compiler.devices import WARP
-from compiler.ir.body import Instruction, operands_of
+from compiler.ir.body import Instruction, key_of, operands_of
 from compiler.ir.body import moved as with_operands
 from compiler.ir.choices import known_values, masks_that_hold
 from compiler.ir.index import Index
 from compiler.ir.masked_indices import simpler_indices
 from compiler.ir.nodes import LoopNode
-from compiler.ir.ops import compute_dtype
+from compiler.ir.ops import compute_dtype, zero_of
 from compiler.ir.size import hint
 from compiler.schedule.group import Group
 from compiler.schedule.program.program import EFFECTS, Level, Section, Statement, closure
@@ -104,14 +104,14 @@ class _Inliner:
         self.stored_value: dict[str, int] = {}
 
     def add(self, instruction: Instruction, node: str) -> int:
-        key = (instruction, repr(instruction.value)) if instruction.op == "constant" else instruction
+        key = key_of(instruction)
         number = self.known.get(key)
         # Two scatters of one value to one place are two additions.
         is_scatter = instruction.op == "store" and instruction.value is not None
         if number is not None and not is_scatter:
             statement = self.statements[number]
             if node not in statement.nodes:
-                self.statements[number] = statement.also_for(node)
+                self.statements[number] = replace(statement, nodes=(*statement.nodes, node))
             return number
         number = self.known[key] = len(self.statements)
         self.statements.append(
@@ -151,12 +151,8 @@ class _Inliner:
             return self.add(instruction, node)
         if not instruction.operands:
             return value
-        zero = self.add(Instruction("constant", (), instruction.dtype, value=_zero(instruction.dtype)), node)
+        zero = self.add(Instruction("constant", (), instruction.dtype, value=zero_of(instruction.dtype)), node)
         return self.add(Instruction("where", (instruction.operands[0], value, zero), instruction.dtype), node)
-
-
-def _zero(dtype: torch.dtype) -> bool | int | float:
-    return 0.0 if dtype.is_floating_point else False if dtype == torch.bool else 0
 
 
 def statements_of(group: Group) -> list[Statement]:
@@ -214,9 +210,9 @@ def passes_before(statements: list[Statement]) -> dict[int, int]:
     return earliest
 
 
-def sections_of(statements: list[Statement], earliest: dict[int, int], is_persistent: bool) -> tuple[Section, ...]:
-    """The statements that stores and checks need, pass by pass; what is `earliest` is in `passes_before`."""
-    by_number = {s.number: s for s in statements}
+def sections_of(statements: list[Statement], is_persistent: bool) -> tuple[Section, ...]:
+    """The statements that stores and checks need, pass by pass."""
+    by_number, earliest = {s.number: s for s in statements}, passes_before(statements)
     wanted = closure({s.number for s in statements if s.op in EFFECTS}, by_number)
     last = max((earliest[number] for number in wanted), default=0)
     sections: list[Section] = []

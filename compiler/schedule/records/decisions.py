@@ -95,9 +95,7 @@ class Decision:
         return names | self.verdict.numbers
 
 
-def decision_on(
-    graph: UnitGraph, a: int, b: int, turn: int, verdict: Fuse | Refuse, about: str | None = None
-) -> Decision:
+def decision_on(graph: UnitGraph, a: int, b: int, turn: int, verdict: Fuse | Refuse, about: str | None) -> Decision:
     """The record of a verdict on two units; `about` names the buffer that it is about, where that is not the first one
     that both touch."""
     one, two = graph.units[a], graph.units[b]

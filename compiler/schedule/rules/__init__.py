@@ -36,7 +36,7 @@ from compiler.schedule.rules.verdicts import (
     third_between,
     unless_forbidden,
 )
-from compiler.schedule.units import Unit, UnitGraph
+from compiler.schedule.units import Unit
 
 __all__ = ["RULES", "Context", "Fuse", "Limits", "Score", "can_fuse", "shared_buffers", "third_between"]
 
@@ -127,7 +127,7 @@ def _as_known(
         assert isinstance(group, Group)
         return context.with_best_strategy(group)
 
-    score = replace(known.answer.score, distance=_distance(one, two, context.graph))
+    score = replace(known.answer.score, distance=context.graph.distance(a, b))
     stored = frozenset([renamed[name] for name in known.answer.stored])
     return Fuse(known.answer.reason, score, known.answer.numbers, stored, make)
 
@@ -154,24 +154,16 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     apart = [context.cost(unit) for unit in (one, two)]
     group = context.with_best_strategy(group)
     fused = context.cost(group)
-    score = Score(
-        category=reason.removeprefix("fused."),
-        bytes_saved=sum(cost.bytes for cost in apart) - fused.bytes,
-        distance=_distance(one, two, graph),
-        fused_us=fused.microseconds,
-        unfused_us=sequence_us(apart, context.device),
+    score, numbers = context.score(
+        reason.removeprefix("fused."), a, b, apart, fused, sequence_us(apart, context.device),
         goes_along_memory=not group.space.r or group.reduces_along_memory(group.read_buffers),
         is_transposed=not group.space.r and not group.writes_along_one_loop,
         is_forced=is_forced,
         nodes=len(group.members),
-    )
-    numbers = {
-        "bytes_apart": sum(cost.bytes for cost in apart),
-        "bytes_fused": fused.bytes,
+    )  # fmt: skip
+    numbers |= {
         "operations_apart": sum(cost.operations for cost in apart),
         "operations_fused": fused.operations,
-        "fused_us": fused.microseconds,
-        "unfused_us": score.unfused_us,
         "space": str(group.space),
     }
     if is_forced:
@@ -183,8 +175,3 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     if not is_taken:
         return Refuse("profit.slower", numbers)
     return Fuse.into(reason, group, score, numbers)
-
-
-def _distance(one: Group, two: Group, graph: UnitGraph) -> int:
-    """The distance of their first nodes before fusion."""
-    return abs(graph.position[one.members[0].name] - graph.position[two.members[0].name])

@@ -18,17 +18,16 @@ from dataclasses import replace
 
 from compiler.decisions import Refuse
 from compiler.ir.index import Dim
-from compiler.ir.size import known
+from compiler.ir.size import known, next_power_of_two
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.legality import across_comes_last, align, in_order, move, reads_match_writes
 from compiler.schedule.names import fused_name
 from compiler.schedule.rules.verdicts import Context, join
+from compiler.schedule.tiles.programs import COALESCED_POINTS
 from compiler.schedule.tiles.registers import registers_for_rows
 
 #: Values of a row that a kernel holds beside its sums, at the least: what it loads and what it computes from that.
 VALUES_OF_A_ROW = 4
-#: Points that a program takes at once where rows do not lie along memory, so that its reads coalesce.
-COALESCED_POINTS = 32
 #: Reductions whose parts may be joined in any grouping and carry no position.
 JOINABLE = ("sum", "prod", "min", "max", "any", "all")
 
@@ -127,7 +126,7 @@ def _too_large(members: tuple[Member, ...], host: Group, context: Context) -> Re
         and any(not access.index.dims.isdisjoint(r_dims) for access in member.body.writes)
         for member in members
     )
-    row = 1 << (known(host.space.reduction_numel) - 1).bit_length()
+    row = next_power_of_two(known(host.space.reduction_numel))
     if _lies_side_by_side(host, context):
         row *= COALESCED_POINTS
     registers = registers_for_rows(context.device)

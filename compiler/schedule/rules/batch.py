@@ -20,7 +20,7 @@ from compiler.schedule.legality import streams_differ
 from compiler.schedule.memory.lifetimes import lifetimes, live_bytes
 from compiler.schedule.names import fused_name
 from compiler.schedule.products.loops import Product
-from compiler.schedule.rules.verdicts import Context, Fuse, Score, unless_forbidden
+from compiler.schedule.rules.verdicts import Context, Fuse, third_between, unless_forbidden
 from compiler.schedule.units import Unit
 
 REASON = "fused.batch"
@@ -112,11 +112,11 @@ def side_by_side(a: int, b: int, context: Context, is_forced: bool = False) -> F
     extern = next((unit.name for unit in units if isinstance(unit, ExternNode)), None)
     if extern is not None:
         return Refuse("kind.extern", {"extern": extern})
+    intermediate = third_between(a, b, graph)
+    if intermediate is not None:
+        return intermediate
     for first, second in ((a, b), (b, a)):
         if graph.must_precede(first, second):
-            between = graph.between(first, second)
-            if between is not None:
-                return Refuse("dependency.intermediate", {"between": graph.units[between].name})
             return Refuse("kind.own_launch", {"alone": graph.units[second].name})
     for unit in units:
         assert isinstance(unit, Group)
@@ -147,14 +147,5 @@ def batch(a: int, b: int, context: Context) -> Fuse | Refuse:
         return Refuse("policy.batch_size", {"parts": len(parts), "buffers": buffers})
     apart = [context.cost(unit) for unit in (one, two)]
     together = context.cost(whole)
-    unfused_us = sum(cost.microseconds for cost in apart)
-    distance = abs(graph.first_position(a) - graph.first_position(b))
-    score = Score("batch", 0, distance, together.microseconds, unfused_us)
-    numbers = {
-        "bytes_apart": sum(cost.bytes for cost in apart),
-        "bytes_fused": together.bytes,
-        "fused_us": together.microseconds,
-        "unfused_us": unfused_us,
-        "parts": len(parts),
-    }
-    return unless_forbidden(Fuse.into(REASON, whole, score, numbers), one, two, context)
+    score, numbers = context.score("batch", a, b, apart, together, sum(cost.microseconds for cost in apart))
+    return unless_forbidden(Fuse.into(REASON, whole, score, numbers | {"parts": len(parts)}), one, two, context)

@@ -24,7 +24,7 @@ from compiler.schedule.names import fused_name
 from compiler.schedule.products.best_tile import has_function, may_be_ours
 from compiler.schedule.products.library_epilogues import library_epilogue
 from compiler.schedule.products.loops import Product, as_product, operands_overlap
-from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between
+from compiler.schedule.rules.verdicts import Context, Fuse, third_between
 from compiler.schedule.units import Unit
 
 LIBRARY = "library_epilogue"
@@ -116,9 +116,9 @@ def as_ours(unit: Unit, context: Context) -> Product | None:
 
 def with_epilogue(product: Product, guest: Group, made: list[str]) -> Product | Refuse:
     """The product with loops that read `made` of it; what it stores is not looked at."""
-    is_in_place = bool(guest.updated) or any(member.body.is_scatter for member in guest.members)
-    if guest.space.r or is_in_place or guest.has_check:
-        return _not_pointwise(product, guest)
+    mismatch = _not_pointwise(product, guest)
+    if mismatch is not None:
+        return mismatch
     if guest.space.numel != product.space.numel:
         return Refuse("shape.numel")
     values = align(product, guest, made)
@@ -131,8 +131,12 @@ def with_epilogue(product: Product, guest: Group, made: list[str]) -> Product | 
     return replace(product, name=fused_name(members), members=members)
 
 
-def _not_pointwise(product: Product, other: Group) -> Refuse:
-    """With the member that stands in the way: the pair that was asked about may compute one element at a time."""
+def _not_pointwise(product: Product, other: Group) -> Refuse | None:
+    """A refusal where loops do not compute one element at a time, with the member that stands in the way: the pair
+    that was asked about may do so."""
+    is_in_place = bool(other.updated) or any(member.body.is_scatter for member in other.members)
+    if not (other.space.r or is_in_place or other.has_check):
+        return None
     nodes = [member.node for member in other.members]
     takes_more = next((node for node in nodes if node.is_reduction or node.is_scatter or node.is_scan), nodes[-1])
     return Refuse("kind.not_pointwise", {"call": product.call.name, "unlike": takes_more.name})
@@ -141,9 +145,9 @@ def _not_pointwise(product: Product, other: Group) -> Refuse:
 def _with_prologue(
     producer: Group, product: Product, made: list[str], inside: set[int], context: Context
 ) -> Product | Refuse:
-    is_in_place = bool(producer.updated) or any(member.body.is_scatter for member in producer.members)
-    if producer.space.r or is_in_place or producer.has_check:
-        return _not_pointwise(product, producer)
+    mismatch = _not_pointwise(product, producer)
+    if mismatch is not None:
+        return mismatch
     (buffer, *others) = made
     is_random = any(member.body.is_random for member in producer.members)
     if others or is_random or len(producer.stored) != 1 or context.graph.escaping(producer.produced, inside):
@@ -175,20 +179,10 @@ def _weigh(reason: str, group: Product, a: int, b: int, context: Context) -> Fus
     apart = [cost_of(unit, context) for unit in (one, two)]
     fused = context.cost(group)
     unfused_us = sequence_us(apart, context.device)
-    saved = sum(cost.bytes for cost in apart) - fused.bytes
-    distance = abs(graph.first_position(a) - graph.first_position(b))
-    score = Score(reason.removeprefix("fused."), saved, distance, fused.microseconds, unfused_us, is_forced=is_forced)
+    score, numbers = context.score(reason.removeprefix("fused."), a, b, apart, fused, unfused_us, is_forced=is_forced)
     library = next((cost for unit, cost in zip((one, two), apart, strict=True) if isinstance(unit, ExternNode)), None)
     least = least_gain(context, group if score.category == "epilogue" else None)
-    numbers = {
-        "call": group.call.name,
-        "bytes_apart": sum(cost.bytes for cost in apart),
-        "bytes_fused": fused.bytes,
-        "fused_us": fused.microseconds,
-        "unfused_us": unfused_us,
-        "least_gain": least,
-        "space": str(group.space),
-    }
+    numbers |= {"call": group.call.name, "least_gain": least, "space": str(group.space)}
     if library is not None:
         numbers["library_us"] = library.microseconds
     # The library's own epilogue takes nothing that the product alone would not take; and where a kernel of ours took

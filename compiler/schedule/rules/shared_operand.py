@@ -29,7 +29,7 @@ from compiler.schedule.rules.products import (
     name_of,
     with_epilogue,
 )
-from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between
+from compiler.schedule.rules.verdicts import Context, Fuse, third_between
 from compiler.schedule.units import Unit
 
 KIND = "shared_operand"
@@ -99,21 +99,17 @@ def _weigh(a: int, b: int, joined: Product, context: Context) -> Fuse | Refuse:
     unfused_us = sequence_us(apart, context.device)
     if context.measure is None:
         unfused_us += FIRST_TILES_US + STEP_US * joined.matrices.sizes[3] / 64
-    saved = sum(cost.bytes for cost in apart) - together.bytes
-    distance = abs(graph.first_position(a) - graph.first_position(b))
     is_forced = context.directives.forces(one, two)
-    score = Score(KIND, saved, distance, together.microseconds, unfused_us, is_forced=is_forced)
+    score, numbers = context.score(KIND, a, b, apart, together, unfused_us, is_forced=is_forced)
     least = least_gain(context)
     if tile_of(whole, context.device).by_descriptors:
         least = min(least, LEAST_GAIN_OF_DESCRIBED)
-    numbers = {
+    left = _left_of(joined)
+    assert left is not None
+    numbers |= {
         "call": " and ".join(call.name for call in joined.calls),
-        "shared": _buffer_shared(joined),
+        "shared": left.buffer,
         "products": joined.matrices.count,
-        "bytes_apart": sum(cost.bytes for cost in apart),
-        "bytes_fused": together.bytes,
-        "fused_us": together.microseconds,
-        "unfused_us": unfused_us,
         "library_us": sequence_us(apart[:2], context.device),
         "least_gain": least,
         "space": str(joined.space),
@@ -121,13 +117,6 @@ def _weigh(a: int, b: int, joined: Product, context: Context) -> Fuse | Refuse:
     if not is_forced and together.microseconds > unfused_us * (1 - least):
         return Refuse("profit.library", numbers)
     return Fuse.into(f"fused.{KIND}", joined, score, numbers)
-
-
-def _buffer_shared(product: Product) -> str:
-    """The buffer that holds the left operand."""
-    left = left_operand(product.call)
-    assert left is not None
-    return left.buffer
 
 
 def _with_what_needs_all(joined: Product, inside: set[int], context: Context) -> Iterator[tuple[Group, Product]]:

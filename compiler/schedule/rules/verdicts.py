@@ -119,6 +119,17 @@ class Context:
             self.relative[form] = {names.index(reader): names.index(writer) for reader, writer in found.items()}
         return {names[reader]: names[writer] for reader, writer in self.relative[form].items()}
 
+    def score(
+        self, category: str, a: int, b: int, apart: Sequence[Cost], fused: Cost, unfused_us: float, **more: Any
+    ) -> tuple[Score, dict[str, Any]]:
+        """The score of a fusion of the units `a` and `b`, and the figures that a verdict on it tells. `apart` are the
+        costs of what it takes the place of, `unfused_us` what that takes one after another."""
+        before = sum(cost.bytes for cost in apart)
+        distance = self.graph.distance(a, b)
+        found = Score(category, before - fused.bytes, distance, fused.microseconds, unfused_us, **more)
+        figures = {"bytes_apart": before, "bytes_fused": fused.bytes}
+        return found, {**figures, "fused_us": fused.microseconds, "unfused_us": unfused_us}
+
     def with_best_strategy(self, group: Group) -> Group:
         """The group by its fastest reduction strategy."""
         plain = group

@@ -29,24 +29,22 @@ def choose_tile(
     """The group as it is run, over simple loops, and its tile; `storage` gives the dtype of every buffer that it
     touches. A group that shares a launch with others has no scratch memory to share its rows by. The tile is kept with
     the group, so that its price, its text and its levels of memory are told by one and the same."""
-    known = group.tiles.get((device, shares_launch))
-    if known is None:
-        known = group.tiles[device, shares_launch] = _choose(group, storage, device, shares_launch)
-    return known
+    key = device, shares_launch
+    if key not in group.tiles:
+        by_lanes = _run_by_lanes(group, storage, device)
+        group.tiles[key] = by_lanes or _run_together(group, storage, device, shares_launch)
+    return group.tiles[key]
 
 
-def _choose(
+def _run_together(
     group: Group, storage: Mapping[str, torch.dtype], device: Device, shares_launch: bool
-) -> tuple[Group, LoopTile | Plan]:
-    by_lanes = run_by_lanes(group, storage, device)
-    if by_lanes is not None:
-        return by_lanes
+) -> tuple[Group, Plan]:
     run = simplify_loops(group)
     plan = plan_reduction(run, storage, device)
     return run, plan.alone if shares_launch and isinstance(plan, SplitPlan) else plan
 
 
-def run_by_lanes(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> tuple[Group, LoopTile] | None:
+def _run_by_lanes(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> tuple[Group, LoopTile] | None:
     """The group over simple loops, without the reductions that each lane does by itself, and its tile; `storage` gives
     the dtype of every buffer that it touches. None for a reduction that several lanes do together."""
     windows = over_windows(group)

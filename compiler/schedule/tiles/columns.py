@@ -30,7 +30,7 @@ from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.size import Integer, hint, known, last_power_of_two, next_power_of_two
 from compiler.schedule.group import Space
 from compiler.schedule.program.program import Program
-from compiler.schedule.tiles.plan import Axis, LoopedPlan, SplitPlan
+from compiler.schedule.tiles.plan import LoopedPlan, SplitPlan, row_axes
 from compiler.schedule.tiles.registers import carries, finds_positions, stores_elements
 from compiler.schedule.tiles.walk import Access, accesses_of
 from compiler.schedule.vectors import VECTOR_BYTES
@@ -196,7 +196,7 @@ def streamed_plan(
     has_sums, computes_much = carries(program), walked.is_stored and operations >= MUCH
     is_heavy = has_sums or finds_positions(program)
     columns = streamed_columns(rows, length, walked, is_shared, is_heavy, computes_much, device)
-    plan = LoopedPlan(program, axes_of_columns(program, columns), columns.warps)
+    plan = LoopedPlan(program, row_axes(program, columns.x_block, columns.r_block), columns.warps)
     if not is_shared or not isinstance(program.space.numel, int):
         return plan
     programs, blocks, most = known(plan.axes[0].blocks), hint(plan.axes[-1].blocks), most_parts(columns, has_sums)
@@ -217,12 +217,6 @@ def shared_plan(plan: LoopedPlan, shares: int) -> LoopedPlan | SplitPlan:
 def expected_length(size: Integer) -> int:
     """For the choice of a block: a length that differs from call to call may be small in the first."""
     return size if isinstance(size, int) else max(hint(size), 1024)
-
-
-def axes_of_columns(program: Program, columns: Columns) -> tuple[Axis, Axis]:
-    """The axes of these blocks."""
-    x_axis = Axis("x", program.space.x, columns.x_block, is_scalar=columns.x_block == 1)
-    return x_axis, Axis("r", program.space.r, columns.r_block)
 
 
 def walked_by(program: Program) -> Walked:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from math import gcd
 
 import torch
@@ -27,7 +28,7 @@ from compiler.ir.index import Dim
 from compiler.ir.size import hint, known, last_power_of_two, next_power_of_two
 from compiler.schedule.group import Group, Space
 from compiler.schedule.program.build import fast_program
-from compiler.schedule.program.lane_parts import lane_parts
+from compiler.schedule.program.lane_parts import in_lane_parts, may_be_in_parts
 from compiler.schedule.program.program import Program
 from compiler.schedule.tiles.plan import Axis, PersistentPlan
 from compiler.schedule.tiles.registers import registers_of_rows
@@ -54,17 +55,19 @@ def plan_in_parts(
     is_full = 100 * length > _FULL * next_power_of_two(length)
     if len(program.space.r) != 1 or not _SHORTEST <= length <= _LONGEST or is_full or not _begin_anywhere(program):
         return None
-    lanes = _LANES if length <= _LONG else _LANES_OF_LONG
-    parts = lane_parts(group, lanes)
-    if parts is None:
+    if not may_be_in_parts(group):
         return None
+    lanes = _LANES if length <= _LONG else _LANES_OF_LONG
+    (whole,) = group.space.r
+    of_lanes = replace(whole, size=lanes)
     held = registers_of_rows(program) * -(-length // lanes) * lanes // WARP
     rows = _WARPS * min(last_power_of_two(_REGISTERS // held), _ROWS_OF_A_WARP)
     if hint(program.space.numel) < rows * _PROGRAMS * device.multiprocessors:
         return None
-    main = fast_program(group, storage, is_persistent=True, rewrite=parts.rewrite)
-    main = replace(main, space=Space(program.space.x, (parts.lanes,)))
-    return PersistentPlan(main, (Axis("x", program.space.x, rows), Axis("r", (parts.lanes,), lanes)), _WARPS)
+    rewrite = partial(in_lane_parts, whole=whole, lanes=of_lanes)
+    main = fast_program(group, storage, is_persistent=True, rewrite=rewrite)
+    main = replace(main, space=Space(program.space.x, (of_lanes,)))
+    return PersistentPlan(main, (Axis("x", program.space.x, rows), Axis("r", (of_lanes,), lanes)), _WARPS)
 
 
 def _begin_anywhere(program: Program) -> bool:

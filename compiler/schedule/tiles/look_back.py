@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from math import log2
 
 from compiler.devices import WARP, Device
+from compiler.ir.size import last_power_of_two
 from compiler.schedule.group import Group
 
 #: More rows keep a GPU busy by one program each, and shorter ones are done so as soon.
@@ -68,15 +69,14 @@ def chunks_of(rows: int, length: int, itemsize: int, device: Device) -> Chunks |
     if device.kind != "cuda" or not 0 < rows <= MOST_ROWS or length < LONG_ROW:
         return None
     wanted = rows * length // (ENOUGH * device.multiprocessors)
-    most = 1 << (LONGEST * 4 // max(itemsize, 4)).bit_length() - 1
-    chunk = min(most, max(SHORTEST, 1 << max(wanted.bit_length() - 1, 0)))
+    most = last_power_of_two(LONGEST * 4 // max(itemsize, 4))
+    chunk = min(most, max(SHORTEST, last_power_of_two(wanted)))
     count = -(-length // chunk)
     of_group = OF_GROUP
     while of_group * MOST_GROUPS < count:
         of_group *= 2
     of_group = count if count <= ONE_GROUP else of_group
-    warps = max(1, min(MOST_WARPS, chunk * max(itemsize, 4) // (BYTES_OF_THREAD * WARP)))
-    warps = 1 << warps.bit_length() - 1
+    warps = last_power_of_two(min(MOST_WARPS, chunk * max(itemsize, 4) // (BYTES_OF_THREAD * WARP)))
     return Chunks(chunk, count, of_group, warps, max(itemsize, 4))
 
 

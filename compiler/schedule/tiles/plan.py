@@ -254,5 +254,10 @@ SharedRowPlan = SplitPlan | CooperativePlan | LookBackPlan
 Plan = PointwisePlan | PersistentPlan | LoopedPlan | SplitPlan | CooperativePlan | LookBackPlan | ProductPlan
 
 
+def row_axes(program: Program, x_block: int, r_block: int) -> tuple[Axis, Axis]:
+    """The axes of a tile of so many rows, or columns, and so many points of each."""
+    return Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block)
+
+
 def warps_for(elements: int, per_thread: int, most: int = 32) -> int:
     return max(1, min(most, next_power_of_two(elements // (32 * per_thread))))

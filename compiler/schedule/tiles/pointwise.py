@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Mapping
 from math import prod
 
 import torch
 
 from compiler.devices import Device
 from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.size import hint, is_multiple, next_power_of_two
+from compiler.ir.size import hint, is_multiple, last_power_of_two, next_power_of_two
 from compiler.schedule.cost.work import NEAR_CACHE
-from compiler.schedule.group import Group, Space
+from compiler.schedule.group import Group
 from compiler.schedule.program.program import Program
 from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, LoopTile, warps_for
-from compiler.schedule.tiles.text import PlainTouches, Text, plain_program, plain_touches, whole_program
+from compiler.schedule.tiles.text import Text, touching_program
 from compiler.schedule.tiles.vectors import Moves, moves_of
 from compiler.schedule.tiles.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last
 from compiler.schedule.vectors import VECTOR_BYTES
@@ -79,63 +78,33 @@ _PROGRAMS_OF_ROWS = 16
 _PROGRAMS_OF_LOOKED_UP = 8
 
 
-#: A tile by how long the text is, which is looked at only where that tells.
-ByText = Callable[[Text], LoopTile]
-
-
 def pointwise_tile(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> LoopTile:
     """The tile of a group without reduction loops, whose loops are simple; `storage` gives the dtype of every buffer
     that it touches."""
-    touches = plain_touches(group, storage)
-    decided = (
-        _by_touches(whole_program(group, storage), device)
-        if touches is None
-        else _by_plain_touches(group.space, touches, device)
-    )
-    return decided(Text(group, storage))
-
-
-@lru_cache(maxsize=1 << 12)
-def _by_plain_touches(space: Space, touches: PlainTouches, device: Device) -> ByText:
-    """A scheduler weighs many groups that touch as much memory in the same ways."""
-    return _by_touches(plain_program(space, touches), device)
-
-
-def _by_touches(program: Program, device: Device) -> ByText:
+    program, text = touching_program(group, storage), Text(group, storage)
     accesses, dims = accesses_of(program), program.space.x
     if not dims:
-        return partial(_same, LoopTile((Axis("x", (), 1, is_scalar=True),), 1))
+        return LoopTile((Axis("x", (), 1, is_scalar=True),), 1)
     dims = with_last(dims, fastest(dims, near_bytes(accesses, dims)))
     other = _transposed_dim(accesses, dims)
     if other is not None:
-        return partial(_transposed, with_last(dims[:-1], other), dims[-1:], len(accesses), device)
+        return _transposed(with_last(dims[:-1], other), dims[-1:], len(accesses), device, text)
     other = _interleaved_dim(accesses, dims)
     if other is not None:
-        return partial(_same, _interleaved(with_last(dims[:-1], other), dims[-1:]))
+        return _interleaved(with_last(dims[:-1], other), dims[-1:])
     moves = moves_of(program, dims)
     if 2 * moves.alone > moves.all and _is_read_for_each_row(accesses, dims):
         # Several rows at once, so that what is read along a row serves all of them.
-        axes = (Axis("y", dims[:-1], _ROWS_AT_ONCE), Axis("x", dims[-1:], _ALONG_ROWS))
-        return partial(_same, LoopTile(axes, _WARPS))
+        return LoopTile((Axis("y", dims[:-1], _ROWS_AT_ONCE), Axis("x", dims[-1:], _ALONG_ROWS)), _WARPS)
     if not moves.alone and _finds_much_by_row(accesses, dims, device):
         # A piece of one row for each program.
-        axes = (Axis("y", dims[:-1], 1, is_scalar=True), Axis("x", dims[-1:], _OF_A_ROW))
-        return partial(_same, LoopTile(axes, _WARPS))
-    looks_up_rows = _looks_up_rows(program, accesses, dims)
+        return LoopTile((Axis("y", dims[:-1], 1, is_scalar=True), Axis("x", dims[-1:], _OF_A_ROW)), _WARPS)
     at_once, points = _at_once(accesses, moves, dims), prod(hint(dim.size) for dim in dims)
-
-    def by_one_axis(text: Text) -> LoopTile:
-        block, warps = _pointwise_block(points, accesses, *_within_code_size(*at_once, text), device)
-        if looks_up_rows and points >= 2 * block * _PROGRAMS_OF_LOOKED_UP * device.multiprocessors:
-            block *= 2
-        return LoopTile((Axis("x", dims, block, is_scalar=block == 1),), warps)
-
-    return by_one_axis
-
-
-def _same(tile: LoopTile, text: Text) -> LoopTile:
-    """Of a tile that goes by memory alone."""
-    return tile
+    block, warps = _pointwise_block(points, accesses, *_within_code_size(*at_once, text), device)
+    is_enough = points >= 2 * block * _PROGRAMS_OF_LOOKED_UP * device.multiprocessors
+    if is_enough and _looks_up_rows(program, accesses, dims):
+        block *= 2
+    return LoopTile((Axis("x", dims, block, is_scalar=block == 1),), warps)
 
 
 def _transposed_dim(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None:
@@ -313,8 +282,7 @@ def _pointwise_block(numel: int, accesses: list[Access], at_once: int, warps: in
         return block, max(1, block // 32)
     itemsize = min((a.itemsize for a in accesses), default=4)
     per_thread = max(BYTES_PER_THREAD // itemsize, 4)
-    per_thread = min(per_thread, at_once, max(16 // itemsize, 64 // max(len(accesses), 1), 2))
-    per_thread = 1 << (per_thread.bit_length() - 1)
+    per_thread = last_power_of_two(min(per_thread, at_once, max(16 // itemsize, 64 // max(len(accesses), 1), 2)))
     # Few elements are taken by many threads: 64 rows of 1,024 bfloat16 and their tanh take 6.0 us by two elements a
     # thread, 6.4 by eight in programs of one warp.
     # 256 looked-up rows of 768 bfloat16 and their tanh take 6.8 us by eight, 6.6 by four, 6.3 by two; sums of seventeen

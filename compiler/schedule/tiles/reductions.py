@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
@@ -11,16 +11,15 @@ from compiler.devices import SECTOR, Device
 from compiler.ir.lazy import lazy
 from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.group import Group, Space
-from compiler.schedule.program.build import fast_program, program_of
+from compiler.schedule.program.build import program_of
 from compiler.schedule.program.fast_math import fast_statements
 from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.program.single_pass import in_single_pass
-from compiler.schedule.program.statements import passes_before, sections_of
+from compiler.schedule.program.statements import sections_of
 from compiler.schedule.tiles.across import joins_rows_last, plan_across
 from compiler.schedule.tiles.columns import (
     SHORT,
     Walked,
-    axes_of_columns,
     held_columns,
     streamed_plan,
     walked_by,
@@ -33,7 +32,6 @@ from compiler.schedule.tiles.cooperative import (
 from compiler.schedule.tiles.lane_parts import plan_in_parts
 from compiler.schedule.tiles.look_back import Chunks, bytes_of_scans, chunks_of, may_look_back
 from compiler.schedule.tiles.plan import (
-    Axis,
     CooperativePlan,
     LookBackPlan,
     LoopedPlan,
@@ -41,6 +39,7 @@ from compiler.schedule.tiles.plan import (
     PersistentPlan,
     Plan,
     SplitPlan,
+    row_axes,
 )
 from compiler.schedule.tiles.programs import (
     COALESCED_POINTS,
@@ -84,19 +83,20 @@ class _Reduction:
         return fast_statements(self.group)
 
     @lazy
-    def _single_pass(self) -> Callable[[list[Statement]], list[Statement]] | None:
+    def _relative(self) -> list[Statement]:
+        """The same with relative sums in the pass of what they are relative to."""
         group = self.group
-        return in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
+        if not group.single_pass:
+            return self._statements
+        return fast_statements(group, in_single_pass(group.single_pass, group.space.reduction_numel))
 
     @lazy
     def _looped(self) -> Program:
-        if self._single_pass is None:
-            return program_of(self.group, self._statements, self.storage)
-        return fast_program(self.group, self.storage, rewrite=self._single_pass)
+        return program_of(self.group, self._relative, self.storage)
 
     @lazy
     def looped(self) -> Program:
-        """Pass by pass, with its relative sums in the pass of what they are relative to."""
+        """Pass by pass, with relative sums."""
         return replace(self._looped, space=self.space)
 
     @lazy
@@ -108,9 +108,9 @@ class _Reduction:
     @lazy
     def exchanged(self) -> Program:
         """The same with relative sums, where a row is held by several programs that exchange what they reduce."""
-        if self._single_pass is None:
+        if not self.group.single_pass:
             return self.persistent
-        program = fast_program(self.group, self.storage, is_persistent=True, rewrite=self._single_pass)
+        program = program_of(self.group, self._relative, self.storage, is_persistent=True)
         return replace(program, space=self.space)
 
     @lazy
@@ -137,9 +137,9 @@ class _Reduction:
 
     @lazy
     def _plain_passes(self) -> int:
-        if self._single_pass is None:
+        if not self.group.single_pass:
             return self.passes
-        sections = sections_of(self._statements, passes_before(self._statements), is_persistent=False)
+        sections = sections_of(self._statements, is_persistent=False)
         return sum(section.level == "r" for section in sections)
 
     @property
@@ -172,11 +172,10 @@ class _Reduction:
         if self.group.has_scan or any(s.level == "r" for s in self.looped.across):
             return None
         columns = held_columns(hint(self.space.numel), length, self.walked, self.device)
-        return (
-            None
-            if columns is None
-            else PersistentPlan(self.persistent, axes_of_columns(self.persistent, columns), columns.warps)
-        )
+        if columns is None:
+            return None
+        axes = row_axes(self.persistent, columns.x_block, columns.r_block)
+        return PersistentPlan(self.persistent, axes, columns.warps)
 
 
 def plan_reduction(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> Plan:
@@ -243,8 +242,7 @@ def _plan_of_held_rows(of: _Reduction) -> PersistentPlan:
 
 def _plan_look_back(program: Program, chunks: Chunks) -> LookBackPlan:
     """Programs that have a chunk of a row each, and scan it after what those before them come to."""
-    axes = (Axis("x", program.space.x, 1, is_scalar=True), Axis("r", program.space.r, chunks.length))
-    return LookBackPlan(program, axes, chunks.warps, chunks)
+    return LookBackPlan(program, row_axes(program, 1, chunks.length), chunks.warps, chunks)
 
 
 def _plan_of_shares(of: _Reduction) -> LoopedPlan | SplitPlan:
@@ -267,8 +265,7 @@ def _plan_cooperative(of: _Reduction) -> CooperativePlan | None:
     if team is None:
         return None
     program = _storing_rows_last(of.exchanged)
-    x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)
-    axes = (x_axis, Axis("r", program.space.r, team.r_block))
+    axes = row_axes(program, team.x_block, team.r_block)
     most_registers = team.registers if team.is_cluster else 0
     return CooperativePlan(program, axes, team.warps, team, most_registers=most_registers)
 

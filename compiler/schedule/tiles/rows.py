@@ -6,7 +6,7 @@ from compiler.devices import SECTOR, Device
 from compiler.ir.size import hint, known, next_power_of_two
 from compiler.schedule.program.program import Program
 from compiler.schedule.tiles.columns import expected_length
-from compiler.schedule.tiles.plan import BYTES_PER_THREAD, Axis, LoopedPlan, PersistentPlan, warps_for
+from compiler.schedule.tiles.plan import BYTES_PER_THREAD, LoopedPlan, PersistentPlan, row_axes, warps_for
 from compiler.schedule.tiles.programs import (
     COALESCED_POINTS,
     block_of_scan,
@@ -60,8 +60,7 @@ def plan_held(program: Program, walk: Walk, device: Device) -> PersistentPlan:
     in_a_warp = rows_of_a_warp(program, live_registers(program), walk.itemsize, device)
     goes_along = not (walk.is_outer or walk.is_mixed)
     if in_a_warp and goes_along:
-        axes = (Axis("x", program.space.x, in_a_warp, is_scalar=in_a_warp == 1), Axis("r", program.space.r, r_block))
-        return PersistentPlan(program, axes, 1)
+        return PersistentPlan(program, row_axes(program, in_a_warp, r_block), 1)
     x_block = max(1, _ELEMENTS // r_block)
     of_accesses = elements_of_many_accesses(program)
     is_short = walk.is_mixed and run * walk.itemsize < SECTOR
@@ -98,8 +97,7 @@ def plan_held(program: Program, walk: Walk, device: Device) -> PersistentPlan:
         # Too many threads for the registers: fewer threads may have more each, up to 255.
         warps //= 2
         needed = 2 * (needed - REGISTERS_FOR_ADDRESSES) + REGISTERS_FOR_ADDRESSES
-    axes = (Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block))
-    return PersistentPlan(program, axes, warps)
+    return PersistentPlan(program, row_axes(program, x_block, r_block), warps)
 
 
 #: Rows for each multiprocessor from which on tiles of whole lines both ways, which have 32 of them, keep it busy
@@ -150,7 +148,6 @@ def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -
     if program.scans:
         x_block, r_block = block_of_scan(x_block, r_block, has_rows)
         per_thread = 8
-    axes = (Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block))
     # Where small programs are enough to fill the device, they hide more latency, each with more loads in flight.
     small = warps_for(x_block * r_block, 32, most=16)
     programs = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not has_rows else 0
@@ -161,7 +158,7 @@ def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -
         # Two norms and a largest one of 64 MB take 58 us by 16, and 48 by 32. With a store for each element it is the
         # other way around: 33,554,432 float16 as float32, and whether all are finite, 67 us by 32, 61 by eight.
         per_thread = 16 if counts and accumulators > 2 else 32
-    plan = LoopedPlan(program, axes, warps_for(x_block * r_block, per_thread, most=16))
+    plan = LoopedPlan(program, row_axes(program, x_block, r_block), warps_for(x_block * r_block, per_thread, most=16))
     is_alone = not (has_rows or is_shared) and rows >= FILLING * device.multiprocessors
     return leaving_room(plan, device) if is_alone and x_block == 1 and not program.scans else plan
 

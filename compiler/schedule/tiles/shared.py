@@ -97,13 +97,11 @@ def _split(plan: LoopedPlan, device: Device) -> LoopedPlan | SplitPlan:
     # by 512.
     wanted = warps // plan.num_warps
     most_shares = _MOST_SHARES_OF_STORES if stores_elements(plan.program) else _MOST_SHARES
-    splits = min(wanted // programs, r_blocks // 2, most_shares)
     if carries(plan.program) and x_axis.block > COALESCED_POINTS:
         x_axis = replace(x_axis, block=COALESCED_POINTS)
         r_axis = replace(r_axis, block=r_axis.block * plan.axes[0].block // COALESCED_POINTS)
         plan, programs, r_blocks = replace(plan, axes=(x_axis, r_axis)), known(x_axis.blocks), hint(r_axis.blocks)
-        wanted = warps // plan.num_warps
-        splits = min(wanted // programs, r_blocks // 2, most_shares)
+    splits = min(wanted // programs, r_blocks // 2, most_shares)
     # What is relative to another result is joined from several values of each part at once.
     most = _MOST_JOINED // _JOINED_AT_ONCE if carries(plan.program) else _MOST_JOINED
     joined = most * 32 * plan.num_warps // x_axis.block

@@ -7,7 +7,6 @@ every warp. So what is long for one element is better taken by more threads.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 
@@ -15,19 +14,15 @@ import torch
 
 from compiler.devices import Device
 from compiler.ir.body import Body
-from compiler.ir.index import Index
 from compiler.ir.index_formulas import Step
 from compiler.ir.lazy import lazy
 from compiler.ir.ops import cost_of
 from compiler.ir.size import hint
-from compiler.schedule.group import Group, Space
+from compiler.schedule.group import Group
 from compiler.schedule.program.fast_math import fast_statements
-from compiler.schedule.program.program import EFFECTS, Level, Program, Statement, closure
+from compiler.schedule.program.program import EFFECTS, Program, Statement, closure
 from compiler.schedule.program.statements import statements_of
 from compiler.schedule.tiles.walk import accesses_of
-
-#: Places that are loaded and stored, the dtype of what is there, and how many buffers are touched so.
-PlainTouches = frozenset[tuple[tuple[Index, torch.dtype], int]]
 
 #: Of a load or a store.
 OF_ACCESS = 2
@@ -46,42 +41,7 @@ _NO_TEXT = frozenset(("constant", "index_value"))
 
 
 def touching_program(group: Group, storage: Mapping[str, torch.dtype]) -> Program:
-    """The statements of a group that touch memory, and those that tell where and whether they do; no sections. Where
-    every place is told by the loops alone, nothing has to be put together for that."""
-    touches = plain_touches(group, storage)
-    return whole_program(group, storage) if touches is None else plain_program(group.space, touches)
-
-
-def plain_touches(group: Group, storage: Mapping[str, torch.dtype]) -> PlainTouches | None:
-    """What a group touches; None where a mask or a computed place takes part."""
-    if not all(_is_plain(member.body) for member in group.members):
-        return None
-    produced, stored = group.produced, group.stored
-    found = {access for member in group.members for access in member.body.reads if access.buffer not in produced}
-    found |= {access for member in group.members for access in member.body.writes if access.buffer in stored}
-    return frozenset(Counter([(access.index, storage[access.buffer]) for access in found]).items())
-
-
-def plain_program(space: Space, touches: PlainTouches) -> Program:
-    """Loads in the place of all that a group touches."""
-    r_dims, storage, statements = frozenset(space.r), dict[str, torch.dtype](), list[Statement]()
-    for (index, dtype), count in touches:
-        level: Level = "x" if index.dims.isdisjoint(r_dims) else "r"
-        for _ in range(count):
-            number = len(statements)
-            storage[str(number)] = dtype
-            statements.append(Statement(number, "", "load", (), dtype, level, (), str(number), index))
-    return Program("", space, (), tuple(statements), (), (), (), storage)
-
-
-@lru_cache(maxsize=1 << 14)
-def _is_plain(body: Body) -> bool:
-    accesses = (*body.reads, *body.writes)
-    return not any(access.is_masked or access.is_update or access.index.indirections for access in accesses)
-
-
-def whole_program(group: Group, storage: Mapping[str, torch.dtype]) -> Program:
-    """All statements of a group, as it has them; no sections."""
+    """The statements of a group, as it has them; no sections."""
     return _program(group, statements_of(group), storage)
 
 

@@ -35,7 +35,7 @@ class Moves:
 
 def moves_of(program: Program, dims: Sequence[Dim]) -> Moves:
     """How lanes move elements along the last of `dims`."""
-    by_number = {s.number: s for s in program.statements}
+    by_number = program.by_number
     everything = alone = placed = looked_up = sampled = 0
     for s in program.statements:
         if s.op not in ("load", "store") or s.index is None or s.buffer is None:

@@ -65,16 +65,12 @@ class Gathering:
 
     def take(self, statement: Statement) -> None:
         """The line that adds the values of one block of rows."""
-        reduction, name = self.reductions[statement.number], f"{statement.target}_acc"
-        operand = self.printer.operand(statement.operands[0])
-        value = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.block
+        reduction = self.reductions[statement.number]
+        value = self.printer.operand(statement.operands[0]).reduced
         masks = self.printer.masks(frozenset("x"))
         if masks:
             value = f"tl.where({masks[0]}, {value}, {reduction.identity})"
-        if reduction.kind in ("sum", "prod"):
-            self.writer.line(f"{name} {'+' if reduction.kind == 'sum' else '*'}= {value}", statement.nodes)
-        else:
-            self.writer.line(f"{name} = {reduction.join(name, value)}", statement.nodes)
+        self.writer.line(reduction.add(f"{statement.target}_acc", value), statement.nodes)
         self.printer.axes_of[statement.number] = frozenset("r" if statement.level == "r" else "")
 
     # When they are done -----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.schedule.program.program import Program, Statement
+from compiler.schedule.program.program import Program, Statement, readers_of
 
 
 @dataclass(frozen=True)
@@ -31,20 +31,15 @@ class Kept:
 def kept_exponentials(program: Program) -> Kept:
     """Which exponentials and quotients of a team's program are the same as those in its sums."""
     statements = [s for section in program.sections for s in section.statements]
-    by_number = {s.number: s for s in statements}
-    readers: dict[int, list[Statement]] = {}
-    for s in (*statements, *program.tail):
-        for number in s.needs:
-            readers.setdefault(number, []).append(s)
+    by_number, readers = {s.number: s for s in statements}, readers_of((*statements, *program.tail))
     exponentials = {s.number: reduction for s in statements if (reduction := _summed_in(s, by_number)) is not None}
     quotients: dict[int, Statement] = {}
     for number in [*exponentials]:
-        read_by = readers.get(number, [])
-        if read_by and all(_is_quotient(s, number, by_number) for s in read_by):
-            quotients |= {s.number: exponentials[number] for s in read_by}
+        if readers[number] and all(_is_quotient(s, number, by_number) for s in readers[number]):
+            quotients |= {s.number: exponentials[number] for s in readers[number]}
     unread = {by_number[number].operands[0] for number in exponentials}
     unread = {n for n in unread if all(s.number in exponentials for s in readers[n])}
-    alone = {n for n in exponentials if readers.get(n) and all(s.number in quotients for s in readers[n])}
+    alone = {n for n in exponentials if readers[n] and all(s.number in quotients for s in readers[n])}
     return Kept(
         frozenset(reduction.number for reduction in exponentials.values()),
         {number: reduction for number, reduction in exponentials.items() if number not in alone},

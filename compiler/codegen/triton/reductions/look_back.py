@@ -43,19 +43,16 @@ class LookBackPrinter(SharedRowPrinter):
         self.has_last_lane = self.has_indices = False
 
     @property
-    def _groups(self) -> int:
-        return -(-self.splits // self.plan.chunks.of_group)
-
-    @property
     def _bases(self) -> int:
         """Where in the words of a row those begin of what all groups before one come to."""
-        return self.splits + self._groups
+        return self.splits + self.plan.chunks.groups
 
     @property
     def _words_of_row(self) -> int:
         """Words that a row has of each value: one for each chunk, and two for each group of chunks; the last group
         has another one besides that nobody reads."""
-        return self._bases + self._groups + 1 if self._groups > 1 else self.splits
+        groups = self.plan.chunks.groups
+        return self._bases + groups + 1 if groups > 1 else self.splits
 
     @property
     def _words(self) -> int:
@@ -118,7 +115,7 @@ class LookBackPrinter(SharedRowPrinter):
 
     def _finish(self) -> None:
         pending, self.pending = self.pending, []
-        size, groups = self.plan.chunks.of_group, self._groups
+        size, groups = self.plan.chunks.of_group, self.plan.chunks.groups
         if not self.has_indices:
             self._print_places()
         first = f"group * {size} + " if groups > 1 else ""
@@ -142,7 +139,7 @@ class LookBackPrinter(SharedRowPrinter):
         """Where a chunk stands, and lanes for what stands before it: as many as threads at the least, so that one of
         them reads a word, and not one of each warp."""
         self.has_indices = True
-        size, groups = self.plan.chunks.of_group, self._groups
+        size, groups = self.plan.chunks.of_group, self.plan.chunks.groups
         lanes = max(next_power_of_two(size), WARP * self.plan.num_warps)
         self.writer.line("# What stands before the chunk, always in the same order: chunks of its group, and groups.")
         if groups > 1:

@@ -48,16 +48,13 @@ class Reductions:
         return [self._filled_lanes(number, fill, is_whole) for number, fill in operands]
 
     def _filled_lanes(self, number: int, fill: str, is_whole: bool) -> str:
-        operand = self.printer.operand(number)
-        text = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.block
+        text = self.printer.operand(number).reduced
         axes = self.printer.axes_of[number]
         is_filled = fill in ("0", "0.0") and self._is_zero_outside(number)
         if self.printer.masks(frozenset("r")) and not is_filled:
             text = f"tl.where(r_mask, {text}, {fill})"
             axes = axes | {"r"}
-        if is_whole and axes != self.printer.all_axes:
-            text = f"tl.broadcast_to({text}, {self.printer.shape(self.printer.all_axes)})"
-        return text
+        return self.printer.spread(text, axes, self.printer.all_axes) if is_whole else text
 
     def _is_zero_outside(self, number: int) -> bool:
         """Whether lanes outside of r have zeros, as loads give them that do not go on into the gap after a row."""
@@ -93,10 +90,8 @@ class Reductions:
         if reduction.is_position:
             joined = f"{reduction.helper}({name}, {name}_at, {', '.join(lanes)})"
             self.writer.line(f"{name}, {name}_at = {joined}", statement.nodes)
-        elif reduction.kind in ("sum", "prod"):
-            self.writer.line(f"{name} {'+' if reduction.kind == 'sum' else '*'}= {lanes[0]}", statement.nodes)
         else:
-            self.writer.line(f"{name} = {reduction.join(name, lanes[0])}", statement.nodes)
+            self.writer.line(reduction.add(name, lanes[0]), statement.nodes)
 
     def collapse(self, statement: Statement, first: str, last: str) -> None:
         """The result after a loop from `first` to `last`."""

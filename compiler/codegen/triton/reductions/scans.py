@@ -31,10 +31,6 @@ class Scan(Reduction):
         """What a row starts from."""
         return {"sum": "0", "prod": "1"}.get(self.kind) or super().identity
 
-    def start(self, shape: str) -> str:
-        """The value that the first block joins to."""
-        return f"tl.full({shape}, {self.identity}, {DTYPES[self.dtype]})"
-
     def block(self, value: str, axis: int) -> str:
         """The scan of a block along a tile axis."""
         if self.kind == "sum":
@@ -60,7 +56,8 @@ class Scans:
         if any(self.kind_of(statement).kind != "sum" for statement in scans):
             self.last_lane()
         for statement in scans:
-            start = self.kind_of(statement).start(self.printer.shape(self.printer.all_axes - {"r"}))
+            scan, shape = self.kind_of(statement), self.printer.shape(self.printer.all_axes - {"r"})
+            start = f"tl.full({shape}, {scan.identity}, {DTYPES[scan.dtype]})"
             self.writer.line(f"{statement.target}_carry = {start}", statement.nodes)
 
     def last_lane(self) -> None:
@@ -84,9 +81,9 @@ class Scans:
     def value(self, statement: Statement) -> str:
         """What it goes over, in the shape of the whole tile."""
         (number,) = statement.operands
-        text = self.printer.operand(number).block
-        is_whole = self.printer.axes_of[number] == self.printer.all_axes
-        return text if is_whole else f"tl.broadcast_to({text}, {self.printer.shape(self.printer.all_axes)})"
+        return self.printer.spread(
+            self.printer.operand(number).block, self.printer.axes_of[number], self.printer.all_axes
+        )
 
     def block(self, statement: Statement, scan: Scan, value: str) -> None:
         self.writer.line(f"{statement.target} = {scan.block(value, self.axis)}", statement.nodes)

@@ -40,7 +40,7 @@ _FEW = 4
 
 def computed_indices(program: Program) -> frozenset[int]:
     """The statements that are parts of an address and follow from the loops alone."""
-    by_number = {s.number: s for s in program.statements}
+    by_number = program.by_number
     places = {i.value for s in program.statements if s.index is not None for i in s.index.indirections}
     return frozenset(
         number
@@ -51,7 +51,7 @@ def computed_indices(program: Program) -> frozenset[int]:
 
 def constancy(number: int, program: Program, vectors: Sequence[Axis], axes: frozenset[str]) -> list[int]:
     """How many neighbouring lanes have one value, along each of `vectors`; it varies along `axes`."""
-    by_number = {s.number: s for s in program.statements}
+    by_number = program.by_number
     indices = [index for other in closure([number], by_number) if (index := by_number[other].index) is not None]
     dims = frozenset(dim for index in indices for dim in index.dims)
     return [_along(axis, dims) if axis.name in axes else 1 for axis in vectors]

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 
 from compiler.codegen.triton.values.ops import DTYPES, convert
 from compiler.codegen.triton.values.statements import StatementPrinter
+from compiler.codegen.triton.writer import store_text
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.ops import compute_dtype
+from compiler.ir.size import next_power_of_two
 from compiler.schedule.interleaved import side_by_side
 from compiler.schedule.program.program import Section, Statement
 from compiler.schedule.tiles.plan import PersistentPlan, PointwisePlan
@@ -43,7 +45,7 @@ def store_of_row(row: Sequence[Statement], printer: StatementPrinter) -> str:
     """The line that stores a row for each of the points along x."""
     first = row[0]
     assert first.buffer is not None and first.index is not None
-    width = 1 << (len(row) - 1).bit_length()
+    width = next_power_of_two(len(row))
     values = [_along_points(s, printer) for s in row]
     values += values[-1:] * (width - len(row))
     lanes = f"tl.arange(0, {width})[None, :]"
@@ -52,7 +54,7 @@ def store_of_row(row: Sequence[Statement], printer: StatementPrinter) -> str:
     masks += [f"({lanes} < {len(row)})"] if width > len(row) else []
     address = f"{printer.pointer(first.buffer)} + ({printer.offset(first.index)}){spread} + {lanes}"
     tile = f"tl.reshape({_joined(values)}, [{printer.vectors[0].block_name}, {width}])"
-    return f"tl.store({', '.join([address, tile, *([' & '.join(masks)] if masks else [])])})"
+    return store_text(address, tile, masks)
 
 
 def _along_points(store: Statement, printer: StatementPrinter) -> str:
@@ -61,10 +63,7 @@ def _along_points(store: Statement, printer: StatementPrinter) -> str:
     value, dtype = printer.operand(number), compute_dtype(printer.program.storage[store.buffer or ""])
     if value.is_constant:
         return f"tl.full({printer.shape(_OF_POINTS)}, {value.infix}, {DTYPES[dtype]})"
-    text = convert(value, dtype)
-    if printer.axes_of[number] != _OF_POINTS:
-        return f"tl.broadcast_to({text}, {printer.shape(_OF_POINTS)})"
-    return text
+    return printer.spread(convert(value, dtype), printer.axes_of[number], _OF_POINTS)
 
 
 def _joined(values: Sequence[str]) -> str:

@@ -67,6 +67,11 @@ class Operand:
         """What `tl.broadcast_to` takes: it refuses a number of Python's."""
         return self.tensor if self.is_constant else self.typed
 
+    @property
+    def reduced(self) -> str:
+        """What a reduction takes: truth values as int32."""
+        return f"{self.tensor}.to(tl.int32)" if self.dtype == torch.bool else self.block
+
 
 def constant_operand(value: bool | float, dtype: torch.dtype) -> Operand:
     """A constant; a literal where Triton gives it the right type by itself (float32, int32, bool).
@@ -310,6 +315,12 @@ class Reduction:
         if self.helper:
             return f"{self.helper}({left}, {right})"
         return f"tl.{'maximum' if self.kind in ('max', 'any') else 'minimum'}({left}, {right})"
+
+    def add(self, name: str, value: str) -> str:
+        """The line that joins one more value to what is in the variable `name`."""
+        if self.kind in ("sum", "prod"):
+            return f"{name} {'+' if self.kind == 'sum' else '*'}= {value}"
+        return f"{name} = {self.join(name, value)}"
 
     def collapse(self, value: str, axis: int) -> str:
         """`value` reduced along a tile axis, as a value of `dtype`."""

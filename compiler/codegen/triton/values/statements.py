@@ -13,6 +13,7 @@ from compiler.codegen.triton.values.float8 import loaded
 from compiler.codegen.triton.values.float8 import stored as to_byte
 from compiler.codegen.triton.values.ops import DTYPES, Operand, constant_operand, convert, expression
 from compiler.codegen.triton.values.random import GENERATORS, SUFFIXES, drawn_together
+from compiler.codegen.triton.writer import store_text
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
@@ -37,7 +38,7 @@ class StatementPrinter:
         self.program = plan.program
         self.vectors = plan.vectors
         self.axis_of_dim = {dim: axis for axis in plan.axes for dim in axis.dims}
-        self.by_number = {s.number: s for s in self.program.statements}
+        self.by_number = self.program.by_number
         self.functions: dict[tuple[str, torch.dtype], None] = {}
         self.axes_of: dict[int, frozenset[str]] = {}
         #: What stands in the place of some statements' own text, and those that nobody reads.
@@ -54,6 +55,10 @@ class StatementPrinter:
     def shape(self, axes: Iterable[str]) -> str:
         wanted = set(axes)
         return f"[{', '.join(axis.block_name if axis.name in wanted else '1' for axis in self.vectors)}]"
+
+    def spread(self, text: str, axes: frozenset[str], wanted: frozenset[str]) -> str:
+        """A value that varies along `axes`, with a place for each point along the `wanted` ones."""
+        return text if axes == wanted else f"tl.broadcast_to({text}, {self.shape(wanted)})"
 
     def masks(self, axes: frozenset[str]) -> list[str]:
         return [f"{axis.name}_mask" for axis in self.vectors if axis.name in axes and not axis.is_exact]
@@ -259,8 +264,7 @@ class StatementPrinter:
             # Every program of the team has the value; one stores it.
             masks = [*(f"({mask})" if " " in mask else mask for mask in masks), "(part == 0)"]
         text = self._as_stored(value, stored, self.program.storage[statement.buffer])
-        arguments = [self._address(statement, axes), text, *([" & ".join(masks)] if masks else [])]
-        return f"tl.store({', '.join(arguments)})"
+        return store_text(self._address(statement, axes), text, masks)
 
     def _check(self, statement: Statement) -> str:
         """An assertion on the device, which stops the program and every later call as eager's does."""
