@@ -77,6 +77,8 @@ CASES = [
     Case("variances of rows that several programs share", lambda x: x.var(1).mean(), (rnd(5, 40001),)),
     Case("columns that several programs share, and their mean", lambda x: (x.square().sum(0) + 1).log().mean(),
          (rnd(9000, 70),)),
+    Case("a value of no loop, for columns and for rows",
+         lambda x: (torch.zeros(()) * 0.0 + x.argmax(0), torch.zeros(()) * 0.0 + x.square().sum(1)), (rnd(40, 8),)),
     Case("a value of a row, once for each element", lambda x: (x.amax(1), (x.amax(1)[:, None] + 0 * x).mean()),
          (rnd(300, 130),)),
 ]  # fmt: skip

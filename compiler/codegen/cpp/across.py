@@ -104,6 +104,8 @@ class AcrossPrinter(PassPrinter):
     def _tail(self) -> None:
         """Once for each r, what is stored there; and once, what is stored or checked that depends on no loop."""
         r_dims = frozenset(self.plan.r_loops)
+        # What depends on no loop is computed anew: a block of columns had it in an array.
+        self.names |= {s.number: self._first_name(s) for s in self.program.tail}
         for s in self.program.across:
             value = f"{s.target}_parts[{self._place(s)}]"
             self.names[s.number] = f"float({value})" if self._is_in_double(s) else value
