@@ -399,8 +399,11 @@ def shown(value: object) -> str:
 def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
     """Names in `environment` that look like settings and are none, each with the nearest one that is, or ""."""
     known = OTHER_VARIABLES | {ENVIRONMENT_PREFIX + name.upper() for name in Settings.model_fields}
+    # What all of them begin with makes no two of them alike.
+    own = [name.removeprefix(ENVIRONMENT_PREFIX) for name in known if name.startswith(ENVIRONMENT_PREFIX)]
     found = (name for name in environment if name.startswith(ENVIRONMENT_PREFIX) and name not in known)
-    return {name: next(iter(difflib.get_close_matches(name, known, 1)), "") for name in sorted(found)}
+    nearest = {name: difflib.get_close_matches(name.removeprefix(ENVIRONMENT_PREFIX), own, 1) for name in sorted(found)}
+    return {name: ENVIRONMENT_PREFIX + near[0] if near else "" for name, near in nearest.items()}
 
 
 def _file(settings_cls: type[BaseSettings], path: Path) -> PydanticBaseSettingsSource:

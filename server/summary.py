@@ -33,7 +33,7 @@ from server.wrong import untimed_sentence, wrong_sentences
 
 
 def markdown(report: Report) -> str:
-    """The answer first, then the kernels, then the decisions that shaped them, then the snippet."""
+    """The answer first, then the kernels, then the decisions that shaped them, then the snippet and its output."""
     parts = [f"# Exploration {report.id}", _answer(report)]
     parts += [f"> {one_line(note.message)}" for note in report.notes]
     parts += [_what_if(report), _capture(report)]
@@ -52,6 +52,8 @@ def markdown(report: Report) -> str:
     parts.append(_environment(report))
     if report.observed is not None:
         parts.append(f"## What the service saw\n\n{_listed(list(map(one_line, observed_sentences(report.observed))))}")
+    if report.output:
+        parts += ["## Output of the snippet", fenced(report.output.rstrip(), "text")]
     parts += ["## Snippet", fenced(report.source, "python")]
     return joined(parts) + "\n"
 

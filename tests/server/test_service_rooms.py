@@ -113,6 +113,11 @@ def test_a_summary_cannot_be_broken_out_of() -> None:
     assert "ValueError (line 3): no" in text
 
 
+def test_a_summary_has_what_the_snippet_printed() -> None:
+    text = markdown(Report(source="print(1)", id="a" * 20, output="one\n```\ntwo\n"))
+    assert "## Output of the snippet\n\n````text\none\n```\ntwo\n````\n\n## Snippet" in text
+
+
 async def _get(app_settings: Settings, path: str, **headers: str) -> httpx2.Response:
     transport = httpx2.ASGITransport(app=create_app(app_settings))
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:

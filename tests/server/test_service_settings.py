@@ -129,6 +129,11 @@ def test_no_variable_of_the_compiler_is_taken_for_a_mistake() -> None:
     assert unknown_variables(read) == {}
 
 
+def test_a_name_is_suggested_that_is_near_beside_what_all_begin_with() -> None:
+    near, far = f"{ENVIRONMENT_PREFIX}SLOT", f"{ENVIRONMENT_PREFIX}XYZZY"
+    assert unknown_variables([near, far]) == {near: f"{ENVIRONMENT_PREFIX}SLOTS", far: ""}
+
+
 def test_a_cluster_finds_its_workers_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().needs_own_worker()
     assert not Settings(workers=("/run/worker.sock",)).needs_own_worker()
