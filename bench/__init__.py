@@ -15,6 +15,7 @@ agreement                          kernels' times beside torch's profiler; two e
 accelerators, ablation             what each accelerator of the compiler is worth, and each rule
 conditions                         the same of each condition of the choice of tiles
 explorations                       every program of the suites explored as the page would
+later_calls                        whether later calls are right whose tensors lie otherwise than those of the first
 reproducers                        each kernel of some snippets as a file of its own, run alone
 table, ratios, environment         results as tables and as a picture, and what they depend on
 """
