@@ -100,11 +100,8 @@ def _in_large_programs(plan: W, device: Device) -> W:
     large = replace(plan, axes=(x_axis, r_axis), num_warps=threads // 32)
     if not _spills(large, device):
         return large
-    # Two small programs, of which one loads while the other waits for its sums. Of rows that lie side by side in memory
-    # each holds as many as a thread has elements for.
-    x_block = min(plan.axes[0].block, max(16 * threads // r_axis.block, 1))
-    axes = (replace(plan.axes[0], block=x_block, is_scalar=x_block == 1), r_axis)
-    return replace(plan, axes=axes, num_warps=max(4, r_axis.block * x_block // (16 * 32)))
+    # Two small programs, of which one loads while the other waits for its sums.
+    return replace(plan, num_warps=max(4, r_axis.block * plan.axes[0].block // (16 * 32)))
 
 
 #: Elements of a block of short rows, and warps of its program; elements of the shortest row that is loaded ahead, and
