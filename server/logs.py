@@ -7,11 +7,12 @@ kept for those types alone that quote nothing of a request.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sqlite3
 import sys
 import traceback
-from typing import Any, Literal
+from typing import Any, Literal, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, Processor
@@ -33,12 +34,13 @@ def configure(log_format: Literal["auto", "console", "json"] = "auto") -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         tell_exception,
     ]
+    stream = cast(TextIO, _StandardError())
     structlog.configure(
         processors=[*shared, renderer],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
@@ -48,6 +50,20 @@ def configure(log_format: Literal["auto", "console", "json"] = "auto") -> None:
     for name in ("uvicorn", "asyncio", "sqlalchemy", "alembic"):
         library = logging.getLogger(name)
         library.handlers, library.propagate = [handler], False
+
+
+class _StandardError:
+    """Standard error as it is when a line is written. A line that cannot be written, for instance because the program
+    that collected the lines has ended, is lost, and nothing else: what was told of goes on."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
 
 
 def tell_exception(logger: Any, method: str, event: EventDict) -> EventDict:

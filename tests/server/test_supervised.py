@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import sys
 from collections.abc import Callable
 
 import pytest
 
+from server import logs
 from server.supervised import Supervised
 
 pytestmark = pytest.mark.asyncio
@@ -40,6 +43,26 @@ async def test_a_task_that_fails_each_time_is_told_of_and_tried_again() -> None:
     async def step() -> None:
         raise OSError("no")
 
+    tasks = Supervised()
+    tasks.forever("store", step)
+    await until(lambda: tasks.states["store"].restarts > 2)
+    assert tasks.problems() == ["the task 'store' fails: OSError: no"]
+    await tasks.stop()
+
+
+@pytest.mark.parametrize("failure", [ValueError("I/O operation on closed file"), BrokenPipeError("no reader")])
+async def test_a_task_is_tried_again_also_where_its_failures_cannot_be_logged(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(io.StringIO):
+        def write(self, text: str) -> int:
+            raise failure
+
+    async def step() -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr(sys, "stderr", Broken())
+    logs.configure("json")
     tasks = Supervised()
     tasks.forever("store", step)
     await until(lambda: tasks.states["store"].restarts > 2)
