@@ -197,46 +197,64 @@ def _finds_much_by_row(accesses: list[Access], dims: tuple[Dim, ...], device: De
 
 
 def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tuple[int, int]:
-    """How many neighbouring elements a thread takes at the most, and how many warps a program has, by what most of a
-    kernel's accesses are. Each thread with as many as 16 bytes have of them, lanes load whole rows; where elements have
-    gaps between them, a thread that takes several makes the gaps between lanes as many times as large. Where half of
-    them move one element at a time, lanes lie close, unless several read one element of an image that is enlarged; and
-    closest where most find their places in memory: a grid sample of 8 x 16 x 256 x 256 takes 121 us by one element, 126
-    by two, 133 by four, in programs of eight warps. Of bytes as many lie in a line as of floats with small gaps: a step
-    of the game of life on 16,777,216 takes 57 us by two elements, 49 by four, 46 by eight. A third that is far apart is
-    enough to lie close: four taps of each of 1,024 channels, side by side, take 279 us by eight elements of 33,554,432
-    bfloat16, a kernel of the same accesses by fewer 95.
-
-    In kernels of few accesses the vector is the widest element's: Triton gives a thread as many neighbours of each
-    tensor, so an int8 beside float32 takes 27 us by eight elements, 33 by sixteen; and where some are apart, such as
-    the halves of interleaved pairs, bfloat16 takes 60 us by four, 77 by eight, and bytes of pairs of float32 46, not
-    140."""
+    """How many neighbouring elements a thread takes at the most, and how many warps a program has. Each thread with as
+    many as 16 bytes have of them, lanes load whole rows; where elements have gaps between them, a thread that takes
+    several makes the gaps between lanes as many times as large."""
     along = [a for a in accesses if dims[-1] in a.index.dims or a.index.indirections]
-    widest = max((access.itemsize for access in along), default=1)
-    if 2 * moves.looked_up > moves.all > _FEW_ACCESSES:
-        is_sampled = moves.sampled == moves.looked_up and all(_is_near(access) for access in along)
-        return (_FEW_AT_ONCE, _WARPS_OF_AN_IMAGE) if is_sampled else (1, _MANY_WARPS)
-    if len(along) > _MANY_ACCESSES and min(access.itemsize for access in along) >= 4:
-        return 1, _MANY_WARPS
-    if widest == 1 and 2 * moves.alone >= moves.all > _FEW_ACCESSES and not moves.placed and not moves.looked_up:
-        return _MOST_OF_WIDE, _WARPS
-    if 2 * moves.alone >= moves.all > _FEW_ACCESSES and 2 * (moves.placed + moves.looked_up) <= moves.all:
-        return _FEW_AT_ONCE, _MANY_WARPS
-    if widest == 1 and 2 * moves.placed > moves.all > _FEW_ACCESSES:
-        return _MOST_APART, _WARPS  # no more than of floats: bytes that lie where memory has them are no vectors
-    if 2 * moves.alone > moves.all and moves.all <= _FEW_ACCESSES:
+    if moves.all > _FEW_ACCESSES:
+        of_single = _where_many_move_alone(along, moves)
+        if of_single is not None:
+            return of_single
+    elif 2 * moves.alone > moves.all:
         return _MOST_APART, _WARPS
     if len(along) <= _FEW_ACCESSES:
         # Linear interpolation between entries of a table takes 15.8 us by eight elements, 15.3 by four.
         has_gaps = moves.looked_up > 0 or any(_is_apart(access, dims) for access in accesses)
-        return (_MOST_APART if has_gaps else _MOST_AT_ONCE if widest <= 2 else _MOST_OF_WIDE), _WARPS
+        return _most_of_few(along, has_gaps), _WARPS
+    return _most_of_many(along, dims)
+
+
+def _where_many_move_alone(along: list[Access], moves: Moves) -> tuple[int, int] | None:
+    """The share of a thread where half of many accesses move one element by an instruction: lanes then lie close."""
+    is_of_bytes = all(access.itemsize == 1 for access in along)
+    if 2 * moves.looked_up > moves.all:
+        # Closest where memory tells most places, unless several read one element of an image that is enlarged. A grid
+        # sample of 8 x 16 x 256 x 256 takes 121 us by one element, 126 by two, 133 by four, by eight warps.
+        is_sampled = moves.sampled == moves.looked_up and all(_is_near(access) for access in along)
+        return (_FEW_AT_ONCE, _WARPS_OF_AN_IMAGE) if is_sampled else (1, _MANY_WARPS)
+    if len(along) > _MANY_ACCESSES and min(access.itemsize for access in along) >= 4:
+        return 1, _MANY_WARPS
+    if is_of_bytes and 2 * moves.alone >= moves.all and not moves.placed and not moves.looked_up:
+        # As many lie in a line as of floats with small gaps: a step of the game of life on 16,777,216 takes 57 us by
+        # two elements, 49 by four, 46 by eight.
+        return _MOST_OF_WIDE, _WARPS
+    if 2 * moves.alone >= moves.all >= 2 * (moves.placed + moves.looked_up):
+        return _FEW_AT_ONCE, _MANY_WARPS
+    # No more bytes than floats: where memory has them at computed places they are no vectors.
+    return (_MOST_APART, _WARPS) if is_of_bytes and 2 * moves.placed > moves.all else None
+
+
+def _most_of_few(along: list[Access], has_gaps: bool) -> int:
+    """Elements of a thread where few accesses are made: the vector of the widest one, since Triton gives a thread as
+    many neighbours of each tensor. An int8 beside float32 takes 27 us by eight elements, 33 by sixteen; the halves of
+    interleaved pairs of bfloat16 60 by four, 77 by eight, and bytes of pairs of float32 46, not 140."""
+    if has_gaps:
+        return _MOST_APART
+    return _MOST_AT_ONCE if max((access.itemsize for access in along), default=1) <= 2 else _MOST_OF_WIDE
+
+
+def _most_of_many(along: list[Access], dims: tuple[Dim, ...]) -> tuple[int, int]:
+    """The share of a thread where most of many accesses move vectors: close where most have gaps, or a third has large
+    ones. Four taps of each of 1,024 channels, side by side, take 279 us by eight elements of 33,554,432 bfloat16, a
+    kernel of the same accesses by fewer 95."""
     apart = [access for access in along if _is_apart(access, dims)]
     far = [access for access in apart if abs(hint(access.index.step(dims[-1]))) >= _WIDE_GAP]
     if 2 * len(apart) > len(along) or 3 * len(far) > len(along):
         return _FEW_AT_ONCE, _MANY_WARPS
+    widest = max(access.itemsize for access in along)
     wide = [access for access in along if access.itemsize == widest]
     if 3 * len(wide) >= len(along):
-        return max(16 // widest, 1), _WARPS
+        return max(VECTOR_BYTES // widest, 1), _WARPS
     is_large = 2 * max(access.bytes for access in wide) >= max(access.bytes for access in along)
     return (_MOST_OF_WIDE if is_large and widest > 2 else _MOST_AT_ONCE), _WARPS
 

@@ -52,43 +52,55 @@ _ELEMENTS, _MANY_ELEMENTS = 1024, 4096
 
 
 def plan_held(program: Program, walk: Walk, device: Device) -> PersistentPlan:
-    """Where rows lie side by side by threes, such as colours, a few of them at once are whole sectors. On an H200 the
-    weights and the colours of 65,536 rays of 128 samples take 72 us by 8 rows of colours at once, 83 by 32."""
-    rows, size = hint(program.space.numel), known(program.space.reduction_numel)
-    run = hint(program.space.x[-1].size) if program.space.x else 1
-    r_block = next_power_of_two(size)
+    r_block = next_power_of_two(known(program.space.reduction_numel))
     in_a_warp = rows_of_a_warp(program, live_registers(program), walk.itemsize, device)
-    goes_along = not (walk.is_outer or walk.is_mixed)
-    if in_a_warp and goes_along:
+    if in_a_warp and not (walk.is_outer or walk.is_mixed):
         return PersistentPlan(program, row_axes(program, in_a_warp, r_block), 1)
-    x_block = max(1, _ELEMENTS // r_block)
-    of_accesses = elements_of_many_accesses(program)
+    x_block, per_thread = _rows_and_elements(program, walk, r_block, device)
+    warps = _warps_of_held(program, walk, x_block, r_block, per_thread, device)
+    return PersistentPlan(program, row_axes(program, x_block, r_block), warps)
+
+
+def _rows_and_elements(program: Program, walk: Walk, r_block: int, device: Device) -> tuple[int, int]:
+    """How many rows a program holds beside each other, and how many elements a thread has of them. Where rows lie side
+    by side by threes, such as colours, a few of them at once are whole sectors. On an H200 the weights and the colours
+    of 65,536 rays of 128 samples take 72 us by 8 rows of colours at once, 83 by 32."""
+    rows = hint(program.space.numel)
+    run = hint(program.space.x[-1].size) if program.space.x else 1
     is_short = walk.is_mixed and run * walk.itemsize < SECTOR
-    if not (goes_along or is_short):
-        x_block = max(x_block, COALESCED_POINTS)
-    is_fed = is_fed_by(rows / x_block, program, device)
-    if not is_fed:
+    lies_across = (walk.is_outer or walk.is_mixed) and not is_short
+    x_block = max(1, _ELEMENTS // r_block, COALESCED_POINTS if lies_across else 0)
+    per_thread = _elements_of_a_thread(r_block, walk.itemsize)
+    if not is_fed_by(rows / x_block, program, device):
         # On an H200 the ranks of 128 values of 8,192 rows each take 85 us by programs of 8 x 128, 39 by 32 x 128, 35 by
         # 64 x 128: as many elements as leave a thread some registers.
         many = _MANY_ELEMENTS if live_registers(program) > _FEW_LIVE else 2 * _MANY_ELEMENTS
-        x_block = max(x_block, many // r_block)
+        x_block, per_thread = max(x_block, many // r_block), many // 128
     while x_block > 1 and rows < x_block * device.multiprocessors and not walk.is_outer:
         x_block //= 2
     x_block = min(x_block, next_power_of_two(max(rows, 1)))
     # Sums for each r are held however long a row is, and then few rows fit beside each other.
     while x_block > 1 and registers_of_rows(program) * x_block * r_block > registers_for_rows(device):
         x_block //= 2
-    per_thread = _elements_of_a_thread(r_block, walk.itemsize) if is_fed else many // 128
-    per_thread = min(per_thread, of_accesses) if of_accesses else per_thread
+    if walk.is_mixed and not is_short and live_registers(program) <= _FEW_LIVE and loads_along_r(program):
+        return x_block, _OF_BOTH_WAYS
+    per_thread = min(per_thread, elements_of_many_accesses(program) or per_thread)
     if reads_rows_at_loaded_indices(program):
         # On an H200 524,288 products of two rows of 128 float32 out of 65,536 take 67 us so, 74 by eight elements.
         per_thread = max(per_thread, 16)
     if walk.is_mixed and not is_short and live_registers(program) <= _FEW_LIVE:
-        per_thread = _OF_BOTH_WAYS if loads_along_r(program) else max(per_thread, _BYTES_OF_BOTH_WAYS // walk.itemsize)
+        per_thread = max(per_thread, _BYTES_OF_BOTH_WAYS // walk.itemsize)
+    return x_block, per_thread
+
+
+def _warps_of_held(program: Program, walk: Walk, x_block: int, r_block: int, per_thread: int, device: Device) -> int:
+    """Warps of a program of `x_block` rows of `r_block` elements, of which a thread has `per_thread`; more where few
+    programs leave the device to them, and fewer where the registers would not do."""
+    rows = hint(program.space.numel)
     warps = warps_for(x_block * r_block, per_thread, most=device.threads_per_block // 32 or 32)
     if _FEW_PROGRAMS * (rows // x_block) <= device.multiprocessors and x_block * r_block >= _LEAST_OF_FEW:
         warps = max(warps, warps_for(x_block * r_block, 1, most=_WARPS_OF_FEW))
-    if goes_along and x_block == 1 and rows <= device.multiprocessors:
+    if not (walk.is_outer or walk.is_mixed) and x_block == 1 and rows <= device.multiprocessors:
         # No multiprocessor has a second one. On an H200 a sum and its layer norm, 128 rows of 768 float32, take 2.5 us
         # by one vector of each thread, 2.8 by two.
         warps = max(warps, warps_for(r_block, VECTOR_BYTES // walk.itemsize, most=_WARPS_OF_FEW))
@@ -97,7 +109,7 @@ def plan_held(program: Program, walk: Walk, device: Device) -> PersistentPlan:
         # Too many threads for the registers: fewer threads may have more each, up to 255.
         warps //= 2
         needed = 2 * (needed - REGISTERS_FOR_ADDRESSES) + REGISTERS_FOR_ADDRESSES
-    return PersistentPlan(program, row_axes(program, x_block, r_block), warps)
+    return warps
 
 
 #: Rows for each multiprocessor from which on tiles of whole lines both ways, which have 32 of them, keep it busy
@@ -110,33 +122,48 @@ FILLING = 2
 
 
 def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -> LoopedPlan:
-    """`is_shared` says that several programs may share a row where rows alone do not fill the device. Where a tensor is
-    walked along x and another one along r, a tile has whole lines of both."""
-    rows, size = hint(program.space.numel), expected_length(program.space.reduction_numel)
+    """`is_shared` says that several programs may share a row where rows alone do not fill the device."""
+    rows = hint(program.space.numel)
     is_filled = (is_shared and not program.across) or rows >= _ROWS_OF_LINES * device.multiprocessors
-    has_rows = walk.is_outer or (walk.is_mixed and not program.scans and is_filled)
+    if walk.is_outer or (walk.is_mixed and not program.scans and is_filled):
+        return _plan_of_columns(program, walk, is_shared, device)
+    return _plan_of_rows(program, walk, is_shared, device)
+
+
+def _plan_of_columns(program: Program, walk: Walk, is_shared: bool, device: Device) -> LoopedPlan:
+    """Blocks of several rows that lie side by side. Where a tensor is walked along x and another one along r, a tile
+    has whole lines of both."""
+    rows, size = hint(program.space.numel), expected_length(program.space.reduction_numel)
+    x_block = min(64 if walk.itemsize >= 4 else 128, next_power_of_two(max(rows, 1)))
+    while not is_shared and x_block > SECTOR // walk.itemsize and rows < x_block * device.multiprocessors:
+        x_block //= 2
+    r_block = min(2048 // x_block, next_power_of_two(size))
+    per_thread = 16 if is_shared else 8
+    if walk.is_mixed:
+        x_block, r_block = min(32, x_block), min(64, next_power_of_two(size))
+        if _is_of_tables(program, device):
+            x_block, r_block, per_thread = _ROWS_OF_TABLES, min(_ALONG_TABLES, r_block * x_block), 8
+    if program.scans:
+        x_block, r_block = block_of_scan(x_block, r_block, is_outer=True)
+        per_thread = 8
+    return LoopedPlan(program, row_axes(program, x_block, r_block), warps_for(x_block * r_block, per_thread, most=16))
+
+
+def _plan_of_rows(program: Program, walk: Walk, is_shared: bool, device: Device) -> LoopedPlan:
+    """Blocks of one row, or of a few short ones."""
+    rows, size = hint(program.space.numel), expected_length(program.space.reduction_numel)
     accumulators = sum(len(section.reductions) for section in program.sections)
-    is_apart = not has_rows and _reads_apart(program)
-    if has_rows:
-        x_block = min(64 if walk.itemsize >= 4 else 128, next_power_of_two(max(rows, 1)))
-        while not is_shared and x_block > SECTOR // walk.itemsize and rows < x_block * device.multiprocessors:
-            x_block //= 2
-        r_block = min(2048 // x_block, next_power_of_two(size))
-        if walk.is_mixed:
-            x_block, r_block = min(32, x_block), min(64, next_power_of_two(size))
-    else:
-        x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, next_power_of_two(rows))
-        most = 2048 if accumulators > 2 or walk.itemsize > 4 else 4096
-        r_block = min(_BLOCK_APART if is_apart else most, next_power_of_two(size))
-    per_thread = 16 if has_rows and is_shared else 2 if is_apart else 8
-    if walk.is_mixed and rows >= _MANY_ROWS_OF_TABLES * device.multiprocessors and reads_near_tables(program):
-        x_block, r_block, per_thread = _ROWS_OF_TABLES, min(_ALONG_TABLES, r_block * x_block), 8
-    finds = finds_positions(program)
+    is_apart, finds = _reads_apart(program), finds_positions(program)
     is_carrying = carries(program) or finds
-    if finds and not has_rows and not is_apart:
+    x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, next_power_of_two(rows))
+    most = 2048 if accumulators > 2 or walk.itemsize > 4 else 4096
+    r_block, per_thread = min(_BLOCK_APART if is_apart else most, next_power_of_two(size)), 2 if is_apart else 8
+    if walk.is_mixed and _is_of_tables(program, device):
+        x_block, r_block, per_thread = _ROWS_OF_TABLES, min(_ALONG_TABLES, r_block * x_block), 8
+    if finds and not is_apart:
         # On an H200 the places of the largest of 8,192 rows of 32,000 bfloat16 take 143 us so, 162 by eight elements.
         per_thread = 16
-    if is_carrying and is_shared and not has_rows:
+    if is_carrying and is_shared:
         # The assembler puts the loads of a block between what is carried along, each next to its use: many threads
         # hide that. On an H200 a cross entropy of rows of 50,304 takes 428 us so, and 790 by 32 elements a thread.
         r_block = min(r_block, 2048)
@@ -146,20 +173,21 @@ def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -
             # sums of 4,096 rows of 65,536 bfloat16 427 and 240, of 300 of 200,000 314 and 121. Of 64 rows 253 and 333.
             r_block, per_thread = min(r_block, 1024), 4
     if program.scans:
-        x_block, r_block = block_of_scan(x_block, r_block, has_rows)
+        x_block, r_block = block_of_scan(x_block, r_block, is_outer=False)
         per_thread = 8
-    # Where small programs are enough to fill the device, they hide more latency, each with more loads in flight.
-    small = warps_for(x_block * r_block, 32, most=16)
-    programs = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not has_rows else 0
-    fills = programs * small * 32 >= device.multiprocessors * max(device.threads_per_multiprocessor, 1)
-    counts = any(s.op == "reduce" and not s.dtype.is_floating_point for s in program.statements)
-    if fills and not is_carrying and not is_apart and not stores_elements(program):
-        # Of whole numbers fewer: on an H200 three counts in 8,192 rows of 8,192 take 77 us so, and 80 by 32 elements.
-        # Two norms and a largest one of 64 MB take 58 us by 16, and 48 by 32. With a store for each element it is the
-        # other way around: 33,554,432 float16 as float32, and whether all are finite, 67 us by 32, 61 by eight.
-        per_thread = 16 if counts and accumulators > 2 else 32
+    if is_shared and not (is_carrying or is_apart or stores_elements(program)):
+        # Where small programs are enough to fill the device, they hide more latency, each with more loads in flight.
+        # With a store for each element it is the other way around: on an H200 33,554,432 float16 as float32, and
+        # whether all are finite, take 67 us by 32 elements, 61 by eight.
+        small = warps_for(x_block * r_block, 32, most=16)
+        programs = -(-rows // x_block) * (-(-size // r_block) // 2)
+        if programs * small * 32 >= device.multiprocessors * max(device.threads_per_multiprocessor, 1):
+            # Of whole numbers fewer: three counts in 8,192 rows of 8,192 take 77 us so, and 80 by 32 elements. Two
+            # norms and a largest one of 64 MB take 58 us by 16, and 48 by 32.
+            counts = any(s.op == "reduce" and not s.dtype.is_floating_point for s in program.statements)
+            per_thread = 16 if counts and accumulators > 2 else 32
     plan = LoopedPlan(program, row_axes(program, x_block, r_block), warps_for(x_block * r_block, per_thread, most=16))
-    is_alone = not (has_rows or is_shared) and rows >= FILLING * device.multiprocessors
+    is_alone = not is_shared and rows >= FILLING * device.multiprocessors
     return leaving_room(plan, device) if is_alone and x_block == 1 and not program.scans else plan
 
 
@@ -167,6 +195,12 @@ def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -
 #: such a program, and elements of each at a time. On an H200 the forces between 4,096 bodies take 44 us so, 128 by 32
 #: rows of 64 elements, 114 by one row.
 _MANY_ROWS_OF_TABLES, _ROWS_OF_TABLES, _ALONG_TABLES = 8, 8, 128
+
+
+def _is_of_tables(program: Program, device: Device) -> bool:
+    is_enough = hint(program.space.numel) >= _MANY_ROWS_OF_TABLES * device.multiprocessors
+    return is_enough and reads_near_tables(program)
+
 
 #: Rows for each multiprocessor from which on their programs keep it busy, however few elements a thread has.
 _ROWS_AT_ONCE = 2
