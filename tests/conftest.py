@@ -35,7 +35,6 @@ setup/test_package.py
 fusion/test_look_back.py
 fusion/test_cooperative.py
 fusion/test_single_pass.py
-fusion/test_team.py
 fusion/test_across.py
 fusion/test_kernels_and_bytes.py
 passes/rewrite/test_attention.py

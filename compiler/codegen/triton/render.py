@@ -11,8 +11,9 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.batch import render_batch
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.product import render_product
+from compiler.codegen.triton.reductions import teams
 from compiler.codegen.triton.reductions.look_back import LookBackPrinter
-from compiler.codegen.triton.reductions.shared_rows import CooperativePrinter, SplitPrinter
+from compiler.codegen.triton.reductions.shared_rows import SplitPrinter
 from compiler.devices import Device
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.products.loops import Product
@@ -47,7 +48,7 @@ def render_plan(plan: Plan) -> RenderedKernel:
         case SplitPlan():
             return SplitPrinter(plan).kernel()
         case CooperativePlan():
-            return CooperativePrinter(plan).kernel()
+            return teams.printer_of(plan).kernel()
         case LookBackPlan():
             return LookBackPrinter(plan).kernel()
         case _:

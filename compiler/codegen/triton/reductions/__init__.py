@@ -4,5 +4,6 @@ reducing, states, kept     reductions of one value, of several values, with posi
 scans                      running ones, of a block or a loop,
 look_back                  of chunks that programs have
 across                     programs that join results,
-shared_rows, clusters      or share rows, and the functions by which they wait for each other
+shared_rows, teams         or share rows,
+clusters                   and the functions by which they wait for each other
 """

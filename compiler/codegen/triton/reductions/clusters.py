@@ -17,7 +17,7 @@ to another one as soon as that has opened its gates, so the first thing that all
 they wait for each other before they leave their first value. A program ends when it has the values of all others, so
 nobody reaches into one that has ended.
 
-Programs that are no cluster wait for what others leave in memory: see `shared_rows.py` and `look_back.py`.
+Programs that are no cluster wait for what others leave in memory: see `teams.py` and `look_back.py`.
 """
 
 from __future__ import annotations
