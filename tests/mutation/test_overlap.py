@@ -130,6 +130,14 @@ def masked(x: Tensor) -> None:
     x[x > 3] = 0
 
 
+def listed_columns(x: Tensor) -> None:
+    x[1:, [0, 5]] *= 2
+
+
+def listed_rows(x: Tensor) -> None:
+    x[[0, 2]] = x[[2, 0]]
+
+
 def row_of_expanded(x: Tensor) -> None:
     wide = x[0].expand(4, -1)
     wide[1] = 7
@@ -137,7 +145,7 @@ def row_of_expanded(x: Tensor) -> None:
 
 @pytest.mark.parametrize(
     "write",
-    [one_column, some_columns, row_to_row, halves, looked_up, masked, row_of_expanded],
+    [one_column, some_columns, row_to_row, halves, looked_up, masked, listed_columns, listed_rows, row_of_expanded],
     ids=lambda f: f.__name__,
 )
 def test_elements_that_are_written_apart_from_what_is_read_are_compiled(write: Callable[[Tensor], None]) -> None:
