@@ -90,6 +90,11 @@ def is_backend(name: str) -> bool:
     return name in _USUAL_BACKENDS or name in torch._dynamo.list_backends(exclude_tags=())
 
 
+def is_inductor_option(name: str) -> bool:
+    """Whether `torch.compile(options={name: ...})` knows it."""
+    return name.replace("-", "_") in torch._inductor.list_options()
+
+
 @functools.cache
 def skip_files_of(package: str) -> None:
     """Keep Dynamo from compiling the capture machinery when it lies between two compiled functions of the user."""

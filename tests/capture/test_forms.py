@@ -38,9 +38,11 @@ def test_annotations_describe_inputs_and_need_not_be_names() -> None:
     [
         ("backend='nothing'", "PyTorch knows no backend 'nothing' here"),
         ("mode='fast'", "PyTorch knows no mode 'fast' here"),
+        ("options={'epilogue_fusion': True, 'fast': True}", "PyTorch knows no option 'fast' here"),
         ("mode='default', options={}", "PyTorch takes either a mode or options, and here both are given"),
         *((known, None) for known in ("backend='aot_ts'", "backend='eager', mode=None", "mode='max-autotune'")),
-        ("options={'epilogue_fusion': True}", None),
+        ("options={'epilogue-fusion': True}", None),
+        ("backend='aot_eager', options={'fast': True}", None),
     ],
 )
 def test_what_torch_compile_would_refuse_is_explored_and_said(setting: str, unknown: str | None) -> None:

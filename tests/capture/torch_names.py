@@ -437,6 +437,7 @@ TABLE = (
         _names("torch._dynamo", "list_backends backends.registry.lookup_backend"),
         ("2.13",),
     ),
+    Taken(("compiler/capture/torch_internals.py",), "know its options", ("torch._inductor.list_options",)),
     Taken(
         ("compiler/peer/kernel_text.py",),
         "compile one of TorchInductor's kernels as it does",

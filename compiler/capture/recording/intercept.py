@@ -17,6 +17,7 @@ from compiler.capture.recording.recorder import FailedCall, Recorder
 from compiler.capture.torch_internals import (
     default_device,
     is_backend,
+    is_inductor_option,
     is_transformed,
     mark_as_wrapper,
     replace_forward,
@@ -178,6 +179,8 @@ def _refusals(backend: Any, mode: str | None, options: Mapping[str, Any] | None)
         yield "PyTorch takes either a mode or options, and here both are given"
     if backend == "inductor" and mode not in _MODES:
         yield f"PyTorch knows no mode {mode!r} here"
+    if backend == "inductor":
+        yield from (f"PyTorch knows no option {name!r} here" for name in options or () if not is_inductor_option(name))
     if isinstance(backend, str) and not is_backend(backend):
         yield f"PyTorch knows no backend {backend!r} here"
 
