@@ -454,6 +454,7 @@ TABLE = (
         ("2.13",),
     ),
     Taken(("bench/alignment.py",), "hear what it generates", ("torch._inductor.graph.GraphLowering.save_output_code",)),
+    Taken(("bench/later_calls.py",), "leave a size open", ("torch._dynamo.maybe_mark_dynamic",)),
     Taken(("bench/contest.py",), "time a compilation without a cache", ("torch._inductor.utils.fresh_cache",)),
     Taken(
         ("bench/opinfo/packets.py",),
