@@ -197,9 +197,13 @@ def _symbol(symbol: Any, environment: Any) -> Integer:
     return whole if divisor == 1 else size(Quotient(whole, divisor)) * divisor
 
 
-def formula_of(expression: Any, environment: Any) -> Size:
-    """The size of a formula that is no polynomial, as Python's text of it. Raises NotImplementedError where there is
-    none."""
+def formula_of(expression: Any, environment: Any) -> Integer:
+    """The size of a formula that is no polynomial, as Python's text of it, or what guards make of that. Raises
+    NotImplementedError where there is no text."""
+    # An input whose size a guard fixes tells no symbol, so a formula must not name that.
+    simpler = expression.xreplace(simpler_by_guards(environment))
+    if simpler != expression:
+        return _convert(simpler, environment)
     symbols = sorted(expression.free_symbols, key=str)
     known = [next(symbols_of(_symbol(symbol, environment))) for symbol in symbols]
     bounds = environment.bound_sympy(expression)

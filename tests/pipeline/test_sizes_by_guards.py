@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,14 @@ def reshaped_and_as_it_was(x: Tensor) -> Any:
     return half, half.reshape(4, -1), half.diagonal(1, -2, -1), half.diagonal(1, -2, -1)[:1]
 
 
+def steps_of_a_power(x: Tensor) -> Any:
+    """`x.shape[0]` is five, by a guard on its fifth; the step is a formula of it that is no polynomial."""
+    length = x.shape[0]
+    x.view(length // 5, 5).expand(1, 5)
+    step = 2 ** int(math.log2(length))
+    return x[::step] * 2, x.new_ones(step)
+
+
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     torch._dynamo.reset()
     return torch.compile(function, backend="fusionscope", dynamic=True, fullgraph=True)
@@ -51,8 +60,9 @@ def shared(tensors: tuple[Tensor, ...]) -> list[int]:
         (broadcast_by_a_quotient, lambda: torch.arange(10.0)[::2]),
         (rows_of_a_square, lambda: torch.randn(5, 5).mT),
         (reshaped_and_as_it_was, lambda: torch.randn(4, 130)),
+        (steps_of_a_power, lambda: torch.randn(5)),
     ],
-    ids=["a quotient that is one", "a square that is 25", "views of quotients"],
+    ids=["a quotient that is one", "a square that is 25", "views of quotients", "a logarithm of a known size"],
 )
 def test_what_a_guard_says_of_a_size_is_used(function: Callable[..., Any], make: Callable[[], Tensor]) -> None:
     x = make()
