@@ -12,6 +12,8 @@ import re
 import sys
 from pathlib import Path
 
+from compiler.wording import counted
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import torch
@@ -41,7 +43,7 @@ def main(names: list[str]) -> int:
             place = LESSONS / FOLDER / f"{lesson.name}.{re.sub('[^a-z0-9]+', '_', device.lower())}.json"
             place.parent.mkdir(exist_ok=True)
             place.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
-            print(f"{place.name}: {len(record.programs)} programs")
+            print(f"{place.name}: {counted(len(record.programs), 'program')}")
     return 1 if failed else 0
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from bench.environment import write_json
 from bench.opinfo import database, programs
 from bench.opinfo.sweep import Progress, Request, document, sweep
+from compiler.wording import counted
 
 #: Problems and fallbacks that are printed; the file has all of them.
 PRINTED = 40
@@ -34,7 +35,7 @@ def run(asked: argparse.Namespace, chosen: Sequence[str], device: str, console: 
         done = sum(len(numbers) for numbers in progress.reported.values())
         if done % 500 == 0:
             write_json(asked.out, document(request, progress))
-            print(f"{done} samples, {len(progress.problems)} problems", file=sys.stderr, flush=True)
+            print(f"{done} samples, {counted(len(progress.problems), 'problem')}", file=sys.stderr, flush=True)
 
     found = document(request, sweep(request, on_progress))
     write_json(asked.out, found)

@@ -28,6 +28,7 @@ from bench.predictions.scatter import draw
 from bench.predictions.summary import summarise, tables
 from compiler.devices import device_for
 from compiler.runtime.timing.stopwatch import stopwatch
+from compiler.wording import counted
 
 METHOD = (
     "Every kernel is timed alone, and each way of a choice as a whole, in interleaved rounds: {clock}. Medians of at "
@@ -124,5 +125,5 @@ def _write(asked: argparse.Namespace, document: dict[str, Any], console: Console
     if asked.out is not None:
         asked.out.with_suffix(".md").write_text(text)
         scheduled = [kernel for kernel in document["kernels"] if kernel["role"] == "scheduled"]
-        title = f"{len(scheduled)} kernels on {document['environment']['device']}"
+        title = f"{counted(len(scheduled), 'kernel')} on {document['environment']['device']}"
         asked.out.with_suffix(".svg").write_text(draw(scheduled, title))
