@@ -12,14 +12,13 @@ import re
 import sys
 from pathlib import Path
 
-from compiler.wording import counted
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import torch
 
 from compiler.options import Options
 from compiler.pipeline import explore
+from compiler.wording import counted
 from server.lessons.models import Figures, Lesson
 from server.lessons.reading import lessons
 from server.lessons.recorded import FOLDER, RecordedFile, program_hash

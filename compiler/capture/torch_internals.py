@@ -90,9 +90,14 @@ def is_backend(name: str) -> bool:
     return name in _USUAL_BACKENDS or name in torch._dynamo.list_backends(exclude_tags=())
 
 
-def is_inductor_option(name: str) -> bool:
-    """Whether `torch.compile(options={name: ...})` knows it."""
-    return name.replace("-", "_") in torch._inductor.list_options()
+def refused_option(options: Mapping[str, Any]) -> str | None:
+    """What `torch.compile` says of the first of these options that it does not take."""
+    try:
+        torch._TorchCompileInductorWrapper(None, dict(options), None)
+    except RuntimeError as refusal:
+        told = str(refusal).partition(", known options")[0]
+        return told[:1].lower() + told[1:]
+    return None
 
 
 @functools.cache

@@ -38,7 +38,14 @@ def test_annotations_describe_inputs_and_need_not_be_names() -> None:
     [
         ("backend='nothing'", "PyTorch knows no backend 'nothing' here"),
         ("mode='fast'", "PyTorch knows no mode 'fast' here"),
-        ("options={'epilogue_fusion': True, 'fast': True}", "PyTorch knows no option 'fast' here"),
+        (
+            "options={'epilogue_fusion': True, 'fast': True}",
+            "PyTorch does not take these options (unexpected optimization option fast)",
+        ),
+        (
+            "options={'epilogue_fusion': 'yes'}",
+            "PyTorch does not take these options (unexpected type of attr epilogue_fusion, got str should be bool)",
+        ),
         ("mode='default', options={}", "PyTorch takes either a mode or options, and here both are given"),
         *((known, None) for known in ("backend='aot_ts'", "backend='eager', mode=None", "mode='max-autotune'")),
         ("options={'epilogue-fusion': True}", None),

@@ -84,6 +84,7 @@ TABLE = (
         "fail where Dynamo would go on with eager",
         ("torch._dynamo.config.fail_on_recompile_limit_hit",),
     ),
+    Taken(INTERNALS, "know which options it takes", ("torch._TorchCompileInductorWrapper",)),
     Taken(INTERNALS, "let Dynamo's own signals pass", ("torch._dynamo.exc",)),
     Taken(INTERNALS, "keep Dynamo out of the capture machinery", ("torch._dynamo.trace_rules.add",)),
     Taken(
@@ -437,7 +438,6 @@ TABLE = (
         _names("torch._dynamo", "list_backends backends.registry.lookup_backend"),
         ("2.13",),
     ),
-    Taken(("compiler/capture/torch_internals.py",), "know its options", ("torch._inductor.list_options",)),
     Taken(
         ("compiler/peer/kernel_text.py",),
         "compile one of TorchInductor's kernels as it does",

@@ -17,9 +17,9 @@ from compiler.capture.recording.recorder import FailedCall, Recorder
 from compiler.capture.torch_internals import (
     default_device,
     is_backend,
-    is_inductor_option,
     is_transformed,
     mark_as_wrapper,
+    refused_option,
     replace_forward,
     skip_files_of,
     trace_default_device,
@@ -179,8 +179,8 @@ def _refusals(backend: Any, mode: str | None, options: Mapping[str, Any] | None)
         yield "PyTorch takes either a mode or options, and here both are given"
     if backend == "inductor" and mode not in _MODES:
         yield f"PyTorch knows no mode {mode!r} here"
-    if backend == "inductor":
-        yield from (f"PyTorch knows no option {name!r} here" for name in options or () if not is_inductor_option(name))
+    if backend == "inductor" and options and (refused := refused_option(options)):
+        yield f"PyTorch does not take these options ({refused})"
     if isinstance(backend, str) and not is_backend(backend):
         yield f"PyTorch knows no backend {backend!r} here"
 
