@@ -16,6 +16,7 @@ from compiler.ir.nodes import Layout
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer, known
 from compiler.lowering.builder import Builder
+from compiler.lowering.reductions import sum_dtype
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, constant
 from compiler.lowering.views import wrap
@@ -147,7 +148,7 @@ def _total(kind: str) -> Callable[..., TensorValue]:
     """Sums and products: whole numbers in int64, as eager's, unless a dtype is asked for."""
 
     def lowering(build: Builder, x: TensorValue, dim: int, *, dtype: torch.dtype | None = None) -> TensorValue:
-        result = dtype or (x.dtype if x.dtype.is_floating_point else torch.int64)
+        result = sum_dtype(x, dtype)
         # Narrow whole numbers wrap around in the end as they would on the way.
         computed = compute_dtype(result) if result.is_floating_point else torch.int64
         if result == torch.bool:
