@@ -27,7 +27,7 @@ def sentences() -> dict[str, str]:
     found = {}
     for path in (FOLDER / "reasons").glob("*.md"):
         _, sentence, *_ = page_of(path.stem).split("\n\n", 2)
-        found[path.stem] = " ".join(sentence.split())
+        found[path.stem] = _on_one_line(sentence)
     return found
 
 
@@ -39,5 +39,9 @@ def rewrite_sections() -> dict[str, tuple[str, str]]:
     found = {}
     for section in sections:
         reason, sentence, *rest = section.split("\n## ")[0].strip().split("\n\n")
-        found[reason] = (sentence, rest[0] if rest else "")
+        found[reason] = (_on_one_line(sentence), _on_one_line(rest[0]) if rest else "")
     return found
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())

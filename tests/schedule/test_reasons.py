@@ -23,7 +23,7 @@ from compiler.decisions import REASONS
 from compiler.devices import device_for
 from compiler.lowering.decompositions import decompositions
 from compiler.options import Options, StageName
-from compiler.pages import page_of, sentences
+from compiler.pages import page_of, rewrite_sections, sentences
 from compiler.pipeline import explore
 from compiler.present import present_lowered, present_schedule
 from compiler.why import why
@@ -39,6 +39,11 @@ def test_a_page_has_a_sentence_and_every_part() -> None:
         assert page.startswith(f"# {reason}\n\n")
         assert (sentence.endswith(".") and sentence[0].isupper()) or sentence.startswith("`"), reason
         assert re.findall(r"^## (.*)$", page, re.MULTILINE) == ["What it means", "Example", "What to do"]
+
+
+def test_sentences_are_lines_however_their_pages_are_wrapped() -> None:
+    told = [*sentences().values(), *(text for texts in rewrite_sections().values() for text in texts)]
+    assert len(told) > 100 and not any("\n" in sentence for sentence in told)
 
 
 @pytest.mark.parametrize("reason", [reason for reason in REASONS if not reason.startswith("replay.")])
