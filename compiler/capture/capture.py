@@ -81,7 +81,7 @@ def _run(snippet: Snippet, options: Options, device: torch.device, budget: Budge
     reset_dynamo()
     result = Capture(device=device, names=snippet.names)
     recorder, output = Recorder(result, _joint_pass(options, result.device)), OutputRecorder()
-    interception = Interception(recorder, options, result.device, makes_tensors_in_functions(snippet.tree))
+    interception = Interception(recorder, options, makes_tensors_in_functions(snippet.tree))
     _note_cuda(snippet, recorder)
     for said, line in snippet.commands.notes:
         recorder.note(said, line)
@@ -105,7 +105,7 @@ def _run(snippet: Snippet, options: Options, device: torch.device, budget: Budge
         try:
             with budget.stopping():
                 _run_script(snippet)
-                Explorer(snippet, interception, recorder, options, result.device).explore()
+                Explorer(snippet, interception, recorder, options).explore()
         except OutOfTime as stop:
             result.error = _explain_stop(stop, limit)
         except SystemExit as stop:

@@ -41,14 +41,12 @@ class NothingToExploreError(Exception):
 class Explorer:
     """Calls what a snippet compiled or defined and did not call itself."""
 
-    def __init__(
-        self, snippet: Snippet, interception: Interception, recorder: Recorder, options: Options, device: torch.device
-    ) -> None:
+    def __init__(self, snippet: Snippet, interception: Interception, recorder: Recorder, options: Options) -> None:
         self._snippet = snippet
         self._interception = interception
         self._recorder = recorder
         self._options = options
-        self._device = device
+        self._device = recorder.capture.device
 
     def explore(self) -> None:
         """Make sure that something was captured, or raise what stands in the way."""

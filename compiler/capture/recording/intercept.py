@@ -41,13 +41,10 @@ _TOLD_NO_GRADIENT = "Gradients were turned off, as asked: no backward graph was 
 class Interception:
     """Stands in for torch's ways to compile. `compiled` lists what the snippet compiled, whether called or not."""
 
-    def __init__(
-        self, recorder: Recorder, options: Options, device: torch.device, needs_default_device: bool = True
-    ) -> None:
+    def __init__(self, recorder: Recorder, options: Options, needs_default_device: bool = True) -> None:
         self.compiled: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = []
         self._recorder = recorder
         self._options = options
-        self._device = device
         self.needs_default_device = needs_default_device
         self._optimize = torch._dynamo.optimize
         skip_files_of("compiler.capture")
@@ -139,7 +136,7 @@ class Interception:
             with self._call_state():
                 is_first = entry is None
                 if entry is None:
-                    state = CallState.current(self._device)
+                    state = CallState.current(self._recorder.capture.device)
                     copies = copy_values((args, kwargs))
                     entry = EntryCall(name, state.under(call), state.under(eager), *copies)
                     self._recorder.capture.entries.append(entry)
