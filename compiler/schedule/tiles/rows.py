@@ -69,6 +69,7 @@ def _rows_and_elements(program: Program, walk: Walk, r_block: int, device: Devic
     run = hint(program.space.x[-1].size) if program.space.x else 1
     is_short = walk.is_mixed and run * walk.itemsize < SECTOR
     lies_across = (walk.is_outer or walk.is_mixed) and not is_short
+    goes_both_ways = walk.is_mixed and not is_short and live_registers(program) <= _FEW_LIVE
     x_block = max(1, _ELEMENTS // r_block, COALESCED_POINTS if lies_across else 0)
     per_thread = _elements_of_a_thread(r_block, walk.itemsize)
     if not is_fed_by(rows / x_block, program, device):
@@ -82,13 +83,13 @@ def _rows_and_elements(program: Program, walk: Walk, r_block: int, device: Devic
     # Sums for each r are held however long a row is, and then few rows fit beside each other.
     while x_block > 1 and registers_of_rows(program) * x_block * r_block > registers_for_rows(device):
         x_block //= 2
-    if walk.is_mixed and not is_short and live_registers(program) <= _FEW_LIVE and loads_along_r(program):
+    if goes_both_ways and loads_along_r(program):
         return x_block, _OF_BOTH_WAYS
     per_thread = min(per_thread, elements_of_many_accesses(program) or per_thread)
     if reads_rows_at_loaded_indices(program):
         # On an H200 524,288 products of two rows of 128 float32 out of 65,536 take 67 us so, 74 by eight elements.
         per_thread = max(per_thread, 16)
-    if walk.is_mixed and not is_short and live_registers(program) <= _FEW_LIVE:
+    if goes_both_ways:
         per_thread = max(per_thread, _BYTES_OF_BOTH_WAYS // walk.itemsize)
     return x_block, per_thread
 
@@ -198,6 +199,7 @@ _MANY_ROWS_OF_TABLES, _ROWS_OF_TABLES, _ALONG_TABLES = 8, 8, 128
 
 
 def _is_of_tables(program: Program, device: Device) -> bool:
+    """Whether there are many rows, and all of them read small tables."""
     is_enough = hint(program.space.numel) >= _MANY_ROWS_OF_TABLES * device.multiprocessors
     return is_enough and reads_near_tables(program)
 
