@@ -2,6 +2,7 @@
 
     python -m bench.later_calls --ways padded,swapped --share 1/4
     python -m bench.later_calls --cases layernorm,rmsnorm
+    python -m bench.later_calls --device cuda --ways streams,recorded
 
 The programs are those of the patterns and of the wide suite that are not random. Each is compiled in its first call,
 and called again in each of these ways, with other values each time:
@@ -11,10 +12,12 @@ and called again in each of these ways, with other values each time:
     swapped    the first and the last dimension lie the other way round
     expanded   all rows are one row; not of programs that write to their inputs
     sized      one size is left open: a few of its elements less, then 7, 2 and 1
+    streams    two streams of a GPU in turn, without waiting for each other
+    recorded   the caller records a call in a CUDA graph, and replays it with other values
 
 Results are held against float64 and eager mode, as everywhere, and so is what the first call gave, at the end: no later
 call may overwrite it. What eager mode refuses is passed over. One process goes through its share of the programs, on a
-CPU unless told otherwise.
+CPU unless told otherwise; the last two ways are those of a GPU alone.
 """
 
 from __future__ import annotations
@@ -62,7 +65,9 @@ def _expanded(x: Tensor) -> Tensor:
 LYING: dict[str, Callable[[Tensor], Tensor]] = {
     "shifted": _shifted, "padded": _padded, "swapped": _swapped, "expanded": _expanded,
 }  # fmt: skip
-WAYS = (*LYING, "sized")
+ON_A_GPU = ("streams", "recorded")
+WAYS = (*LYING, "sized", *ON_A_GPU)
+CALLS_ON_EACH_STREAM = 3
 
 
 class Tried:
@@ -89,6 +94,10 @@ class Tried:
     def _try(self, way: str) -> None:
         if way == "sized":
             self._with_open_size()
+        elif way == "streams":
+            self._on_two_streams()
+        elif way == "recorded":
+            self._recorded()
         elif way != "expanded" or not self._writes():
             given = [LYING[way](x) if x.numel() else x for x in self._inputs()]
             inputs = _copies(given)
@@ -112,6 +121,30 @@ class Tried:
                     if known == size:
                         torch._dynamo.maybe_mark_dynamic(x, dim)
             self._compare(f"sized {other}", inputs, open_call(*given))
+
+    def _on_two_streams(self) -> None:
+        streams = [torch.cuda.Stream() for _ in range(2)]
+        turns = [(stream, self._inputs()) for _ in range(CALLS_ON_EACH_STREAM) for stream in streams]
+        given = [_copies(inputs) for _, inputs in turns]
+        torch.cuda.synchronize()
+        results = []
+        for (stream, _), inputs in zip(turns, given, strict=True):
+            with torch.cuda.stream(stream):
+                results.append(self.ours(*inputs))
+        torch.cuda.synchronize()
+        for number, ((_, inputs), result) in enumerate(zip(turns, results, strict=True)):
+            self._compare(f"streams, call {number}", inputs, result)
+
+    def _recorded(self) -> None:
+        if self._writes() or not _records(self.eager, self._inputs()):
+            return
+        held, inputs = self._inputs(), self._inputs()
+        graph, result = _recording(self.ours, held)
+        for kept, value in zip(held, inputs, strict=True):
+            kept.copy_(value)
+        graph.replay()
+        torch.cuda.synchronize()
+        self._compare("recorded", inputs, result)
 
     def _inputs(self, specifications: tuple[Input, ...] | None = None) -> Inputs:
         """Other values each time."""
@@ -141,6 +174,28 @@ class Tried:
 
 def _copies(inputs: Inputs) -> Inputs:
     return [x.clone() for x in inputs]
+
+
+def _recording(function: Callable[..., Any], inputs: Inputs) -> tuple[torch.cuda.CUDAGraph, Any]:
+    """A CUDA graph of one call, and its results; two calls come before it on the same stream, as torch asks for."""
+    side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.stream(side):
+        for _ in range(2):
+            function(*_copies(inputs))
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, stream=side):
+        result = function(*inputs)
+    return graph, result
+
+
+def _records(function: Callable[..., Any], inputs: Inputs) -> bool:
+    """Whether a CUDA graph can hold the function: one that asks for a value on the host cannot be recorded."""
+    try:
+        _recording(function, inputs)
+    except RuntimeError:
+        torch.cuda.synchronize()
+        return False
+    return True
 
 
 def _resized(one: Input, size: int, other: int) -> Input:
@@ -183,7 +238,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="the file for the findings, as JSON")
     asked = parser.parse_args(arguments)
     device = torch.device(asked.device)
-    ways = [way for way in WAYS if way in (asked.ways.split(",") if asked.ways else WAYS)]
+    wanted = asked.ways.split(",") if asked.ways else WAYS
+    ways = [way for way in WAYS if way in wanted and (asked.device == "cuda" or way not in ON_A_GPU)]
     unknown = [way for way in asked.ways.split(",") if way and way not in WAYS]
     if unknown:
         parser.error(f"There is no way {unknown[0]}, only {', '.join(WAYS)}.")
