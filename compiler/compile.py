@@ -100,7 +100,7 @@ class Lowered(Target):
     layouts: tuple[LayoutChoice, ...]
     foldings: tuple[Decision, ...]
     paddings: tuple[PaddingChoice, ...]
-    #: Of a forward graph: places of the outputs that are saved for its backward graph.
+    #: Of a forward graph: positions of the outputs that are saved for its backward graph.
     saved: frozenset[int]
     #: Outputs that the caller copies into an input, and that may be written there at once, each with its input.
     written_back: dict[str, str]

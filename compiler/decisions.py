@@ -41,14 +41,14 @@ REASONS: dict[str, str] = {
     # --- refused
     "dependency.intermediate": "{between} must run after {a} and before {b}",
     "dependency.scatter": (
-        "{scatter} updates {shared} at computed places: its result may be read only when every update is done"
+        "{scatter} updates {shared} at computed indices: its result may be read only when every update is done"
     ),
     "dependency.mutation": "{scatter} changes {shared} in place: it must be complete before",
     "index.reversed": "{a} writes {shared} at {written}, {b} reads it backwards, at {read}",
     "index.transposed": "{a} writes {shared} at {written}, {b} reads it with the loops exchanged, at {read}",
     "index.shifted": "{a} writes {shared} at {written}, {b} reads it shifted by some elements, at {read}",
     "index.indirect": (
-        "{shared} is accessed at computed places: no loops of {a} and {b} are known to meet at one element"
+        "{shared} is accessed at computed indices: no loops of {a} and {b} are known to meet at one element"
     ),
     "dependency.across": "{reader} would need {writer} before every row is done",
     "index.different_positions": "{a} writes {shared} at {written}, {b} reads it at {read}",

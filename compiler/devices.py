@@ -95,11 +95,11 @@ class Device:
     #: norm along columns, whose programs are as many as the multiprocessors or twice as many.
     lone_step_us: float = 0.6
     #: Bytes per second of what windows and interpolations load again, which is partly near its multiprocessor. Measured
-    #: on the H200: an interpolation that loads 6.4 GB at four places takes 540 us.
+    #: on the H200: an interpolation that loads 6.4 GB at four addresses takes 540 us.
     near_bandwidth: float = 12e12
     #: Sectors of 32 bytes per second that lanes write one by one: by atomic operations, or with a stride.
     sector_rate: float = 70e9
-    #: Updates per second that meet in one place.
+    #: Updates per second that meet in one address.
     crowd_rate: float = 56e6
     #: What the second part of a split reduction takes.
     split_us: float = 1.0

@@ -52,7 +52,7 @@ def matched(before: Sequence[Graph], after: Sequence[Graph], of_one_source: bool
     changes: list[KernelChange] = []
     for one, two in _pairs(before, after, of_one_source):
         if one is None or two is None:
-            changes += [_alone(one, two, kernel, place) for kernel, place in _kernels_of(one or two)]
+            changes += [_alone(one, two, kernel, position) for kernel, position in _kernels_of(one or two)]
         elif one.kernels and two.kernels:
             changes += _of_graphs(one, two, {} if of_one_source else _names_in_first(one, two))
     return changes
@@ -78,13 +78,13 @@ def _pairs(
 
 
 def _kernels_of(graph: Graph | None) -> list[tuple[Kernel, int]]:
-    return [(kernel, place) for place, kernel in enumerate(graph.kernels)] if graph is not None else []
+    return [(kernel, position) for position, kernel in enumerate(graph.kernels)] if graph is not None else []
 
 
-def _alone(one: Graph | None, two: Graph | None, kernel: Kernel, place: int) -> KernelChange:
+def _alone(one: Graph | None, two: Graph | None, kernel: Kernel, position: int) -> KernelChange:
     graph = one or two
     assert graph is not None
-    held, nothing = _sum([(kernel, place)]), _sum([])
+    held, nothing = _sum([(kernel, position)]), _sum([])
     return KernelChange(
         graph=graph.name,
         graph_after=None if two is None else two.name,
@@ -110,14 +110,14 @@ def _without_chance(names: dict[str, str], one: Graph, two: Graph) -> dict[str, 
     """Kernels that share less than half of the nodes of the smaller one have a sum or a product in common, as any two
     may. These nodes are then matched with nothing."""
     kept = dict(names)
-    place_of = {node: place for place, kernel in enumerate(one.kernels) for node in kernel.nodes}
+    position_of = {node: position for position, kernel in enumerate(one.kernels) for node in kernel.nodes}
     for second in two.kernels:
         shared: dict[int, list[str]] = {}
         for node in second.nodes:
-            if (place := place_of.get(names.get(node, ""))) is not None:
-                shared.setdefault(place, []).append(node)
-        for place, nodes in shared.items():
-            if 2 * len(nodes) < min(len(one.kernels[place].nodes), len(second.nodes)):
+            if (position := position_of.get(names.get(node, ""))) is not None:
+                shared.setdefault(position, []).append(node)
+        for position, nodes in shared.items():
+            if 2 * len(nodes) < min(len(one.kernels[position].nodes), len(second.nodes)):
                 kept.update((node, _ONLY_AFTER + node) for node in nodes)
     return kept
 
@@ -153,7 +153,7 @@ def _of_graphs(one: Graph, two: Graph, names: Mapping[str, str]) -> list[KernelC
 
 
 def partition(before: Sequence[Set[str]], after: Sequence[Set[str]]) -> list[tuple[list[int], list[int]]]:
-    """The smallest sets of nodes that whole kernels of both hold: the places of the kernels of each. `before` and
+    """The smallest sets of nodes that whole kernels of both hold: the positions of the kernels of each. `before` and
     `after` are the nodes of each kernel."""
     together: dict[str, set[str]] = {}
     for held in (*before, *after):
@@ -161,8 +161,8 @@ def partition(before: Sequence[Set[str]], after: Sequence[Set[str]]) -> list[tup
         together.update(dict.fromkeys(nodes, nodes))
     return [
         (
-            [place for place, held in enumerate(before) if not nodes.isdisjoint(held)],
-            [place for place, held in enumerate(after) if not nodes.isdisjoint(held)],
+            [position for position, held in enumerate(before) if not nodes.isdisjoint(held)],
+            [position for position, held in enumerate(after) if not nodes.isdisjoint(held)],
         )
         for nodes in {id(nodes): nodes for nodes in together.values()}.values()
     ]
@@ -184,7 +184,7 @@ def relation_of(before: Sequence[Set[str]], after: Sequence[Set[str]]) -> Relati
 def _sum(kernels: list[tuple[Kernel, int]]) -> KernelSum:
     return KernelSum(
         names=[kernel.name for kernel, _ in kernels],
-        places=[place for _, place in kernels],
+        places=[position for _, position in kernels],
         bytes=sum(kernel.bytes for kernel, _ in kernels),
         predicted_us=total(kernel.predicted_us for kernel, _ in kernels),
         measured_us=total(kernel.measured_us for kernel, _ in kernels),

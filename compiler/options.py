@@ -112,7 +112,7 @@ CodeTarget = Annotated[
 
 
 class KernelArgument(BaseModel):
-    """What a Triton kernel gets in one place of its argument list."""
+    """What a Triton kernel gets in one position of its argument list."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -295,14 +295,14 @@ class Options(BaseModel):
     @field_validator("inputs")
     @classmethod
     def _can_be_made(cls, inputs: tuple[InputSpec, ...] | None) -> tuple[InputSpec, ...] | None:
-        for place, one in enumerate(inputs or ()):
+        for position, one in enumerate(inputs or ()):
             if one.dtype not in INPUT_DTYPES:
                 known = ", ".join(INPUT_DTYPES)
-                raise ValueError(f"input {place} has the dtype {one.dtype[:40]!r}, which is none of {known}")
+                raise ValueError(f"input {position} has the dtype {one.dtype[:40]!r}, which is none of {known}")
             if any(size < 0 for size in one.shape):
-                raise ValueError(f"input {place} has a size below 0")
+                raise ValueError(f"input {position} has a size below 0")
             if one.low >= one.high:
-                raise ValueError(f"input {place} has no value: low, {one.low}, must be below high, {one.high}")
+                raise ValueError(f"input {position} has no value: low, {one.low}, must be below high, {one.high}")
         return inputs
 
     @field_validator("target")

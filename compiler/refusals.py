@@ -11,9 +11,9 @@ def refusals_of(graph: Graph) -> list[Refusal]:
     """Each two kernels of which nodes were refused, those with most bytes at stake first. A pair of nodes that came
     together in a later round, or that one kernel computes again, is none."""
     homes: dict[str, set[int]] = {}
-    for place, kernel in enumerate(graph.kernels):
+    for position, kernel in enumerate(graph.kernels):
         for node in kernel.nodes:
-            homes.setdefault(node, set()).add(place)
+            homes.setdefault(node, set()).add(position)
     sizes = _sizes(graph)
     found: dict[tuple[int, int], dict[frozenset[str], tuple[bool, int, int]]] = {}
     for number, decision in enumerate(graph.decisions):

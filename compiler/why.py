@@ -143,12 +143,12 @@ class History:
 
     @cached_property
     def kernels(self) -> dict[str, list[int]]:
-        """Places of the kernels that a name stands for."""
-        places: dict[str, list[int]] = {}
-        for place, kernel in enumerate(self.graph.kernels):
-            places.setdefault(kernel.name, []).append(place)
-            places[f"K{place + 1}"] = [place]
-        return places
+        """Positions of the kernels that a name stands for."""
+        positions: dict[str, list[int]] = {}
+        for position, kernel in enumerate(self.graph.kernels):
+            positions.setdefault(kernel.name, []).append(position)
+            positions[f"K{position + 1}"] = [position]
+        return positions
 
     @cached_property
     def units(self) -> dict[int, tuple[str, ...]]:
@@ -160,8 +160,8 @@ class History:
         unit that a node was in. That may be another one: what leads to a part of a concatenation stays in the unit of
         the whole, until all is decided."""
         units = {name: -1 - number for number, nodes in units_after(self.graph).items() for name in nodes}
-        kernels = {name: place for place, kernel in enumerate(self.graph.kernels) for name in kernel.nodes}
-        return units | {name: place for name, place in kernels.items() if name in units}
+        kernels = {name: position for position, kernel in enumerate(self.graph.kernels) for name in kernel.nodes}
+        return units | {name: position for name, position in kernels.items() if name in units}
 
     def loops_behind(self, name: str) -> list[str]:
         """The loop nodes that a name stands for."""
@@ -172,7 +172,7 @@ class History:
             return [loop.name for loop in self.graph.loops if not origins.isdisjoint(loop.origins)]
         origins = {name}
         if name in self.kernels and all(node.name != name for node in (*self.graph.aten, *self.graph.fx)):
-            return [node for place in self.kernels[name] for node in self.graph.kernels[place].nodes]
+            return [node for position in self.kernels[name] for node in self.graph.kernels[position].nodes]
         if all(node.name != name for node in self.graph.aten):
             # Dynamo's graph has names of its own: the two meet at the user's lines.
             lines = {line for node in self.graph.fx if node.name == name and not node.dead for line in node.lines}

@@ -212,10 +212,10 @@ class CapturedGraph:
         self.inputs[:] = [
             with_strides_of(node.meta.get("val"), given) for node, given in zip(taken, self.inputs, strict=True)
         ]
-        for place, strides in passed.strides_taken.items():
-            given = self.inputs[place]
+        for position, strides in passed.strides_taken.items():
+            given = self.inputs[position]
             laid_out = torch.empty_strided(given.shape, strides, dtype=given.dtype, device=given.device)
-            self.inputs[place] = laid_out.copy_(given)
+            self.inputs[position] = laid_out.copy_(given)
 
 
 @dataclass

@@ -236,22 +236,22 @@ def runs_as_it_is() -> bool:
 
 
 def changed_inputs() -> tuple[dict[int, int], frozenset[int]]:
-    """Of the inference graph that AOTAutograd has compiled now: from the place of an output to that of the input into
-    which it is copied after each call, and the places of outputs of which only shape and strides are looked at, since
-    the caller gets the input itself or a view of it. The former come first, in the order of the inputs."""
+    """Of the inference graph that AOTAutograd has compiled now: from the position of an output to that of the input
+    into which it is copied after each call, and the positions of outputs of which only shape and strides are looked
+    at, since the caller gets the input itself or a view of it. The former come first, in the order of the inputs."""
     context = torch._guards.TracingContext.try_get()
     facts = context.fw_metadata if context is not None and not context.fakify_first_call else None
     if facts is None or getattr(facts, "tokens", True):
         return {}, frozenset()
-    places = list(facts.mutated_inp_runtime_indices)
-    changes = [facts.input_info[place] for place in places]
+    positions = list(facts.mutated_inp_runtime_indices)
+    changes = [facts.input_info[position] for position in positions]
     changed = {
-        output: place
-        for output, (place, change) in enumerate(zip(places, changes, strict=True))
+        output: position
+        for output, (position, change) in enumerate(zip(positions, changes, strict=True))
         if change.mutates_data and not change.mutates_metadata and not change.mutates_storage_metadata
     }
     kinds = [output.output_type.name for output in facts.output_info]
-    of_inputs = (place for place, kind in enumerate(kinds, len(places)) if kind in ("is_input", "alias_of_input"))
+    of_inputs = (n for n, kind in enumerate(kinds, len(positions)) if kind in ("is_input", "alias_of_input"))
     return changed, frozenset(of_inputs)
 
 
@@ -275,10 +275,10 @@ def unwatched(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
 
 
 def written_inputs() -> list[int]:
-    """The places of the inputs whose elements the graph that AOTAutograd has compiled now changes."""
+    """The positions of the inputs whose elements the graph that AOTAutograd has compiled now changes."""
     context = torch._guards.TracingContext.try_get()
     facts = context.fw_metadata if context is not None else None
-    return [] if facts is None else [place for place, given in enumerate(facts.input_info) if given.mutates_data]
+    return [] if facts is None else [position for position, given in enumerate(facts.input_info) if given.mutates_data]
 
 
 def keep_saved_tensors() -> None:

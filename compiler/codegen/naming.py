@@ -19,12 +19,12 @@ RESERVED = frozenset(
     range philox y_index y_mask r_start part parts first last arrived workspace_ptr counters_ptr maximum_of_two
     minimum_of_two every_bit product_of_two last_lane larger_at smaller_at
     floor_divide_integers remainder_of_integers floor_divide_floats remainder_of_floats power_of_integers
-    any_lane uniform uniform_by_fours in_a_row one_plus_erf one_plus_tanh turned
+    any_lane uniform uniform_by_fours in_a_row one_plus_erf one_plus_tanh rotated
     shared shared_word shared_by_fours shared_by_eights shared_word_by_fours shared_word_by_eights drawn_word
     quick_exp quick_sigmoid program x_start x_first x_last team arrived_teams other
-    place counter left draw drawn launch send receive leave left_by cluster_arrive cluster_wait
+    ticket element counter left draw drawn launch send receive leave left_by cluster_arrive cluster_wait
     send_wide look_back look_back_wide group groups mate mates open_gate wait_at m_mask n_mask k_mask
-    wait_for first_place_of multiply_in_turns raise_in_place lower_in_place add_exponential join_exponentials
+    wait_for first_index_of multiply_in_turns raise_in_place lower_in_place add_exponential join_exponentials
     add_square join_squares m_block n_block first_block band_rows tile_number k_start
     float32_of_float8_e4m3fn float32_of_float8_e4m3fn_by_bits float8_e4m3fn_of_float32 float8_e4m3fn_of_float32_by_bits
     float32_of_float8_e5m2 float8_e5m2_of_float32""".split()

@@ -57,7 +57,7 @@ class RenderedKernel:
     #: Kernels of C++ that run before and after a library call, where all of them together are this one.
     steps: tuple[RenderedKernel, ...] = ()
     descriptors: tuple[TileDescriptor, ...] = ()
-    #: The place among the graph's seeds from which on it is given them.
+    #: The position among the graph's seeds from which on it is given them.
     first_seed: int = 0
 
 

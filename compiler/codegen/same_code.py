@@ -5,8 +5,8 @@
     addmm_ptr[4 * m] = relu  →  $0[4 * m] = $1
 
 Only variables, parameters and functions that the text itself defines are numbered, so two kernels of one code do the
-same with their parameters, place by place. Of a Triton kernel it gives what Python compiles, in which variables are
-places.
+same with their parameters, one by one. Of a Triton kernel it gives what Python compiles, in which variables are
+numbers.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def first_of_each_code(
 
 
 def _key(kernel: RenderedKernel, storage: Mapping[str, torch.dtype]) -> object:
-    places = {parameter: place for place, parameter in enumerate(kernel.parameters)}
+    positions = {parameter: position for position, parameter in enumerate(kernel.parameters)}
     return (
         kernel.language,
         code_of(kernel),
         tuple(storage.get(parameter) for parameter in kernel.parameters),
-        tuple(places.get(parameter) for parameter in kernel.updates),
-        tuple((places[one.parameter], one.shape, one.strides, one.tile) for one in kernel.descriptors),
+        tuple(positions.get(parameter) for parameter in kernel.updates),
+        tuple((positions[one.parameter], one.shape, one.strides, one.tile) for one in kernel.descriptors),
         repr(sorted(kernel.config.items())),
         tuple(atom.name for atom in kernel.sizes),
         str(kernel.grid),
@@ -67,13 +67,13 @@ def code_of(kernel: RenderedKernel) -> str | bytes:
     named = _names_in(kernel)
     numbers: dict[str, str] = {}
     tokens = _TOKEN.findall(text)
-    for place, token in enumerate(tokens):
-        before, after = tokens[place - 1] if place else "", tokens[place + 1 : place + 2]
-        if before in (".", ":", ">") and _is_member(tokens, place):
+    for position, token in enumerate(tokens):
+        before, after = tokens[position - 1] if position else "", tokens[position + 1 : position + 2]
+        if before in (".", ":", ">") and _is_member(tokens, position):
             continue
         is_called = after == ["("]
         if token in defined or (_is_of(token, named) and not is_called):
-            tokens[place] = numbers.setdefault(token, f"${len(numbers)}")
+            tokens[position] = numbers.setdefault(token, f"${len(numbers)}")
     return " ".join(tokens)
 
 
@@ -89,10 +89,10 @@ def _without_remarks(source: str) -> str:
     return "".join(f"\n{line}\n" if line.startswith("#") else f"{line} " for line in lines)
 
 
-def _is_member(tokens: list[str], place: int) -> bool:
+def _is_member(tokens: list[str], position: int) -> bool:
     """Whether the name is looked up in something: `tl.sum`, `fs::sum`, `x->sum`."""
-    two = "".join(tokens[max(place - 2, 0) : place])
-    return tokens[place - 1] == "." or two.endswith(("::", "->"))
+    two = "".join(tokens[max(position - 2, 0) : position])
+    return tokens[position - 1] == "." or two.endswith(("::", "->"))
 
 
 def _is_of(token: str, named: set[str]) -> bool:
@@ -105,7 +105,7 @@ def _is_of(token: str, named: set[str]) -> bool:
 
 @lru_cache(maxsize=512)
 def _without_names(source: str, name: str) -> bytes:
-    """The module as Python's compiler has it, where variables are places, without comments and lines; and without the
+    """The module as Python's compiler has it, where variables are numbers, without comments and lines; and without the
     kernel's own name, those of its variables, and its docstring."""
     module = compile(source, name, "exec")
     return marshal.dumps(
@@ -129,8 +129,8 @@ def _without_variables(function: CodeType, source: str) -> CodeType:
         co_qualname="kernel",
         # Block sizes are given by name.
         co_varnames=tuple(
-            variable if variable.endswith("BLOCK") else f"_{place}"
-            for place, variable in enumerate(function.co_varnames)
+            variable if variable.endswith("BLOCK") else f"_{position}"
+            for position, variable in enumerate(function.co_varnames)
         ),
         co_consts=(None, *function.co_consts[1:]) if documented else function.co_consts,
     )

@@ -111,14 +111,14 @@ class _Writer:
 
     def inputs(self) -> None:
         names = [variable(name) if name is not None else "_" for name in self.graph.inputs]
-        for symbol, (place, part) in self.graph.symbols.items():
+        for symbol, (position, part) in self.graph.symbols.items():
             if not part:
-                names[place] = symbol.name
+                names[position] = symbol.name
         if names:
             self.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = inputs")
-        for symbol, (place, part) in self.graph.symbols.items():
+        for symbol, (position, part) in self.graph.symbols.items():
             if part:
-                self.line(f"{symbol.name} = {names[place]}{part}")
+                self.line(f"{symbol.name} = {names[position]}{part}")
 
     def sizes(self, kernels: Iterable[RenderedKernel]) -> None:
         """Every formula that is no symbol gets the name by which layouts and launches know it."""
@@ -212,9 +212,9 @@ class _Writer:
         """A call of an operator. What nobody reads of its results may lie as it likes."""
         call = call_text(node, self.graph, _aligned_text if node.target in LOADING_VECTORS else argument_text)
         names = [variable(output[0]) if output else "_" for output in node.outputs]
-        for symbol, place, part in node.sizes:
+        for symbol, position, part in node.sizes:
             if not part:
-                names[place] = symbol.name
+                names[position] = symbol.name
         if not names:
             self.line(call)
         elif node.returns_sequence or len(names) > 1:
@@ -230,9 +230,9 @@ class _Writer:
 
     def told(self, node: ExternNode, names: list[str]) -> None:
         """Sizes that are known now that the call has run."""
-        for symbol, place, part in node.sizes:
+        for symbol, position, part in node.sizes:
             if part:
-                self.line(f"{symbol.name} = {names[place]}{part}")
+                self.line(f"{symbol.name} = {names[position]}{part}")
             self.known.add(symbol.name)
         if node.sizes:
             self.compute_sizes()
@@ -260,8 +260,8 @@ class _Writer:
             return argument_text(output.value, self.graph)
         layout = output.layout
         if output.is_conjugated or output.is_negated or layout.dtype != self.graph.buffers[output.buffer].dtype:
-            place = f"{layout.shape}, {layout.stride}, {layout.offset}"
-            text = f"read_as({variable(output.buffer)}, {layout.dtype}, {place})"
+            position = f"{layout.shape}, {layout.stride}, {layout.offset}"
+            text = f"read_as({variable(output.buffer)}, {layout.dtype}, {position})"
             text = f"{text}.conj()" if output.is_conjugated else text
             return f"torch.ops.aten._neg_view({text})" if output.is_negated else text
         is_alone = output.buffer in self.own and self.times_given[output.buffer] == 1

@@ -27,7 +27,7 @@ def chebyshev(t: Value, series: Sequence[float]) -> Value:
     """The sum of `series[k] * T[k](t)` for t in [-1, 1], as a polynomial in t: for the series of `coefficients.py`,
     whose powers are no larger than theirs, that is as accurate as Clenshaw's recurrence."""
     limit = torch.finfo(t.dtype).eps / 16 * max(abs(c) for c in series)
-    count = max(place for place, c in enumerate(series) if abs(c) > limit) + 1
+    count = max(power for power, c in enumerate(series) if abs(c) > limit) + 1
     return polynomial(t, _powers(tuple(series[:count])))
 
 
@@ -37,8 +37,8 @@ def _powers(series: tuple[float, ...]) -> tuple[float, ...]:
     total = [Fraction(0)] * len(series)
     before, current = [Fraction(1)], [Fraction(0), Fraction(1)]
     for coefficient in series:
-        for place, value in enumerate(before):
-            total[place] += value * Fraction(coefficient)
+        for power, value in enumerate(before):
+            total[power] += value * Fraction(coefficient)
         doubled = [Fraction(0), *(2 * value for value in current)]
         older = [*before, *([Fraction(0)] * (len(doubled) - len(before)))]
         before, current = current, [new - old for new, old in zip(doubled, older, strict=True)]

@@ -29,8 +29,8 @@ def is_undefined(value: Any) -> bool:
     return isinstance(target, torch._ops.OpOverload) and target._schema.name.split("::")[1] in UNDEFINED
 
 
-def _name_of_result(target: torch._ops.OpOverload, place: int) -> str:
-    return target._schema.returns[place].name or ""
+def _name_of_result(target: torch._ops.OpOverload, position: int) -> str:
+    return target._schema.returns[position].name or ""
 
 
 def device_of(graph: torch.fx.GraphModule) -> torch.device:
@@ -87,14 +87,14 @@ def fake_mode_of(values: Iterable[Any]) -> contextlib.AbstractContextManager[Any
 
 
 def strides_of_result(target: Any, arguments: Sequence[Any], strides: Mapping[int, Any]) -> tuple[int, ...]:
-    """The strides that ATen gives the result of a call of fake tensors, where the arguments at the places that
+    """The strides that ATen gives the result of a call of fake tensors, where the arguments at the positions that
     `strides` names have those."""
     with fake_mode_of(arguments):
         given = [
-            torch.empty_strided(value.shape, strides[place], dtype=value.dtype, device=value.device)
-            if place in strides
+            torch.empty_strided(value.shape, strides[position], dtype=value.dtype, device=value.device)
+            if position in strides
             else value
-            for place, value in enumerate(arguments)
+            for position, value in enumerate(arguments)
         ]
         result: torch.Tensor = target(*given)
         return tuple(result.stride())

@@ -48,5 +48,5 @@ def plain_function_name(name: str) -> str:
 
 
 def _distinct(lines: Iterable[int]) -> tuple[int, ...]:
-    """Each line once, at its last (innermost) place."""
+    """Each line once, at its last (innermost) location."""
     return tuple(reversed(dict.fromkeys(reversed(list(lines)))))

@@ -34,7 +34,7 @@ CONSTANT = "constant"
 
 # --- of a graph
 
-#: Places of the outputs that AOTAutograd copies into an input after each call, each with the input's; and places of
+#: Positions of the outputs that AOTAutograd copies into an input after each call, each with the input's; and those of
 #: the outputs that it gives as views of inputs.
 WRITTEN_BACK, GIVEN_AS_VIEWS = "written_back", "given_as_views_of_inputs"
 #: Sizes that depend on data, by their symbols, as they were in the first call.

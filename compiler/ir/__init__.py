@@ -8,7 +8,7 @@ body, nodes                     the record of one loop's body, and the nodes tha
 interpret                       what all of it means, and what sizes are in one call
 ranges, choices                 what is known beforehand and left out
 index_formulas, masked_indices  values and indices that are formulas of the loops
-positions, canonical            points and their places in memory; loops in their simplest form
+positions, canonical            points and their offsets in memory; loops in their simplest form
 library_calls                   calls beside PyTorch's own: what ours become
 lazy                            values that an object computes when they are first asked for
 """

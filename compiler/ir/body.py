@@ -47,7 +47,7 @@ class Instruction:
 
 
 def moved(i: Instruction, operands: tuple[int, ...], index: Index | None, node: str | None) -> Instruction:
-    """The instruction with other operands, at another place, written for another node.
+    """The instruction with other operands, at another index, written for another node.
 
     `dataclasses.replace` takes several times as long, for every instruction of every fusion that is tried."""
     if index is i.index and operands == i.operands and node == i.node:
@@ -58,19 +58,19 @@ def moved(i: Instruction, operands: tuple[int, ...], index: Index | None, node: 
 @dataclass(frozen=True)
 class Access:
     """One load or store: the offset in elements, whether it happens only where a mask holds, and whether a store reads
-    what it changes. `places` stand for how the values in the offset are computed: numbers tell them apart in one body,
+    what it changes. `recipes` stand for how the values in the offset are computed: numbers tell them apart in one body,
     not from those of another."""
 
     buffer: str
     index: Index
     is_masked: bool = False
     is_update: bool = False
-    places: tuple[int, ...] = ()
+    recipes: tuple[int, ...] = ()
 
     # Costs ask every access of every group that is weighed.
     @lazy
     def _hash(self) -> int:
-        return hash((self.buffer, self.index, self.is_masked, self.is_update, self.places))
+        return hash((self.buffer, self.index, self.is_masked, self.is_update, self.recipes))
 
     def __hash__(self) -> int:
         return self._hash
@@ -127,24 +127,24 @@ class Body:
     def form(self) -> tuple[int, tuple[str, ...]]:
         """What it is but for the names of buffers and nodes, as a number, and these names in the order in which they
         come up: bodies of one number differ in names alone."""
-        places: dict[str | None, int | None] = {None: None}
-        place = places.setdefault
+        numbers: dict[str | None, int | None] = {None: None}
+        number_of = numbers.setdefault
         # 0.0 == -0.0 and True == 1: constants are told apart by their text.
         record = tuple(
             (
-                i.op, i.operands, i.dtype, place(i.buffer, len(places)), i.index,
-                repr(i.value) if i.op == "constant" else i.value, place(i.node, len(places)),
+                i.op, i.operands, i.dtype, number_of(i.buffer, len(numbers)), i.index,
+                repr(i.value) if i.op == "constant" else i.value, number_of(i.node, len(numbers)),
             )
             for i in self.instructions
         )  # fmt: skip
-        del places[None]
-        return _form_number(record), tuple(name for name in places if name is not None)
+        del numbers[None]
+        return _form_number(record), tuple(name for name in numbers if name is not None)
 
     @lazy
     def reads(self) -> tuple[Access, ...]:
         """Every distinct read, in order."""
         found = [
-            Access(i.buffer or "", i.index or Index.number(0), bool(i.operands), places=self._indices_in(i))
+            Access(i.buffer or "", i.index or Index.number(0), bool(i.operands), recipes=self._indices_in(i))
             for i in self.instructions
             if i.op == "load"
         ]
@@ -153,7 +153,7 @@ class Body:
     def _indices_in(self, i: Instruction) -> tuple[int, ...]:
         if i.index is None or not i.index.indirections:
             return ()
-        return tuple(self.recipes[number] for number in sorted(place.value for place in i.index.indirections))
+        return tuple(self.recipes[number] for number in sorted(atom.value for atom in i.index.indirections))
 
     @lazy
     def recipes(self) -> tuple[int, ...]:
@@ -194,7 +194,7 @@ class Body:
 
     @lazy
     def is_scatter(self) -> bool:
-        """Whether it stores at places that several points may share."""
+        """Whether it stores at elements that several points may share."""
         return any(i.op == "store" and i.value is not None for i in self.instructions)
 
     @lazy
@@ -296,14 +296,14 @@ class Written:
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
-        self._places: dict[Hashable, int] = {}
+        self._numbers: dict[Hashable, int] = {}
 
     def add(self, instruction: Instruction) -> int:
         """Its number; it is the next one unless it stands there already."""
-        place = self._places.setdefault(key_of(instruction), len(self.instructions))
-        if place == len(self.instructions):
+        number = self._numbers.setdefault(key_of(instruction), len(self.instructions))
+        if number == len(self.instructions):
             self.instructions.append(instruction)
-        return place
+        return number
 
 
 class Recorder(Written):

@@ -50,8 +50,8 @@ def _canonical_loops(x_dims: Dims, r_dims: Dims, indices: Indices) -> tuple[Dims
     """The loops that are left, and what becomes of each of the indices over them."""
     merged_x, found = merge_neighbours(tuple(dim for dim in x_dims if dim.size != 1), indices)
     merged_r, found = merge_neighbours(tuple(dim for dim in r_dims if dim.size != 1), found)
-    new_x = tuple(Dim(f"x{place}", dim.size) for place, dim in enumerate(merged_x))
-    new_r = tuple(Dim(f"r{place}", dim.size) for place, dim in enumerate(merged_r))
+    new_x = tuple(Dim(f"x{position}", dim.size) for position, dim in enumerate(merged_x))
+    new_r = tuple(Dim(f"r{position}", dim.size) for position, dim in enumerate(merged_r))
     renamed = {old: Index.of(new) for old, new in zip([*merged_x, *merged_r], [*new_x, *new_r], strict=True)}
     return new_x, new_r, dict(zip(indices, substituted(found, renamed), strict=True))
 
@@ -59,18 +59,18 @@ def _canonical_loops(x_dims: Dims, r_dims: Dims, indices: Indices) -> tuple[Dims
 def merge_neighbours(dims: Dims, indices: Indices) -> tuple[Dims, Indices]:
     """Merge each variable with the one inside it for as long as no index gets harder by it. A merged one keeps the
     outer one's name, which its new size makes another variable."""
-    place = 0
-    while place + 1 < len(dims):
-        outer, inner = dims[place], dims[place + 1]
+    position = 0
+    while position + 1 < len(dims):
+        outer, inner = dims[position], dims[position + 1]
         merged = Dim(outer.name, outer.size * inner.size)
         candidate = _merge(indices, outer, inner, merged)
         if candidate is None:
-            place += 1
+            position += 1
             continue
         indices = candidate
-        dims = (*dims[:place], merged, *dims[place + 2 :])
+        dims = (*dims[:position], merged, *dims[position + 2 :])
         # The variable before may go with the larger one where it did not with the smaller.
-        place = max(place - 1, 0)
+        position = max(position - 1, 0)
     return dims, indices
 
 

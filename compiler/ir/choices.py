@@ -4,7 +4,7 @@
     m = 2*x0 + 1 >= 0;  a = load b[2*x0 + 1] where m             ->        a = load b[2*x0 + 1]
 
 A mask comes with every body that is computed inside another one, so nested ones repeat it: what only a choice by `m`
-reads may be anything where `m` does not hold. And of a window that is written out most places are in the image
+reads may be anything where `m` does not hold. And of a window that is written out most elements are in the image
 wherever the window lies.
 """
 
@@ -20,7 +20,7 @@ from compiler.ir.index import Index
 from compiler.ir.index_formulas import Step
 from compiler.ir.ranges import COMPARISONS, Range, ranges_of
 
-#: The places of the operands of a choice.
+#: The positions of the operands of a choice.
 _MASK, _CHOSEN, _OTHER = 0, 1, 2
 
 #: What joins two conditions, and all whose outcome may be known.
@@ -36,11 +36,11 @@ class Known:
     same: dict[int, int] = field(default_factory=dict)
     outcomes: dict[int, bool] = field(default_factory=dict)
     unmasked: set[int] = field(default_factory=set)
-    #: Places that are formulas of the loops.
-    places: dict[int, Index] = field(default_factory=dict)
+    #: Indices that are formulas of the loops.
+    indices: dict[int, Index] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.same or self.unmasked or self.places)
+        return bool(self.same or self.unmasked or self.indices)
 
     def replace(self, number: int, value: int) -> None:
         self.same[number] = self.same.get(value, value)
@@ -52,7 +52,7 @@ class Known:
     def index_of(self, i: Step) -> Index | None:
         if i.index is None or not i.index.indirections:
             return i.index
-        return i.index.renumber(_Same(self.same)).with_indices(self.places)
+        return i.index.renumber(_Same(self.same)).with_indices(self.indices)
 
 
 class _Same(dict[int, int]):
@@ -87,7 +87,7 @@ def _in_place(body: Body, known: Known) -> Body:
 def known_values(instructions: Sequence[Step]) -> Known:
     """What is known of instructions by the ranges of what they are computed from."""
     ranges, known = ranges_of(instructions), Known()
-    outcomes, places = known.outcomes, dict[int, Index]()
+    outcomes, indices = known.outcomes, dict[int, Index]()
     for number, i in enumerate(instructions):
         truth = ranges[number]
         value: int | None = None
@@ -101,7 +101,7 @@ def known_values(instructions: Sequence[Step]) -> Known:
         elif i.op == "sub":
             value = _back(i, instructions, known)
         elif i.op == "index_value" and i.index is not None and not i.index.indirections:
-            places[number] = i.index
+            indices[number] = i.index
         elif i.op == "where":
             value = _chosen(i, instructions, outcomes)
         elif i.op == "load" and i.operands and outcomes.get(i.operands[0]):
@@ -111,9 +111,9 @@ def known_values(instructions: Sequence[Step]) -> Known:
             value = rest[0] if len(rest) == 1 else None
         if value is not None:
             known.replace(number, value)
-    used = {place.value for i in instructions if i.index is not None for place in i.index.indirections}
+    used = {atom.value for i in instructions if i.index is not None for atom in i.index.indirections}
     needed = {known.same.get(number, number) for number in used}
-    known.places = {number: index for number, index in places.items() if number in needed}
+    known.indices = {number: index for number, index in indices.items() if number in needed}
     return known
 
 
@@ -170,8 +170,8 @@ def masks_that_hold(steps: Sequence[Step]) -> list[frozenset[int]]:
     for number in reversed(range(len(steps))):
         i = steps[number]
         here = (found[number] or nothing) if passes_on(i) else nothing
-        for place, operand in enumerate(i.operands):
-            is_chosen = i.op == "where" and place == _CHOSEN
+        for position, operand in enumerate(i.operands):
+            is_chosen = i.op == "where" and position == _CHOSEN
             used(operand, here | {i.operands[_MASK]} if is_chosen else here)
         for operand in operands_of(i) - set(i.operands):
             used(operand, nothing)

@@ -228,11 +228,11 @@ class Index:
             lambda atom: Index.of(Indirect(numbers[atom.value], atom.size)) if isinstance(atom, Indirect) else None
         )
 
-    def with_indices(self, places: Mapping[int, Index]) -> Index:
+    def with_indices(self, indices: Mapping[int, Index]) -> Index:
         """The expression with those loaded values, by their numbers, replaced that are formulas of the loops."""
-        if not places:
+        if not indices:
             return self
-        return self._map_atoms(lambda atom: places.get(atom.value) if isinstance(atom, Indirect) else None)
+        return self._map_atoms(lambda atom: indices.get(atom.value) if isinstance(atom, Indirect) else None)
 
     def _map_atoms(self, replace: Callable[[Atom], Index | None]) -> Index:
         offset = self.offset
@@ -350,7 +350,7 @@ def _normal_form(offset: Integer, terms: Iterable[tuple[Atom, Integer]]) -> Inde
 
 def _rejoin(collected: dict[Atom, Integer]) -> Index | None:
     """Undo a split that turned out needless:  c*k * (e // c)  +  k * (e % c)  ->  k * e,
-    and one level of a longer split, where the larger digit may have more in it, as that of a rolled place has:
+    and one level of a longer split, where the larger digit may have more in it, as that of a rolled index has:
     c*k * ((e // c + a) % m)  +  k * (e % c)  ->  k * ((e + a*c) % (c*m))."""
     for atom, coefficient in collected.items():
         if not isinstance(atom, Mod):
@@ -497,8 +497,8 @@ def _is_parenthesised(text: str) -> bool:
     if not (text.startswith("(") and text.endswith(")")):
         return False
     depth = 0
-    for place, character in enumerate(text):
+    for position, character in enumerate(text):
         depth += (character == "(") - (character == ")")
         if depth == 0:
-            return place == len(text) - 1
+            return position == len(text) - 1
     return False

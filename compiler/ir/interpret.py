@@ -146,7 +146,7 @@ class _Loop:
             if isinstance(atom, Dim):
                 axis = self.dims.index(atom)
                 size = self.sizes[axis]
-                shape = [size if place == axis else 1 for place in range(len(self.dims))]
+                shape = [size if position == axis else 1 for position in range(len(self.dims))]
                 value = torch.arange(size, device=self.device).reshape(shape)
             elif isinstance(atom, Indirect):
                 value = self.values[atom.value]
@@ -283,7 +283,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def symbols_of_call(graph: LoopGraph, inputs: Sequence[Any]) -> Symbols:
     """The value of every symbol in a call with these inputs."""
-    return {symbol.name: _part(inputs[place], part) for symbol, (place, part) in graph.symbols.items()}
+    return {symbol.name: _part(inputs[position], part) for symbol, (position, part) in graph.symbols.items()}
 
 
 def _part(value: Any, part: str) -> Any:
@@ -362,10 +362,10 @@ def uniform(seed: Tensor, position: Tensor) -> Tensor:
 
 
 def uniform_compared(seed: Tensor, position: Tensor) -> Tensor:
-    """The four words of a draw are those of eight positions in a row, turned by 16 bits at every second one."""
+    """The four words of a draw are those of eight positions in a row, rotated by 16 bits at every second one."""
     word = _word(seed, position >> 1, ROUNDS["rand_compared"])
-    turned = ((word << 16) | (word >> 16)) & _LOW
-    return _to_uniform(torch.where(position & 1 == 1, turned, word) >> 1)
+    rotated = ((word << 16) | (word >> 16)) & _LOW
+    return _to_uniform(torch.where(position & 1 == 1, rotated, word) >> 1)
 
 
 def _word(seed: Tensor, position: Tensor, rounds: int) -> Tensor:

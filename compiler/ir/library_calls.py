@@ -73,7 +73,7 @@ FUSED_CONVOLUTION = FusedConvolution()
 
 
 def rows_apart(columns: int) -> int:
-    """How many rows of so many numbers of two bytes further on one starts in the same place of a vector."""
+    """How many rows of so many numbers of two bytes further on one starts in the same offset of a vector."""
     return ALIGNED_ELEMENTS // gcd(ALIGNED_ELEMENTS, columns)
 
 

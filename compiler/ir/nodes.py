@@ -271,7 +271,7 @@ class LoopGraph:
 
     `buffers` gives the layout of every buffer's storage, inputs included; `inputs` are in the order of the graph's
     placeholders (None for one that is not a tensor). `symbols` tells for each size that is known only in a call how the
-    wrapper finds it: the place of an input, and what of that input it is (`.shape[0]`; nothing for a plain integer).
+    wrapper finds it: the position of an input, and what of that input it is (`.shape[0]`; nothing for a plain integer).
     """
 
     nodes: list[Node] = field(default_factory=list)

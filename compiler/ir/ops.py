@@ -113,7 +113,7 @@ SPECIAL = (
     "rand_compared", "reduce", "scan",
 )  # fmt: skip
 
-#: Those that draw random numbers: their operand is a seed, their index the place of the number.
+#: Those that draw random numbers: their operand is a seed, their index the position of the number.
 RANDOM = frozenset(("rand", "randn", "rand_compared"))
 
 
@@ -231,7 +231,7 @@ class Ops:
     def rand_compared(self, seed: Any, index: Any) -> Any:
         """A uniform float32 in [0, 1) of which nothing counts but whether it is above bounds that are known, each
         between 1 / 32 and 31 / 32. Two in a row share word `index` // 2 % 4 of Philox 4x32-7 at counter `index` // 8,
-        which the second one sees turned by 16 bits, so that one draw serves eight. Each is as fine as `rand`; that
+        which the second one sees rotated by 16 bits, so that one draw serves eight. Each is as fine as `rand`; that
         both of two are below p is as likely as for independent ones up to 2^-15, since a comparison is all but decided
         by the upper 16 bits."""
         return _handler.get().emit("rand_compared", (seed,), torch.float32, index=index)

@@ -21,10 +21,10 @@ def unflatten(position: Index, sizes: Sequence[Integer]) -> tuple[Index, ...]:
     """The point at a row-major position, the inverse of `flatten`."""
     result: list[Index] = []
     inner = product(sizes)
-    for place, size in enumerate(sizes):
+    for axis, size in enumerate(sizes):
         inner = inner // size if size != 0 else 0
         digit = position // inner if inner not in (0, 1) else position
-        result.append(ZERO if size in (0, 1) else digit % size if place else digit)
+        result.append(ZERO if size in (0, 1) else digit % size if axis else digit)
     return tuple(result)
 
 
@@ -57,20 +57,20 @@ def _invert(index: Index, dims: tuple[Dim, ...], value: Index, is_masked: bool) 
         return None
     backwards = [dim for dim in dims if dim in index.dims and is_negative_stride(index.coefficient(dim))]
     if backwards:
-        turned = {dim: Index.number(dim.size - 1) - Index.of(dim) for dim in backwards}
-        forwards = _invert(index.substitute(turned), dims, value, is_masked)
+        flipped = {dim: Index.number(dim.size - 1) - Index.of(dim) for dim in backwards}
+        forwards = _invert(index.substitute(flipped), dims, value, is_masked)
         if forwards is None:
             return None
-        return {dim: Index.number(dim.size - 1) - at if dim in turned else at for dim, at in forwards.items()}
+        return {dim: Index.number(dim.size - 1) - at if dim in flipped else at for dim, at in forwards.items()}
     ordered = sorted((dim for dim in dims if dim in index.dims), key=lambda dim: -hint(index.coefficient(dim)))
     answer: dict[Dim, Index] = {}
     remaining = value - index.offset
-    for place, dim in enumerate(ordered):
+    for number, dim in enumerate(ordered):
         step = index.coefficient(dim)
-        if is_masked and place == len(ordered) - 1 and step == 1:
+        if is_masked and number == len(ordered) - 1 and step == 1:
             answer[dim] = remaining
             continue
-        if step <= sum(index.coefficient(d) * (d.size - 1) for d in ordered[place + 1 :]):
+        if step <= sum(index.coefficient(d) * (d.size - 1) for d in ordered[number + 1 :]):
             return None
         answer[dim] = remaining // step
         remaining = remaining % step

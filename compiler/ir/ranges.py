@@ -71,7 +71,7 @@ def _range_of(i: Step, found: list[Range | None], steps: Sequence[Step]) -> Rang
 
 
 def _difference(i: Step, steps: Sequence[Step]) -> tuple[Range, Range] | None:
-    """Of two places, which may grow with each other: their difference, to be compared with zero."""
+    """Of two indices, which may grow with each other: their difference, to be compared with zero."""
     one, other = (steps[operand].index if steps[operand].op == "index_value" else None for operand in i.operands)
     low, high = (one - other).bounds if one is not None and other is not None else (None, None)
     return ((low, high), (0, 0)) if isinstance(low, int) and isinstance(high, int) else None

@@ -385,13 +385,13 @@ def _size_is_proven(value: Size) -> bool:
     least = _least_of_size(value)
     if least is not None and least >= 0:
         return True
-    for place, (monomial, coefficient) in enumerate(value.terms):
+    for position, (monomial, coefficient) in enumerate(value.terms):
         quotient = next((atom for atom in monomial if isinstance(atom, Quotient)), None)
         if coefficient >= 0 or quotient is None or not isinstance(quotient.divisor, int):
             continue
         others = list(monomial)
         others.remove(quotient)
-        rest = _normal_form(term for other, term in enumerate(value.terms) if other != place)
+        rest = _normal_form(term for other, term in enumerate(value.terms) if other != position)
         replaced = rest * quotient.divisor + _normal_form([(tuple(others), coefficient)]) * quotient.numerator
         return _is_proven(replaced)
     return False

@@ -25,28 +25,28 @@ TRUTHS = (torch.bool, torch.uint8)
 
 
 def wrapped_index(value: Any, size: Integer) -> Index:
-    """A loaded integer as a place in a dimension of `size`, counted from the end where it is negative.
+    """A loaded integer as an index in a dimension of `size`, counted from the end where it is negative.
 
-    Eager raises for an index outside of the dimension; a kernel cannot, so it takes another place and never touches
+    Eager raises for an index outside of the dimension; a kernel cannot, so it takes another index and never touches
     memory outside of the buffer. No program depends on which one that is, so the lower half of a number is enough
     where the dimension is that short: a GPU's registers have 32 bits, and a CPU's vectors hold more of them."""
     value = value.to(torch.int32 if isinstance(size, int) and size < _LARGEST else torch.int64)
     from_end = value + size
-    place = ops.where(value < 0, from_end, value)
-    inside = ops.minimum(ops.maximum(place, 0), size - 1)
+    wrapped = ops.where(value < 0, from_end, value)
+    inside = ops.minimum(ops.maximum(wrapped, 0), size - 1)
     if any(symbol.is_late for symbol in symbols_of(size)):
-        inside = ops.maximum(inside, 0)  # where there is no element, the place of the first is kept readable
+        inside = ops.maximum(inside, 0)  # where there is no element, the index of the first is kept readable
     index: Index = ops.indirect(inside, size)
     return index
 
 
 def index_in(value: Any, size: Integer) -> tuple[Index, Any]:
-    """A loaded integer as a place in a dimension of `size`, counted from the end where it is negative, and whether it
+    """A loaded integer as an index in a dimension of `size`, counted from the end where it is negative, and whether it
     is one."""
     value = value.to(torch.int64)
-    place = ops.where(value < 0, value + size, value)
-    is_inside = (place >= 0) & (place < size)
-    index: Index = ops.indirect(ops.where(is_inside, place, 0), size)
+    wrapped = ops.where(value < 0, value + size, value)
+    is_inside = (wrapped >= 0) & (wrapped < size)
+    index: Index = ops.indirect(ops.where(is_inside, wrapped, 0), size)
     return index, is_inside
 
 
@@ -72,10 +72,10 @@ class AdvancedIndex:
         parts = {dim: broadcast(index, common) for dim, index in given.items()}
         return cls((*whole[:at], *common, *whole[at:]), parts, x.rank, at, len(common))
 
-    def position_in(self, position: Position, place_of: Callable[[int, Any], Index]) -> Position:
-        """The position in x of the element `position`; `place_of(dim, value)` makes a place of a loaded index."""
+    def position_in(self, position: Position, index_of: Callable[[int, Any], Index]) -> Position:
+        """The position in x of the element `position`; `index_of(dim, value)` makes a place of a loaded index."""
         shared = position[self.at : self.at + self.common]
         rest = iter((*position[: self.at], *position[self.at + self.common :]))
         return tuple(
-            place_of(dim, self.parts[dim].load(shared)) if dim in self.parts else next(rest) for dim in range(self.rank)
+            index_of(dim, self.parts[dim].load(shared)) if dim in self.parts else next(rest) for dim in range(self.rank)
         )

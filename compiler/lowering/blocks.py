@@ -1,8 +1,8 @@
 """Blocks that slide over an image, laid out as columns (`unfold`), and columns added up to an image again (`fold`).
 
-    columns[channel, kernel place, block]  =  image[channel, block * stride + kernel place * dilation - padding]
+    columns[channel, kernel offset, block]  =  image[channel, block * stride + kernel offset * dilation - padding]
 
-For `fold`, every element of the image asks, for each place in a block where it may lie, whether there is such a block.
+For `fold`, every element of the image asks, for each offset in a block where it may lie, whether there is such a block.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def im2col(build: Builder, x: TensorValue, kernel_size: Any, dilation: Any, padd
     def element(position: Position) -> Any:
         *front, row, column = position
         channel, *inner = unflatten(row, (channels, *kernel))
-        place, inside = blocks.element(unflatten(column, counts), tuple(inner))
-        return x.load((*front, channel, *place), inside)
+        source, inside = blocks.element(unflatten(column, counts), tuple(inner))
+        return x.load((*front, channel, *source), inside)
 
     return build.pointwise((*batch, channels * kernel[0] * kernel[1], counts[0] * counts[1]), x.dtype, element)
 
@@ -64,9 +64,9 @@ def col2im(
         axes = zip(starts, reduced, kernel, blocks.dilation, blocks.stride, strict=True)
         inner, numbers, conditions = zip(*(_covering(*axis) for axis in axes), strict=True)
         inside = inside_of(numbers, blocks.pooled)
-        place = (*front, flatten((channel, *inner), (channels, *kernel)), flatten(numbers, blocks.pooled))
+        source = (*front, flatten((channel, *inner), (channels, *kernel)), flatten(numbers, blocks.pooled))
         known = [condition for condition in (inside, *conditions) if condition is not None]
-        return ops.reduce("sum", x.load(place, all_of(known)))
+        return ops.reduce("sum", x.load(source, all_of(known)))
 
     shape = (*x.shape[:-2], channels, *output_size)
     if 0 in shape:
@@ -77,8 +77,8 @@ def col2im(
 
 
 def _covering(start: Index, number: Index, kernel: int, dilation: int, stride: int) -> tuple[Index, Index, Any]:
-    """The place in a kernel, and the block that has it at `start`, for the given one of the places that may, and the
-    condition of there being one (None: always). In a kernel without gaps each `stride`th of its places may."""
+    """The offset in a kernel, and the block that has it at `start`, for the given one of the offsets that may, and the
+    condition of there being one (None: always). In a kernel without gaps each `stride`th of its offsets may."""
     if dilation == 1:
         k = start % stride + number * stride
         is_one = None if kernel % stride == 0 else ops.index_value(k) < ops.index_value(Index.number(kernel))

@@ -202,11 +202,11 @@ class Builder(LoopBuilder):
 
     def _extern_outputs(self, results: Sequence[Any], is_sequence: bool) -> tuple[tuple[str, Layout] | None, ...]:
         outputs: list[tuple[str, Layout] | None] = []
-        for place, fake in enumerate(results):
+        for position, fake in enumerate(results):
             if not isinstance(fake, EagerTensor):
                 outputs.append(None)
                 continue
-            name = self.fresh_name(f"{self.origin}_{place}" if is_sequence else self.origin)
+            name = self.fresh_name(f"{self.origin}_{position}" if is_sequence else self.origin)
             layout = Layout(fake.shape, fake.stride(), fake.dtype)
             self.graph.buffers[name] = layout
             if fake.device.type != self.device.type:

@@ -14,7 +14,7 @@ from compiler.ir.ops import RANDOM
 
 Number = bool | int | float
 
-_OF_PLACES = RANDOM | frozenset(("load", "index_value", "indirect", "scan"))
+_OF_POSITIONS = RANDOM | frozenset(("load", "index_value", "indirect", "scan"))
 
 
 def constant_result(node: LoopNode) -> Number | None:
@@ -28,7 +28,7 @@ def constant_result(node: LoopNode) -> Number | None:
             return values[instruction.operands[0]].to(node.layout.dtype).item()
         if instruction.op == "reduce":
             values[number] = _reduced(str(instruction.value), values[instruction.operands[0]], node.reduction_numel)
-        elif instruction.op in _OF_PLACES or instruction.index is not None:
+        elif instruction.op in _OF_POSITIONS or instruction.index is not None:
             return None
         else:
             values[number] = apply(instruction, values, torch.device("cpu"))

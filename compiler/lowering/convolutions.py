@@ -191,10 +191,10 @@ def _window_product(
         number, *block = unflatten(position[0], (batch, *counts))
         channel, *inner = unflatten(position[1], window)
         parts = zip(block, inner, stride, padding, strict=True)
-        place = [count * step + k - before for count, k, step, before in parts]
-        inside = inside_of(place, image.shape[2:])
+        source = [count * step + k - before for count, k, step, before in parts]
+        inside = inside_of(source, image.shape[2:])
         mask = all_of([*([] if inside is None else [inside]), *is_taken(position[1])])
-        return image.load((number, channel, *place), mask)
+        return image.load((number, channel, *source), mask)
 
     def filter_element(position: Position) -> Any:
         return weight.load((position[0], *unflatten(position[1], window)), all_of(is_taken(position[1])))
@@ -206,8 +206,8 @@ def _window_product(
         return made.buffer
 
     left = TensorArgument(stored((rows, length), element, "windows"), Layout.contiguous((rows, length), result.dtype))
-    turned = Layout((length, filters), (1, length), result.dtype)
-    right = TensorArgument(stored((filters, length), filter_element, "filter"), turned)
+    transposed = Layout((length, filters), (1, length), result.dtype)
+    right = TensorArgument(stored((filters, length), filter_element, "filter"), transposed)
     return _product(build, left, right, bias, OF_WINDOWS)
 
 
@@ -246,8 +246,8 @@ def _depthwise(
     def element(position: Position, reduced: Position) -> Any:
         number, channel, *block = position
         parts = zip(block, reduced, stride, padding, dilation, strict=True)
-        place = [count * step + k * apart - before for count, k, step, before, apart in parts]
-        taken = image.load((number, channel // multiplier, *place), inside_of(place, image.shape[2:]))
+        source = [count * step + k * apart - before for count, k, step, before, apart in parts]
+        taken = image.load((number, channel // multiplier, *source), inside_of(source, image.shape[2:]))
         total = ops.reduce("sum", taken * weight.load((channel, Index.number(0), *reduced)))
         return total if bias is None else total + bias.load((channel,))
 
@@ -255,11 +255,11 @@ def _depthwise(
 
 
 def _side_by_side(build: Builder, weight: TensorValue, result: Layout) -> TensorValue:
-    """The filters; those of all channels lie side by side, for each place of the window, where results do."""
+    """The filters; those of all channels lie side by side, for each element of the window, where results do."""
     window = weight.shape[2:]
     if result.stride[1] != 1 or prod(window) == 1:
         return weight
     count = weight.shape[0]
-    strides = tuple(count * prod(window[place + 1 :]) for place in range(len(window)))
+    strides = tuple(count * prod(window[axis + 1 :]) for axis in range(len(window)))
     layout = Layout(weight.shape, (1, count * prod(window), *strides), weight.dtype)
     return build.materialise(weight, layout, label="filters")

@@ -57,8 +57,8 @@ def _progression(build: Builder, size: int, start: Any, step: Any, dtype: torch.
         if float(start).is_integer() and float(step).is_integer():
             return ops.index_value(position[0] * int(step) + int(start))
         # Computed in float64 as eager does, so that a long progression does not drift.
-        place = ops.index_value(position[0], torch.float64)
-        return start + place * step
+        index = ops.index_value(position[0], torch.float64)
+        return start + index * step
 
     return build.pointwise((size,), dtype, element)
 
@@ -99,17 +99,17 @@ def _dtype_of_line(build: Builder) -> torch.dtype:
     return torch.float64 if build.device.type == "cpu" else torch.float32
 
 
-def _along(place: Index, start: Any, end: Any, steps: Integer, dtype: torch.dtype, compute: torch.dtype) -> Any:
-    """The number at `place` of a line, from both ends to the middle, as ATen does it. (PyTorch's decompositions keep
+def _along(index: Index, start: Any, end: Any, steps: Integer, dtype: torch.dtype, compute: torch.dtype) -> Any:
+    """The number at `index` of a line, from both ends to the middle, as ATen does it. (PyTorch's decompositions keep
     the fractions of ends whose result is of integers, which then are others than eager's.)"""
     first, last = (_end_of_line(bound, dtype, compute) for bound in (start, end))
     gaps = Index.number(0) + steps - 1
     # In float64, where Triton's division is rounded once.
     length = (last - first).to(torch.float64)
     stride = (length / ops.index_value(gaps, torch.float64)).to(compute)
-    is_first_half = ops.index_value(place * 2 + 1) < ops.index_value(gaps + 1)
-    rising = first + stride * ops.index_value(place, compute)
-    falling = last - stride * ops.index_value(gaps - place, compute)
+    is_first_half = ops.index_value(index * 2 + 1) < ops.index_value(gaps + 1)
+    rising = first + stride * ops.index_value(index, compute)
+    falling = last - stride * ops.index_value(gaps - index, compute)
     return ops.where(is_first_half, rising, falling)
 
 

@@ -100,17 +100,17 @@ def _native_group_norm(
     bias: torch.Tensor | None,
     samples: int,
     channels: int,
-    places: int,
+    positions: int,
     groups: int,
     eps: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of x (samples, channels, places, in any shape): normalised by groups of channels, means (samples, groups), and
+    """Of x (samples, channels, positions, in any shape): normalised by groups of channels, means (samples, groups), and
     reciprocals of the standard deviations, all in x's dtype.
 
     With a weight or a bias each channel of a sample has one factor and one term, as in eager's kernels: one
     instruction for an element. PyTorch's decomposition has them on a CPU alone."""
     computed = torch.float64 if x.dtype == torch.float64 else torch.float32
-    grouped = x.to(computed).reshape(samples, groups, channels // groups, places)
+    grouped = x.to(computed).reshape(samples, groups, channels // groups, positions)
     variance, mean = torch.var_mean(grouped, (2, 3), correction=0, keepdim=True)
     reciprocal = torch.rsqrt(variance + eps)
     if weight is None and bias is None:

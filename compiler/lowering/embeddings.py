@@ -117,8 +117,8 @@ def embedding_bag_backward(
     if sparse or scale_grad_by_freq or mode not in (SUM, MEAN):
         return NotImplemented  # type: ignore[no-any-return]
     if bags.shape != indices.shape:  # of sums, PyTorch's kernel for CPUs does not say
-        places = torch.arange(indices.numel(), device=indices.device)
-        bags = torch.searchsorted(offsets.to(torch.int64), places, right=True) - 1
+        positions = torch.arange(indices.numel(), device=indices.device)
+        bags = torch.searchsorted(offsets.to(torch.int64), positions, right=True) - 1
     # Where the offsets have a last one, PyTorch's kernel for GPUs counts the tokens behind it too.
     counts = sizes[: gradient.shape[0]].clamp(min=1).unsqueeze(1)
     shared = gradient / counts.to(gradient.dtype) if mode == MEAN else gradient

@@ -1,6 +1,6 @@
 """Scatters that change an input of the caller's where it lies.
 
-    cache.index_copy_(2, place, new)        start = cache; result = start, changed at `place`; cache.copy_(result)
+    cache.index_copy_(2, index, new)        start = cache; result = start, changed at `index`; cache.copy_(result)
 
 A functional graph copies the input, changes the copy, and has the caller copy that back: three passes over a tensor of
 which one row was to be written. Where nothing else reads the input, the scatter updates the input itself.

@@ -38,7 +38,7 @@ def index_put(
     if any(index.dtype in TRUTHS for index in given):
         if len(given) > 1:
             raise CannotLower("a mask stands beside other indices")
-        at = next(place for place, index in enumerate(indices) if index is not None)
+        at = next(dim for dim, index in enumerate(indices) if index is not None)
         return put_where(build, x, at, given[0], values, accumulate)
     chosen = AdvancedIndex.of(x, indices)
     source = broadcast(values, chosen.shape)
@@ -46,13 +46,13 @@ def index_put(
     def update(position: Position) -> Update:
         conditions = []
 
-        def place_of(dim: int, value: Any) -> Index:
-            place, is_inside = index_in(value, x.shape[dim])
+        def index_of(dim: int, value: Any) -> Index:
+            index, is_inside = index_in(value, x.shape[dim])
             conditions.append(is_inside)
-            return place
+            return index
 
-        place = chosen.position_in(position, place_of)
-        return place, source.load(position), all_of(conditions)
+        target = chosen.position_in(position, index_of)
+        return target, source.load(position), all_of(conditions)
 
     return scatter_into(build, x, chosen.shape, "add" if accumulate else "set", update)
 
@@ -63,20 +63,20 @@ def put_where(
     """One mask over the dimensions from `at` on. Every element asks whether it is chosen, so that the node is pointwise
     and fuses with what follows; where several values are given, the mask is counted through first."""
     end = at + mask.rank
-    # The values broadcast to (..., true places, ...); those that stand for all places are not counted.
+    # The values broadcast to (..., true elements, ...); those that stand for all elements are not counted.
     rank_of_result = x.rank - mask.rank + 1
     aligned = broadcast(values, (*(1,) * max(0, rank_of_result - values.rank), *values.shape))
     count = aligned.shape[at]
-    places = ranks(build, mask) if count != 1 else None
+    rank_of = ranks(build, mask) if count != 1 else None
     whole = broadcast(aligned, (*x.shape[:at], count, *x.shape[end:]))
 
     def element(position: Position) -> Any:
         inner, old = position[at:end], x.load(position)
-        chosen, place = truth(mask, inner), Index.number(0)
-        if places is not None:
-            place, is_given = index_in(places.load(inner), count)
+        chosen, index = truth(mask, inner), Index.number(0)
+        if rank_of is not None:
+            index, is_given = index_in(rank_of.load(inner), count)
             chosen = chosen & is_given
-        new = whole.load((*position[:at], place, *position[end:]))
+        new = whole.load((*position[:at], index, *position[end:]))
         return ops.where(chosen, old + new if accumulate else new, old)
 
     return build.pointwise(x.shape, x.dtype, element if values.numel != 0 else x.load)
@@ -84,7 +84,7 @@ def put_where(
 
 @decomposes(aten.index_fill)
 def index_fill(x: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Tensor:
-    """Whole slices, at the places of an index of one dimension or none, get one value."""
+    """Whole slices, at the positions of an index of one dimension or none, get one value."""
     new = value.to(x.dtype, copy=True) if isinstance(value, Tensor) else x.new_full((), value)
     if not x.dim():
         return new if index.numel() else x.clone()
@@ -94,5 +94,5 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Ten
 
 @decomposes(aten.put)
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Places count through the tensor in row-major order, and so do the sources."""
+    """Elements count through the tensor in row-major order, and so do the sources."""
     return x.reshape(-1).index_put((index.reshape(-1),), source.reshape(-1), accumulate).view(x.shape)

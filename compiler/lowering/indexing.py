@@ -17,7 +17,7 @@ from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, wrapped_inde
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
-from compiler.lowering.views import slice_bounds, unsqueeze, wrap, wrap_place
+from compiler.lowering.views import slice_bounds, unsqueeze, wrap, wrap_index
 
 aten = torch.ops.aten
 
@@ -29,8 +29,8 @@ def gather(build: Builder, x: TensorValue, dim: int, index: TensorValue, sparse_
     at = wrap(dim, x.rank)
 
     def element(position: Position) -> Any:
-        place = wrapped_index(index.load(position), x.shape[at])
-        return x.load((*position[:at], place, *position[at + 1 :]))
+        chosen = wrapped_index(index.load(position), x.shape[at])
+        return x.load((*position[:at], chosen, *position[at + 1 :]))
 
     return build.pointwise(index.shape, x.dtype, element)
 
@@ -76,10 +76,10 @@ def all_of(conditions: Sequence[Any]) -> Any:
     return reduce(and_, conditions) if conditions else None
 
 
-def inside_of(place: Sequence[Index], sizes: Sequence[Integer]) -> Any:
-    """Whether a place lies in a tensor of these sizes, or None where every such place does."""
-    conditions = [at_least(index, 0) for index in place if not is_below(-1, index.bounds[0])]
-    conditions += [below(i, size) for i, size in zip(place, sizes, strict=True) if not is_below(i.bounds[1], size)]
+def inside_of(position: Sequence[Index], sizes: Sequence[Integer]) -> Any:
+    """Whether a position lies in a tensor of these sizes, or None where every such position does."""
+    conditions = [at_least(index, 0) for index in position if not is_below(-1, index.bounds[0])]
+    conditions += [below(i, size) for i, size in zip(position, sizes, strict=True) if not is_below(i.bounds[1], size)]
     return all_of(conditions)
 
 
@@ -91,7 +91,7 @@ def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorV
     # Eager skips tensors of shape (0,) whatever the shape of the others.
     parts = [tensor for tensor in tensors if tensor.numel != 0]
     at = wrap(dim, len(shape))
-    starts = [sum(part.shape[at] for part in parts[:place]) for place in range(len(parts))]
+    starts = [sum(part.shape[at] for part in parts[:number]) for number in range(len(parts))]
 
     def element(position: Position) -> Any:
         result = None
@@ -99,8 +99,8 @@ def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorV
             is_above = [at_least(position[at], start)] if start != 0 else []
             is_below: list[Any] = [] if result is None else [below(position[at], start + part.shape[at])]
             chosen = all_of([*is_above, *is_below])
-            place = (*position[:at], position[at] - start, *position[at + 1 :])
-            value = part.load(place, chosen).to(dtype)
+            inner = (*position[:at], position[at] - start, *position[at + 1 :])
+            value = part.load(inner, chosen).to(dtype)
             result = ops.where(is_below[0], value, result) if is_below else value
         return result if result is not None else ops.constant(0, dtype)
 
@@ -116,8 +116,8 @@ def stack(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> Tenso
 @lowers(aten.constant_pad_nd)
 def constant_pad_nd(build: Builder, x: TensorValue, pad: Sequence[int], value: Any = 0) -> TensorValue:
     befores, afters = [0] * x.rank, [0] * x.rank
-    for place in range(len(pad) // 2):
-        befores[x.rank - 1 - place], afters[x.rank - 1 - place] = pad[2 * place], pad[2 * place + 1]
+    for axis in range(len(pad) // 2):
+        befores[x.rank - 1 - axis], afters[x.rank - 1 - axis] = pad[2 * axis], pad[2 * axis + 1]
     shape = tuple(b + size + a for b, size, a in zip(befores, x.shape, afters, strict=True))
 
     def element(position: Position) -> Any:
@@ -138,7 +138,7 @@ def constant_pad_nd(build: Builder, x: TensorValue, pad: Sequence[int], value: A
 @lowers(aten.select_scatter)
 def select_scatter(build: Builder, x: TensorValue, src: TensorValue, dim: int, index: int) -> TensorValue:
     at = wrap(dim, x.rank)
-    chosen = wrap_place(index, x.shape[at])
+    chosen = wrap_index(index, x.shape[at])
     return slice_scatter(build, x, unsqueeze(build, src, at), at, chosen, chosen + 1)
 
 
@@ -160,11 +160,11 @@ def slice_scatter(
             conditions.append(below(distance, (count - 1) * step + 1))
         if step > 1:
             conditions.append(ops.index_value(distance % step) == 0)
-        place = (*position[:at], distance // step, *position[at + 1 :])
+        written = (*position[:at], distance // step, *position[at + 1 :])
         inside = all_of(conditions)
         if inside is None:
-            return source.load(place).to(x.dtype)
-        return ops.where(inside, source.load(place, inside).to(compute_dtype(x.dtype)), x.load(position))
+            return source.load(written).to(x.dtype)
+        return ops.where(inside, source.load(written, inside).to(compute_dtype(x.dtype)), x.load(position))
 
     return build.pointwise(x.shape, x.dtype, x.load if count == 0 else element)
 
@@ -176,8 +176,8 @@ def _slice_update(
     start = build.pointwise(x.shape, x.dtype, x.load, label="start", materialise=True)
 
     def update(position: Position) -> tuple[Position, Any, Any]:
-        place = (*position[:at], position[at] * step + first, *position[at + 1 :])
-        return place, source.load(position).to(compute_dtype(x.dtype)), None
+        target = (*position[:at], position[at] * step + first, *position[at + 1 :])
+        return target, source.load(position).to(compute_dtype(x.dtype)), None
 
     return build.scatter(start, source.shape, "set", update)
 
@@ -192,7 +192,7 @@ def diagonal_scatter(
         distance = ops.index_value(position[column] - position[row])
         is_diagonal = distance == offset
         along = position[row] if offset >= 0 else position[column]
-        others = (index for place, index in enumerate(position) if place not in (row, column))
+        others = (index for axis, index in enumerate(position) if axis not in (row, column))
         new = src.load((*others, along), is_diagonal).to(compute_dtype(x.dtype))
         return ops.where(is_diagonal, new, x.load(position))
 

@@ -41,14 +41,14 @@ def told_by(eager: Any, known: set[Symbol]) -> Told:
     """The late sizes that a call tells which were not known before it, and where in its results each is found."""
     results = eager if isinstance(eager, list | tuple) else [eager]
     found: dict[Symbol, tuple[int, str]] = {}
-    for place, result in enumerate(results):
+    for position, result in enumerate(results):
         shape = result.shape if isinstance(result, EagerTensor) else ()
         parts = [(size, f".shape[{dim}]") for dim, size in enumerate(shape)] or [(result, "")]
         for size, part in parts:
             symbol = None if isinstance(size, EagerTensor) else symbol_in(size)
             if symbol is not None and symbol.is_late and symbol not in known:
-                found.setdefault(symbol, (place, part))
-    return tuple((symbol, place, part) for symbol, (place, part) in found.items())
+                found.setdefault(symbol, (position, part))
+    return tuple((symbol, position, part) for symbol, (position, part) in found.items())
 
 
 def in_order_of_sizes(nodes: Iterable[Node]) -> Iterator[Node]:

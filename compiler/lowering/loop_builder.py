@@ -64,7 +64,7 @@ class LoopBuilder:
         self.device = torch.device("cpu")
         #: Whether programs that share a row of a scan may wait for those before them.
         self.looks_back = False
-        #: Whether the GPU adds half types at places of memory by one operation.
+        #: Whether the GPU adds half types at addresses of memory by one operation.
         self.adds_half_types = False
         #: What eager's tensor of a value looks like, by the value's id.
         self.eager_of: dict[int, EagerTensor] = {}
@@ -181,16 +181,16 @@ class LoopBuilder:
             raise CannotLower(f"loops do not compute {dtype}")
         layout = layout or self.result_layout(shape, dtype)
         name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
-        dims = [Dim("r0" if place == at else f"x{place}", size) for place, size in enumerate(shape)]
+        dims = [Dim("r0" if axis == at else f"x{axis}", size) for axis, size in enumerate(shape)]
         position = tuple(Index.of(dim) for dim in dims)
         try:
             body = trace(lambda: ops.store(name, layout.index(position), as_element(element(position), dtype)))
         except BaseException:
             del self._names[name]
             raise
-        others = [place for place in range(len(dims)) if place != at]
-        storage_order = sorted(others, key=lambda place: (-hint(layout.stride[place]), place))
-        x_dims = tuple(dims[place] for place in storage_order)
+        others = [axis for axis in range(len(dims)) if axis != at]
+        storage_order = sorted(others, key=lambda axis: (-hint(layout.stride[axis]), axis))
+        x_dims = tuple(dims[axis] for axis in storage_order)
         return self._add_loop(canonicalise(LoopNode(name, layout, x_dims, (dims[at],), body, **self._provenance)))
 
     def scatter(
@@ -202,11 +202,11 @@ class LoopBuilder:
         assert start.buffer is not None
         layout = self.graph.buffers[start.buffer]
         name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
-        dims = tuple(Dim(f"x{place}", size) for place, size in enumerate(sources))
+        dims = tuple(Dim(f"x{axis}", size) for axis, size in enumerate(sources))
 
         def body() -> Any:
-            place, value, mask = update(tuple(Index.of(dim) for dim in dims))
-            return ops.scatter(name, layout.index(place), as_element(value, start.dtype), mode, mask)
+            target, value, mask = update(tuple(Index.of(dim) for dim in dims))
+            return ops.scatter(name, layout.index(target), as_element(value, start.dtype), mode, mask)
 
         try:
             node = LoopNode(name, layout, dims, (), trace(body), **self._provenance, updates=start.buffer)
@@ -222,8 +222,8 @@ class LoopBuilder:
 
     def _loop(self, layout: Layout, sizes: tuple[Integer, ...], element: Element, label: str) -> LoopNode:
         name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
-        dims = [Dim(f"x{place}", size) for place, size in enumerate(layout.shape)]
-        reduced = [Dim(f"r{place}", size) for place, size in enumerate(sizes)]
+        dims = [Dim(f"x{axis}", size) for axis, size in enumerate(layout.shape)]
+        reduced = [Dim(f"r{axis}", size) for axis, size in enumerate(sizes)]
         position = tuple(Index.of(dim) for dim in dims)
         try:
             body = trace(lambda: ops.store(
@@ -232,13 +232,13 @@ class LoopBuilder:
         except BaseException:
             del self._names[name]
             raise
-        storage_order = sorted(range(len(dims)), key=lambda place: (-hint(layout.stride[place]), place))
+        storage_order = sorted(range(len(dims)), key=lambda axis: (-hint(layout.stride[axis]), axis))
         # Reductions run in the order of the memory that they read, so that their loops merge.
         strides = [body.reads[0].index.stride(dim) if body.reads else None for dim in reduced]
         steps = [0 if stride is None else stride for stride in strides]
-        reading_order = sorted(range(len(reduced)), key=lambda place: (-abs(hint(steps[place])), place))
-        x_dims = tuple(dims[place] for place in storage_order)
-        r_dims = tuple(reduced[place] for place in reading_order)
+        reading_order = sorted(range(len(reduced)), key=lambda axis: (-abs(hint(steps[axis])), axis))
+        x_dims = tuple(dims[axis] for axis in storage_order)
+        r_dims = tuple(reduced[axis] for axis in reading_order)
         return canonicalise(LoopNode(name, layout, x_dims, r_dims, body, **self._provenance))
 
     def _add_loop(self, node: LoopNode) -> TensorValue:

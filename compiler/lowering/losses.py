@@ -13,7 +13,7 @@ aten = torch.ops.aten
 @decomposes(aten.multilabel_margin_loss_forward)
 def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
     """PyTorch has its decomposition in front of autograd. Up to torch 2.13 it goes on behind the -1 that ends a row's
-    labels, with the first class for each place: the loss of one label among five classes is five times too large.
+    labels, with the first class for each position: the loss of one label among five classes is five times too large.
 
     For each row, by how much less than one its labels' scores are above each other class's, over the number of
     classes: of each row, the mean, or the sum (0, 1, 2). And which classes are labels, in x's dtype."""

@@ -145,17 +145,17 @@ class _Walk:
 
     def _placeholder(self, node: torch.fx.Node) -> Any:
         fake = self.eager[node]
-        place = len(self.build.graph.inputs)
+        position = len(self.build.graph.inputs)
         if not isinstance(fake, EagerTensor):
             self.build.graph.inputs.append(None)
             if isinstance(fake, torch.SymFloat):
-                return self._float_input(node, place)
-            self._find_symbol(fake, place, "")
+                return self._float_input(node, position)
+            self._find_symbol(fake, position, "")
             return fake
         self.build.graph.inputs.append(node.name)
         for dim, (size, stride) in enumerate(zip(fake.shape, fake.stride(), strict=True)):
-            self._find_symbol(size, place, f".shape[{dim}]")
-            self._find_symbol(stride, place, f".stride({dim})")
+            self._find_symbol(size, position, f".shape[{dim}]")
+            self._find_symbol(stride, position, f".stride({dim})")
         strides = fake.stride() if self.laid_out is None else self.laid_out.inputs.get(node.name, fake.stride())
         value = self.build.add_input(node.name, Layout(fake.shape, strides, fake.dtype))
         self.outputs.owners[node.name] = node
@@ -168,19 +168,19 @@ class _Walk:
             return self.build.move(value, self.build.device)
         return value
 
-    def _float_input(self, node: torch.fx.Node, place: int) -> Real:
+    def _float_input(self, node: torch.fx.Node, position: int) -> Real:
         """A float that a caller gives: an argument, or what a forward graph hands to its backward graph."""
         symbol = Symbol(node.name, 0, None)
-        self.build.graph.symbols[symbol] = place, ""
+        self.build.graph.symbols[symbol] = position, ""
         return Real(node.name, (symbol,))
 
-    def _find_symbol(self, size: Any, place: int, part: str) -> None:
-        """Remember where a call's value of a symbol is found: in the input at `place`; a plain integer is best."""
+    def _find_symbol(self, size: Any, position: int, part: str) -> None:
+        """Remember where a call's value of a symbol is found: in the input at `position`; a plain integer is best."""
         symbol: Symbol | None = symbol_in(size)
         if symbol is not None:
             self.build.known_sizes.add(symbol)
         if symbol is not None and (not part or symbol not in self.build.graph.symbols):
-            self.build.graph.symbols[symbol] = place, part
+            self.build.graph.symbols[symbol] = position, part
 
     def _is_elsewhere(self, fake: EagerTensor) -> bool:
         return fake.device.type != self.build.device.type
@@ -264,7 +264,7 @@ class _Walk:
     def _by_eagers_strides(self, node: torch.fx.Node, source: Any) -> TensorValue | None:
         """A view whose formula depends on sizes of a call in a way that cannot be told, by the strides that torch found
         for it, where what it views lies in memory as in eager. A copy would not do: whoever gets the view may be told
-        its place in an input's memory."""
+        its offset in an input's memory."""
         fake, seen = self.eager[node], self.outputs.eager_of(node.all_input_nodes[0])
         if not isinstance(source, TensorValue) or not isinstance(fake, EagerTensor) or seen is None:
             return None

@@ -1,8 +1,8 @@
-"""Masks that choose as many elements as they are true: the rank of each true place, and where those places lie.
+"""Masks that choose as many elements as they are true: the rank of each true element, and where those elements lie.
 
     mask    0 1 1 0 1                          x.masked_scatter(mask, s):  where(mask, s[rank], x)
     rank    . 0 1 . 2      a running sum       index_put with a mask and values: the same
-    places  1 2 4 5 5      a scatter           a mask beside other indices: x[places, j]
+    indices 1 2 4 5 5      a scatter           a mask beside other indices: x[indices, j]
 
 What has a number of elements that only the mask tells (`masked_select`, `nonzero`) has no shape before it runs and is a
 call of PyTorch's own; here is what has a shape without.
@@ -39,7 +39,7 @@ def flattened(x: TensorValue) -> TensorValue:
 
 
 def ranks(build: Builder, mask: TensorValue) -> TensorValue:
-    """For every true place the number of true places before it in row-major order: int64, of the mask's shape."""
+    """For every true element the number of true elements before it in row-major order: int64, of the mask's shape."""
     if not mask.rank or not mask.numel:
         return constant(0, mask.shape, torch.int64)
     flat = flattened(mask)
@@ -58,12 +58,12 @@ def masked_scatter(build: Builder, x: TensorValue, mask: TensorValue, source: Te
     x, mask = broadcast(x, shape), broadcast(mask, shape)
     if not source.numel:
         return build.pointwise(shape, x.dtype, x.load)
-    place_of = ranks(build, mask)
+    rank_of = ranks(build, mask)
 
     def element(position: Position) -> Any:
-        place, is_given = index_in(place_of.load(position), source.numel)
+        rank, is_given = index_in(rank_of.load(position), source.numel)
         chosen = truth(mask, position) & is_given
-        return ops.where(chosen, given.load((place,), chosen), x.load(position))
+        return ops.where(chosen, given.load((rank,), chosen), x.load(position))
 
     return build.pointwise(shape, x.dtype, element)
 
@@ -72,13 +72,13 @@ def masked_scatter(build: Builder, x: TensorValue, mask: TensorValue, source: Te
 def masked_scatter_backward(
     build: Builder, gradient: TensorValue, mask: TensorValue, sizes: Sequence[Integer]
 ) -> TensorValue:
-    """The gradient of the source: what was written gets that of the place that it was written to, the rest none."""
+    """The gradient of the source: what was written gets that of the element that it was written to, the rest none."""
     shape, mask = tuple(sizes), broadcast(mask, gradient.shape)
-    place_of, zeros = ranks(build, mask), constant(0, shape, gradient.dtype)
+    rank_of, zeros = ranks(build, mask), constant(0, shape, gradient.dtype)
 
     def update(position: Position) -> Update:
-        place, is_inside = index_in(place_of.load(position), zeros.numel)
+        rank, is_inside = index_in(rank_of.load(position), zeros.numel)
         chosen = truth(mask, position) & is_inside
-        return unflatten(place, shape), gradient.load(position), chosen
+        return unflatten(rank, shape), gradient.load(position), chosen
 
     return scatter_into(build, zeros, mask.shape, "set", update)

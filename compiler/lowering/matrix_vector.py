@@ -25,11 +25,11 @@ from compiler.lowering.values import Position, TensorValue, broadcast
 aten = torch.ops.aten
 
 #: From a position of the result and one along the sum to the position in an operand.
-Place = Callable[[Position, Position], Position]
+PositionOf = Callable[[Position, Position], Position]
 
 
 def _sum(
-    build: Builder, shape: tuple[Integer, ...], a: TensorValue, b: TensorValue, left: Place, right: Place,
+    build: Builder, shape: tuple[Integer, ...], a: TensorValue, b: TensorValue, left: PositionOf, right: PositionOf,
     finish: Callable[[Position, Any], Any] = lambda _, total: total,
 ) -> TensorValue:  # fmt: skip
     """The sums of products over the last dimension of `a`, in float32 for half types, and what comes of them."""

@@ -25,7 +25,7 @@ from compiler.lowering.values import Position, TensorValue, fixed
 
 aten = torch.ops.aten
 
-#: A place in a window that is no element of the image: behind all that are, where the first of equals is looked for.
+#: A position in a window that is no element of the image: behind all that are, where the first of equals is looked for.
 NOWHERE = 2**62
 
 
@@ -50,10 +50,10 @@ class SlidingWindows:
         self.includes_padding, self.divisor = includes_padding, divisor
 
     def element(self, position: Position, inner: Position) -> tuple[Position, Any]:
-        """The place in the image of an element of the window of a result; and whether there is one (None: always)."""
+        """The position in the image of an element of a result's window; and whether there is one (None: always)."""
         parts = zip(position[-len(inner) :], inner, self.stride, self.padding, self.dilation, strict=True)
-        place = tuple(out * stride + inner * step - before for out, inner, stride, before, step in parts)
-        return place, inside_of(place, self.image)
+        source = tuple(out * stride + inner * step - before for out, inner, stride, before, step in parts)
+        return source, inside_of(source, self.image)
 
     @property
     def most_windows(self) -> tuple[int, ...]:
@@ -61,15 +61,15 @@ class SlidingWindows:
         sizes = zip(self.most_elements, self.dilation, self.stride, strict=True)
         return tuple(-(-((kernel - 1) * step + 1) // stride) for kernel, step, stride in sizes)
 
-    def holder(self, place: Position, step: Position, is_sure: bool) -> tuple[Position, Any]:
+    def holder(self, element: Position, step: Position, is_sure: bool) -> tuple[Position, Any]:
         """One of the windows that may hold an element of the image, that `step` before the last one that starts at or
         before it, and whether there is such a window (None: always); `is_sure`: and whether it holds it."""
-        starts = zip(place, step, self.stride, self.padding, strict=True)
+        starts = zip(element, step, self.stride, self.padding, strict=True)
         window = tuple((index + before) // stride - back for index, back, stride, before in starts)
         exists = inside_of(window, self.pooled)
         if not is_sure:
             return window, exists
-        parts = zip(place, window, self.stride, self.padding, self.most_elements, strict=True)
+        parts = zip(element, window, self.stride, self.padding, self.most_elements, strict=True)
         distances = [(index - (number * stride - before), size) for index, number, stride, before, size in parts]
         conditions = [below(distance, size) for distance, size in distances if not is_below(distance.bounds[1], size)]
         return window, all_of([*([] if exists is None else [exists]), *conditions])
@@ -119,11 +119,11 @@ class AdaptiveWindows:
             for axis, number in enumerate(window) if self.image[axis] % self.pooled[axis]
         ])  # fmt: skip
 
-    def holder(self, place: Position, step: Position, is_sure: bool) -> tuple[Position, Any]:
+    def holder(self, element: Position, step: Position, is_sure: bool) -> tuple[Position, Any]:
         """That `step` behind the first one that holds the element."""
-        found = tuple(index * n // m + s for index, n, m, s in zip(place, self.pooled, self.image, step, strict=True))
+        found = tuple(index * n // m + s for index, n, m, s in zip(element, self.pooled, self.image, step, strict=True))
         conditions = []
-        for axis, (number, index) in enumerate(zip(found, place, strict=True)):
+        for axis, (number, index) in enumerate(zip(found, element, strict=True)):
             if self.image[axis] % self.pooled[axis] == 0:
                 continue
             conditions.append(ops.index_value(self.start(axis, number)) <= ops.index_value(index))
@@ -154,8 +154,8 @@ def _average(build: Builder, x: TensorValue, windows: Windows) -> TensorValue:
     divide = ops.truediv if x.dtype.is_floating_point else ops.truncdiv
 
     def element(position: Position, reduced: Position) -> Any:
-        place, inside = windows.element(position, reduced)
-        total = ops.reduce("sum", x.load((*position[:-rank], *place), inside))
+        source, inside = windows.element(position, reduced)
+        total = ops.reduce("sum", x.load((*position[:-rank], *source), inside))
         return divide(total, windows.size(position[-rank:], compute))
 
     return build.reduction((*x.shape[:-rank], *windows.pooled), x.dtype, windows.most_elements, element)
@@ -177,18 +177,18 @@ def _average_backward(
 
 
 def _largest(build: Builder, x: TensorValue, windows: Windows) -> tuple[TensorValue, TensorValue]:
-    """Two nodes: the largest elements of windows, and their places in the image as ATen numbers them."""
+    """Two nodes: the largest elements of windows, and their positions in the image as ATen numbers them."""
     rank, shape = len(windows.pooled), (*x.shape[: -len(windows.pooled)], *windows.pooled)
     least = float("-inf") if x.dtype.is_floating_point else torch.iinfo(x.dtype).min
 
     def value(position: Position, reduced: Position) -> Any:
-        place, inside = windows.element(position, reduced)
-        loaded = x.load((*position[:-rank], *place), inside)
+        source, inside = windows.element(position, reduced)
+        loaded = x.load((*position[:-rank], *source), inside)
         return loaded if inside is None else ops.where(inside, loaded, least)
 
     def index(position: Position, reduced: Position) -> Any:
-        place, inside = windows.element(position, reduced)
-        number = ops.index_value(flatten(place, x.shape[-rank:]))
+        source, inside = windows.element(position, reduced)
+        number = ops.index_value(flatten(source, x.shape[-rank:]))
         if inside is not None:
             number = ops.where(inside, number, NOWHERE)
         return ops.reduce("argmax", value(position, reduced), number)
@@ -206,11 +206,11 @@ def _largest_backward(
 
     def element(position: Position, step: Position) -> Any:
         window, exists = windows.holder(position[-rank:], step, is_sure=False)
-        place = (*position[:-rank], *window)
+        result = (*position[:-rank], *window)
         here = ops.index_value(flatten(position[-rank:], x.shape[-rank:]))
-        is_largest = indices.load(place, exists) == here
+        is_largest = indices.load(result, exists) == here
         chosen = is_largest if exists is None else exists & is_largest
-        return ops.reduce("sum", ops.where(chosen, gradient.load(place, exists), 0))
+        return ops.reduce("sum", ops.where(chosen, gradient.load(result, exists), 0))
 
     return build.reduction(x.shape, x.dtype, windows.most_windows, element)
 

@@ -80,8 +80,8 @@ def broadcast_shapes(*operands: Operand) -> tuple[Integer, ...]:
     shapes = [operand.shape for operand in operands if isinstance(operand, TensorValue)]
     rank = max(map(len, shapes), default=0)
     result: list[Integer] = []
-    for place in range(-rank, 0):
-        sizes = {shape[place] for shape in shapes if len(shape) >= -place} - {1}
+    for axis in range(-rank, 0):
+        sizes = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
         result.append(min(sizes, key=str) if sizes else 1)
     return tuple(result)
 

@@ -1,7 +1,7 @@
 """Random numbers: a counter-based generator, so that each element is computed where it is used and needs no state.
 
 Each random operator has a seed of its own, an element of one small buffer that is drawn from torch's generator at the
-start of every run. The element's place in its tensor is the counter.
+start of every run. The element's position in its tensor is the counter.
 
 Numbers of which nothing counts but whether they are above a bound, as those of a dropout, are drawn eight at a time
 instead of four, and with fewer rounds (`ops.rand_compared`).
@@ -34,10 +34,10 @@ def _random(
 ) -> TensorValue:
     if not dtype.is_floating_point and finish is None:
         raise CannotLower(f"it draws random numbers of {dtype}")
-    place = build.next_seed()
+    number = build.next_seed()
 
     def element(position: Position) -> Any:
-        seed = ops.load(SEEDS, Index.number(place), torch.int64)
+        seed = ops.load(SEEDS, Index.number(number), torch.int64)
         value = getattr(ops, op)(seed, flatten(position, shape))
         return value if finish is None else finish(value, position)
 
@@ -103,7 +103,7 @@ def _whole_number(build: Builder, low: int, count: int) -> TensorValue:
             leading = ops.floor(value * 2.0**24)
             value = (leading + digits.to(fine)) * 2.0 ** (-24)
         scaled = ops.floor(value * count)
-        place = ops.minimum(scaled.to(torch.int64), count - 1)
-        return (place + low).to(dtype)
+        drawn = ops.minimum(scaled.to(torch.int64), count - 1)
+        return (drawn + low).to(dtype)
 
     return _random(build, shape, dtype, "rand", finish)

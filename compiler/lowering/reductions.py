@@ -28,7 +28,7 @@ class Plan:
         self.rank = x.rank
         self.sizes = tuple(x.shape[dim] for dim in self.dims)
         self.keepdim = keepdim
-        kept = [1 if place in self.dims else size for place, size in enumerate(x.shape)]
+        kept = [1 if axis in self.dims else size for axis, size in enumerate(x.shape)]
         self.kept_shape = tuple(kept)
         self.shape = self.kept_shape if keepdim else tuple(s for p, s in enumerate(kept) if p not in self.dims)
 
@@ -37,11 +37,11 @@ class Plan:
         if self.keepdim:
             return position
         outer = iter(position)
-        return tuple(ZERO if place in self.dims else next(outer) for place in range(self.rank))
+        return tuple(ZERO if axis in self.dims else next(outer) for axis in range(self.rank))
 
     def combine(self, position: Position, reduced: Position) -> Position:
         inner = dict(zip(self.dims, reduced, strict=True))
-        return tuple(inner.get(place, index) for place, index in enumerate(self.full(position)))
+        return tuple(inner.get(axis, index) for axis, index in enumerate(self.full(position)))
 
     @property
     def count(self) -> Integer:

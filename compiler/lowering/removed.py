@@ -56,9 +56,9 @@ def _what_it_is(node: Node, value: TensorValue) -> tuple[RemovedKind, Node, str]
 def _where(value: TensorValue) -> str:
     """The element of the buffer that each element of a view is."""
     assert value.offset is not None
-    dims = tuple(Dim(f"d{place}", size) for place, size in enumerate(value.shape))
+    dims = tuple(Dim(f"d{axis}", size) for axis, size in enumerate(value.shape))
     try:
         formula = str(value.offset(tuple(Index.of(dim) for dim in dims)))
     except Exception:  # a position that holds a loaded value is no formula of the view's own
-        return "at computed places"
-    return f"at {formula}" if len(formula) <= _LONGEST_FORMULA else "at places that a longer formula tells"
+        return "at computed indices"
+    return f"at {formula}" if len(formula) <= _LONGEST_FORMULA else "at indices that a longer formula tells"

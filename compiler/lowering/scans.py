@@ -80,13 +80,13 @@ def _written_out(
     length, join = known(x.shape[at]), JOINED[kind]
 
     def element(position: Position) -> Any:
-        place = ops.index_value(position[at])
+        here = ops.index_value(position[at])
         values = [
             x.load((*position[:at], Index.number(number), *position[at + 1 :])).to(computed) for number in range(length)
         ]
         total = values[0]
         for number, value in enumerate(values[1:], start=1):
-            is_behind = place >= number
+            is_behind = here >= number
             total = ops.where(is_behind, join(total, value), total)
         return total
 
@@ -97,7 +97,7 @@ def chunk_for(shape: Sequence[Integer], at: int) -> int | None:
     """How long the parts are in which rows along the dimension `at` are scanned side by side; None where each is
     scanned from end to end: where rows alone keep a GPU busy, are short, or have no such parts of one length."""
     length = shape[at]
-    rows = [size for place, size in enumerate(shape) if place != at]
+    rows = [size for axis, size in enumerate(shape) if axis != at]
     if not isinstance(length, int) or not all(isinstance(size, int) for size in rows):
         return None
     count = prod(known(size) for size in rows)
@@ -128,10 +128,10 @@ def _in_chunks(
     before = build.scan(shape, computed, at, lambda position: ops.scan(kind, totals.load(position)), label="before")
 
     def element(position: Position) -> Any:
-        place, inside = (*position[: at + 1], *position[at + 2 :]), position[at + 1]
-        scanned = ops.scan(kind, load(place, inside))
-        previous = before.load((*place[:at], (place[at] + (count - 1)) % count, *place[at + 1 :]))
-        is_first = ops.index_value(place[at]) == 0
+        block, inside = (*position[: at + 1], *position[at + 2 :]), position[at + 1]
+        scanned = ops.scan(kind, load(block, inside))
+        previous = before.load((*block[:at], (block[at] + (count - 1)) % count, *block[at + 1 :]))
+        is_first = ops.index_value(block[at]) == 0
         return ops.where(is_first, scanned, join(previous, scanned))
 
     step = layout.stride[at]
@@ -169,7 +169,7 @@ def _extreme(kind: str) -> Callable[..., tuple[TensorValue, TensorValue]]:
         values = scan_along(build, kind, x, dim, x.dtype, computed, label="values")
 
         def record(position: Position) -> Any:
-            """The place of an element that no one before it is ahead of: the last of equals, or of NaN."""
+            """The position of an element that no one before it is ahead of: the last of equals, or of NaN."""
             value = x.load(position)
             is_record = value == values.load(position)
             if x.dtype.is_floating_point:

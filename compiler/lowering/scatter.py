@@ -1,9 +1,9 @@
-"""Writes at computed places: what all of them are built with, and those along one dimension.
+"""Writes at computed indices: what all of them are built with, and those along one dimension.
 
     scatter_add_start = x                             one pointwise node, over the elements of the result
     scatter_add[index[p]] += source[p]                one scatter node, over the elements of the source, in place
 
-Where several values meet at one place, `add`, `mul`, `min` and `max` combine them, on a GPU by atomic operations, in an
+Where several values meet at one index, `add`, `mul`, `min` and `max` combine them, on a GPU by atomic operations, in an
 order that differs from run to run (as eager's does). Types that have no such operations are collected in a wider one
 and rounded once; a sum of a half type is formed in that type where eager's is (`rounds_as_eager`). A plain write leaves
 one of the values: on a CPU the last, as eager does.
@@ -37,7 +37,7 @@ COLLECTED_IN = {
     torch.uint8: torch.int32, torch.int8: torch.int32, torch.int16: torch.int32,
 }  # fmt: skip
 
-#: How many values of a half type may meet in one place on average for their sum to be formed in that type. bfloat16
+#: How many values of a half type may meet in one element on average for their sum to be formed in that type. bfloat16
 #: has eight binary digits: of a sum of 256 equal numbers, the next one changes nothing.
 FEW_MEET = 16
 
@@ -48,8 +48,8 @@ def scatter_into(
     build: Builder, x: TensorValue, sources: tuple[Integer, ...], mode: str, update: Updating, *,
     before: Updating | None = None, dtype: torch.dtype | None = None, label: str = "", is_exact: bool = False,
 ) -> TensorValue:  # fmt: skip
-    """A copy of `x`, changed at a place for each position of a loop over `sources`. `before` is written first, where a
-    reduction does not take in what `x` holds. `dtype` is the result's, where it is not that of `x`. `is_exact` says
+    """A copy of `x`, changed at one position for each point of a loop over `sources`. `before` is written first, where
+    a reduction does not take in what `x` holds. `dtype` is the result's, where it is not that of `x`. `is_exact` says
     that eager forms its sums of half types in float32."""
     dtype = dtype or x.dtype
     is_narrow = mode == "set" or (mode == "add" and not is_exact and rounds_as_eager(build, dtype, x.numel, sources))
@@ -60,8 +60,8 @@ def scatter_into(
         return comparable(x.load(position).to(held), mode)
 
     def changing(position: Position) -> Update:
-        place, value, mask = update(position)
-        return place, comparable(value.to(held), mode), mask
+        target, value, mask = update(position)
+        return target, comparable(value.to(held), mode), mask
 
     prefix = f"{label}_" if label else ""
     if 0 in sources or 0 in x.shape:
@@ -75,15 +75,15 @@ def scatter_into(
     return build.pointwise(x.shape, dtype, result.load, label=label)
 
 
-def rounds_as_eager(build: Builder, dtype: torch.dtype, places: Integer, sources: tuple[Integer, ...]) -> bool:
-    """Whether values that are added at some of so many `places` of `dtype` are added in that type.
+def rounds_as_eager(build: Builder, dtype: torch.dtype, targets: Integer, sources: tuple[Integer, ...]) -> bool:
+    """Whether values that are added at some of so many `targets` of `dtype` are added in that type.
 
     Eager's index_add, scatter_add and index_put round a sum of half types each time that a value comes to it. Where the
     GPU adds such types in memory, several neighbours by one operation, so do we, which saves filling a wider tensor and
-    reading it again. Where many values meet in one place, float32 is little beside them, and keeps digits that eager
+    reading it again. Where many values meet in one element, float32 is little beside them, and keeps digits that eager
     loses."""
     is_half = dtype in (torch.float16, torch.bfloat16)
-    return is_half and build.adds_half_types and hint(product(sources)) <= FEW_MEET * hint(places)
+    return is_half and build.adds_half_types and hint(product(sources)) <= FEW_MEET * hint(targets)
 
 
 def comparable(value: Any, mode: str) -> Any:
@@ -106,8 +106,8 @@ def along(x: TensorValue, dim: int, index: TensorValue, source: Callable[[Positi
     def update(position: Position) -> Update:
         if not x.rank:
             return (), source(position), None
-        place, is_inside = index_in(index.load(position), x.shape[at])
-        return (*position[:at], place, *position[at + 1 :]), source(position), is_inside
+        chosen, is_inside = index_in(index.load(position), x.shape[at])
+        return (*position[:at], chosen, *position[at + 1 :]), source(position), is_inside
 
     return update
 
@@ -129,15 +129,15 @@ def with_rank_of(x: TensorValue, value: TensorValue) -> TensorValue:
     return value.view((0 if is_empty else 1,) * x.rank, lambda position: (zero,) * value.rank)
 
 
-#: Places of a row for each of which every element of the row asks whether it is that place. With more of them, filling
-#: the result first and writing at the places is less work.
-FEW_PLACES = 4
+#: Writes to a row about each of which every element of the row asks whether it is the one. With more of them, filling
+#: the result first and writing at the indices is less work.
+FEW_WRITES = 4
 
 
 @lowers(aten.scatter.value, aten.scatter.src)
 def scatter(build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any) -> TensorValue:
-    """Where each row is written at one place, or one of a constant at few, the other way around: every element asks
-    whether it is such a place, so that the node is pointwise and fuses with what follows."""
+    """Where each row is written at one index, or one of a constant at few, the other way around: every element asks
+    whether it is such an index, so that the node is pointwise and fuses with what follows."""
     new, index = reader(value, x), with_rank_of(x, index)
     at = wrap(dim, x.rank) if x.rank else 0
     count = indices_per_row(x, at, index)
@@ -154,21 +154,21 @@ def indices_per_row(x: TensorValue, at: int, index: TensorValue) -> int | None:
     """How many indices each row of `x` along the dimension `at` is written at, where all rows are and they are few."""
     count = index.shape[at] if x.rank else 0
     is_of_whole_rows = index.shape == (*x.shape[:at], count, *x.shape[at + 1 :])
-    return count if is_of_whole_rows and isinstance(count, int) and 0 < count <= FEW_PLACES else None
+    return count if is_of_whole_rows and isinstance(count, int) and 0 < count <= FEW_WRITES else None
 
 
 def at_few_indices(
     x: TensorValue, at: int, index: TensorValue, count: int, source: Callable[[Position], Any],
     joined: Callable[[Any, Any], Any],
 ) -> Callable[[Position], Any]:  # fmt: skip
-    """The element of `x` after its rows were changed at `count` places each, one after the other."""
+    """The element of `x` after its rows were changed at `count` indices each, one after the other."""
 
     def element(position: Position) -> Any:
-        value, place = x.load(position), ops.index_value(position[at])
+        value, here = x.load(position), ops.index_value(position[at])
         for number in range(count):
             one = (*position[:at], Index.number(number), *position[at + 1 :])
-            is_place = index.load(one).to(torch.int64) == place
-            value = ops.where(is_place, joined(value, source(one)), value)
+            is_here = index.load(one).to(torch.int64) == here
+            value = ops.where(is_here, joined(value, source(one)), value)
         return value
 
     return element

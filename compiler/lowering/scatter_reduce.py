@@ -38,7 +38,7 @@ MODES = {"sum": "add", "mean": "add", "prod": "mul", "amin": "min", "amax": "max
 
 @lowers(aten.scatter_add.default)
 def scatter_add(build: Builder, x: TensorValue, dim: int, index: TensorValue, src: TensorValue) -> TensorValue:
-    """Into rows of a constant at a few places each, the gradient of `gather`, the other way around: every element asks
+    """Into rows of a constant at a few indices each, the gradient of `gather`, the other way around: every element asks
     whether it is one of them, so that the node is pointwise and fuses with what follows. A tensor that is read keeps
     the scatter, which may update it where it lies (`in_place.py`)."""
     index, src = with_rank_of(x, index), with_rank_of(x, src)
@@ -68,13 +68,13 @@ def scatter_reduce(
 def index_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Whole slices, at the places of an index of one dimension or none."""
+    """Whole slices, at the positions of an index of one dimension or none."""
     if not x.dim():
         return x.scatter_reduce(0, index.reshape(()), source.reshape(()), reduce, include_self=include_self)
-    shape = [index.numel() if place == dim % x.dim() else 1 for place in range(x.dim())]
+    shape = [index.numel() if axis == dim % x.dim() else 1 for axis in range(x.dim())]
     source = source.reshape([1] * (x.dim() - source.dim()) + list(source.shape))
-    places = index.reshape(shape).expand(source.shape)
-    return x.scatter_reduce(dim, places, source, reduce, include_self=include_self)
+    indices = index.reshape(shape).expand(source.shape)
+    return x.scatter_reduce(dim, indices, source, reduce, include_self=include_self)
 
 
 def combined(
@@ -85,8 +85,8 @@ def combined(
 
     def bringing(number: int | float, dtype: torch.dtype) -> Updating:
         def constant_update(position: Position) -> Update:
-            place, _, mask = update(position)
-            return place, ops.constant(number, dtype), mask
+            target, _, mask = update(position)
+            return target, ops.constant(number, dtype), mask
 
         return constant_update
 

@@ -51,18 +51,18 @@ def _search(build: Builder, rows: TensorValue, values: TensorValue, right: bool,
         row = position[:-1] if rows.rank > 1 else ()
         wanted = element_of(values, values.shape, position, dtype)
 
-        def is_behind(place: Index) -> Any:
-            found = rows.load((*row, place)).to(dtype)
+        def is_behind(index: Index) -> Any:
+            found = rows.load((*row, index)).to(dtype)
             # A NaN compares to nothing, and so goes behind everything, as in eager.
             return found > wanted if right else found >= wanted
 
-        return first_place_where(is_behind, length)
+        return first_index_where(is_behind, length)
 
     return build.pointwise(values.shape, torch.int32 if out_int32 else torch.int64, element)
 
 
-def first_place_where(holds: Callable[[Index], Any], length: Integer) -> Any:
-    """The first of `length` places where `holds` is true, given that it is for all places after that one; `length`
+def first_index_where(holds: Callable[[Index], Any], length: Integer) -> Any:
+    """The first of `length` indices where `holds` is true, given that it is for all indices after that one; `length`
     where there is none. Every step halves the range [low, high) in which it lies; a range that is empty stays so."""
     low, high = ops.constant(0, torch.int64), ops.constant(length, torch.int64)
     for _ in range(length.bit_length() if isinstance(length, int) else MOST_STEPS):
@@ -77,13 +77,13 @@ def first_place_where(holds: Callable[[Index], Any], length: Integer) -> Any:
 
 @decomposes(aten.repeat_interleave.Tensor)
 def repeat_interleave(repeats: Tensor, *, output_size: int | None = None) -> Tensor:
-    """Each place as often as `repeats` says: place p of the result is of the first one that ends behind p."""
+    """Each position as often as `repeats` says: position p of the result is of the first one that ends behind p."""
     if output_size is None:
         return NotImplemented  # type: ignore[no-any-return]
     if not repeats.numel():
         return repeats.new_zeros(output_size)
-    places = torch.arange(output_size, device=repeats.device)
-    found = torch.searchsorted(repeats.cumsum(0), places, right=True)
+    positions = torch.arange(output_size, device=repeats.device)
+    found = torch.searchsorted(repeats.cumsum(0), positions, right=True)
     return found.clamp(max=repeats.numel() - 1).to(repeats.dtype)
 
 

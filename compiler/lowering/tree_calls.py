@@ -95,8 +95,8 @@ class TreeCall:
     def filled(self, given: Sequence[Any]) -> list[Any]:
         """The leaves with what goes into the holes."""
         leaves = list(self.leaves)
-        for place, value in zip(self.holes, given, strict=True):
-            leaves[place] = value
+        for position, value in zip(self.holes, given, strict=True):
+            leaves[position] = value
         return leaves
 
     def __call__(self, *given: Any) -> tuple[Any, ...]:
@@ -107,9 +107,9 @@ class TreeCall:
 
 @dataclass(frozen=True)
 class Given:
-    """The place of an argument among those of the library call."""
+    """The position of an argument among those of the library call."""
 
-    place: int
+    position: int
 
 
 def function_of(call: TreeCall) -> Any:
@@ -125,7 +125,7 @@ def table_entry(call: TreeCall) -> tuple[Any, Any, dict[str, Any]] | None:
         return None
     from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 
-    _, named = tree_unflatten(call.filled([Given(place) for place in range(len(call.holes))]), call.structure)
+    _, named = tree_unflatten(call.filled([Given(position) for position in range(len(call.holes))]), call.structure)
     function, config = kernel_side_table.get_kernel(named["kernel_idx"]), None
     while not hasattr(function, "params"):  # inside what tunes it, or computes arguments
         config = next(iter(getattr(function, "configs", [])), config)
@@ -149,11 +149,11 @@ def tree_call(build: Builder, node: torch.fx.Node, values: dict[torch.fx.Node, A
     """The library call for a node, whose value has the structure that the target gives (a tuple, or a dictionary)."""
     arguments = torch.fx.node.map_arg((node.args, dict(node.kwargs)), values.__getitem__)
     leaves, structure = tree_flatten(arguments)
-    holes = tuple(place for place, leaf in enumerate(leaves) if isinstance(leaf, TensorValue | Size | Real))
-    kept = tuple(None if place in holes else leaf for place, leaf in enumerate(leaves))
+    holes = tuple(position for position, leaf in enumerate(leaves) if isinstance(leaf, TensorValue | Size | Real))
+    kept = tuple(None if position in holes else leaf for position, leaf in enumerate(leaves))
     target = TreeCall(node.name, node.target, kept, holes, structure)
     results, shape_of_results = tree_flatten(node.meta["val"])
     described = tuple(describe(result) for result in results)
-    given = [leaves[place] for place in holes]
+    given = [leaves[position] for position in holes]
     value = build.extern(target, given, {}, is_fallback=False, reason=target.reason, result=described)
     return tree_unflatten(value, shape_of_results)

@@ -1,9 +1,9 @@
 """Gradients of interpolation, as sums over the results that an element of the image is part of.
 
-A result is a weighted sum of a few elements of the image, its taps. Along each axis a tap has a place and a weight, and
-weights of axes multiply:
+A result is a weighted sum of a few elements of the image, its taps, near its coordinate there. Along each axis a tap
+has an index and a weight, and weights of axes multiply:
 
-    result[j]  =  sum over taps t of  weight(j, t) * image[place(j, t)]
+    result[j]  =  sum over taps t of  weight(j, t) * image[index(j, t)]
 
 For the gradient, every element of the image asks the results that may have it among their taps. They lie in a range
 whose length is known beforehand, so this is a reduction that fuses and whose order is fixed, and nothing is scattered:
@@ -29,11 +29,11 @@ from compiler.lowering.values import CannotLower, Position, TensorValue, constan
 
 aten = torch.ops.aten
 
-#: Taps of a result, each with its place (int64) and its weight.
+#: Taps of a result, each with its index (int64) and its weight.
 Taps = list[tuple[Any, Any]]
 
-#: How near to a whole number, in elements of the image, the place of a result is taken to lie on either side of it, so
-#: that no tap is missed that a kernel's rounding moves by one.
+#: How near to a whole number, in elements of the image, the coordinate of a result is taken to lie on either side of
+#: it, so that no tap is missed that a kernel's rounding moves by one.
 DOUBT = 1e-3
 
 
@@ -41,8 +41,8 @@ DOUBT = 1e-3
 class Axis:
     """One axis of an interpolation: `image` elements become `result` elements.
 
-    `scale` is how many times larger the caller said the result is, of which ATen computes places where it is given.
-    With `aligns_corners` the first and the last elements of both lie on each other, else the borders of these do.
+    `scale` is how many times larger the caller said the result is, of which ATen computes coordinates where it is
+    given. With `aligns_corners` the first and the last elements of both lie on each other, else their borders do.
     """
 
     image: Integer
@@ -62,33 +62,33 @@ class Axis:
 
     def source(self, j: Index, dtype: torch.dtype) -> Any:
         """Where result j lies in the image, between its elements."""
-        place = ops.index_value(j, dtype)
+        coordinate = ops.index_value(j, dtype)
         if self.aligns_corners:
-            return self.step(dtype) * place
-        return self.step(dtype) * (place + 0.5) - 0.5
+            return self.step(dtype) * coordinate
+        return self.step(dtype) * (coordinate + 0.5) - 0.5
 
-    def clamped(self, place: Any) -> Any:
-        return ops.minimum(ops.maximum(place, 0), self.image - 1)
+    def clamped(self, coordinate: Any) -> Any:
+        return ops.minimum(ops.maximum(coordinate, 0), self.image - 1)
 
 
 @dataclass(frozen=True)
 class Filter:
     """A way to interpolate: the taps of result j along an axis, which lie from `first` to `last` elements from the one
-    at or below the place of j."""
+    at or below the coordinate of j."""
 
     taps: Callable[[Axis, Index, torch.dtype], Taps]
     first: int
     last: int
-    #: What is added to j, in elements of the result, before its place is computed as a multiple of the step; None where
-    #: `Axis.source` is the place.
+    #: What is added to j, in elements of the result, before its coordinate is computed as a multiple of the step; None
+    #: where `Axis.source` is the coordinate.
     shift: float | None = None
 
 
 def nearest_taps(shift: float) -> Callable[[Axis, Index, torch.dtype], Taps]:
     def taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
-        """One tap of weight one. ATen computes its place in float32 for every dtype."""
-        place = (ops.index_value(j, torch.float32) + shift) * axis.step(torch.float32)
-        return [(axis.clamped(ops.floor(place).to(torch.int64)), None)]
+        """One tap of weight one. ATen computes its coordinate in float32 for every dtype."""
+        coordinate = (ops.index_value(j, torch.float32) + shift) * axis.step(torch.float32)
+        return [(axis.clamped(ops.floor(coordinate).to(torch.int64)), None)]
 
     return taps
 
@@ -97,8 +97,8 @@ def linear_taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
     source = ops.maximum(axis.source(j, dtype), 0.0)
     below = ops.floor(source)
     weight = ops.minimum(source - below, 1.0)
-    place = below.to(torch.int64)
-    return [(axis.clamped(place), 1.0 - weight), (axis.clamped(place + 1), weight)]
+    index = below.to(torch.int64)
+    return [(axis.clamped(index), 1.0 - weight), (axis.clamped(index + 1), weight)]
 
 
 NEAREST = Filter(nearest_taps(0.0), 0, 0, shift=0.0)
@@ -171,8 +171,8 @@ def _axes(
 def _weight_of(taps: Taps, i: Index, dtype: torch.dtype) -> tuple[Any, Any]:
     """Whether one of the taps is element i, and the sum of the weights of those that are (None where each has one)."""
     at, is_tap, total = ops.index_value(i), None, None
-    for place, weight in taps:
-        is_here = place == at
+    for index, weight in taps:
+        is_here = index == at
         is_tap = is_here if is_tap is None else is_tap | is_here
         if weight is not None:
             share = ops.where(is_here, weight, 0.0)
@@ -191,13 +191,13 @@ def upsample_backward(
 
     def element(position: Position, step: Position) -> Any:
         image = position[-rank:]
-        places = tuple(near.at(i, k) for near, i, k in zip(ranges, image, step, strict=True))
+        results = tuple(near.at(i, k) for near, i, k in zip(ranges, image, step, strict=True))
         pairs = [
-            _weight_of(kind.taps(axis, j, dtype), i, dtype) for axis, j, i in zip(axes, places, image, strict=True)
+            _weight_of(kind.taps(axis, j, dtype), i, dtype) for axis, j, i in zip(axes, results, image, strict=True)
         ]
-        conditions = [inside_of(places, [axis.result for axis in axes]), *(is_tap for is_tap, _ in pairs)]
+        conditions = [inside_of(results, [axis.result for axis in axes]), *(is_tap for is_tap, _ in pairs)]
         mask = all_of([condition for condition in conditions if condition is not None])
-        share = gradient.load((*position[:-rank], *places), mask)
+        share = gradient.load((*position[:-rank], *results), mask)
         for _, weight in pairs:
             share = share if weight is None else share * weight
         return ops.reduce("sum", share)

@@ -81,7 +81,7 @@ def _add(kernel: UserKernel, parameter: Any, given: Mapping[str, Any], node: Ext
         given = {name: parameter.default}
     value = given.get(name)
     if isinstance(value, Given):
-        argument = node.arguments[value.place]
+        argument = node.arguments[value.position]
         if not isinstance(argument, TensorArgument):
             kernel.arguments.append(("i64", False))
             return
@@ -114,10 +114,10 @@ def _text(function: Any) -> tuple[str, dict[int, int]]:
     for found, source in zip(needed, sources, strict=True):
         written += ["", "", "@triton.jit"]
         first = _first_line(found)
-        for place, line in enumerate(source.rstrip().splitlines()):
+        for position, line in enumerate(source.rstrip().splitlines()):
             written.append(line)
             if first is not None:
-                lines[len(written)] = first + place
+                lines[len(written)] = first + position
     return "\n".join(written) + "\n", lines
 
 

@@ -86,7 +86,7 @@ class TensorValue:
     def _layout(self) -> Layout | None:
         if self.offset is None:
             return None
-        dims = tuple(Dim(f"p{place}", size) for place, size in enumerate(self.shape))
+        dims = tuple(Dim(f"p{axis}", size) for axis, size in enumerate(self.shape))
         offset = self.offset(tuple(Index.of(dim) for dim in dims))
         strides = tuple(offset.coefficient(dim) for dim in dims)
         if not offset.is_affine or any(map(is_negative_stride, (offset.offset, *strides))):

@@ -31,7 +31,7 @@ def wrap(dim: int, rank: int) -> int:
     return dim + rank if dim < 0 else dim
 
 
-def wrap_place(index: Integer, size: Integer) -> Integer:
+def wrap_index(index: Integer, size: Integer) -> Integer:
     """An index counted from the end as one counted from the start."""
     return index + size if index < 0 else index
 
@@ -88,7 +88,7 @@ def strides_of_view(
 
 @lru_cache(maxsize=MOST_KEPT)
 def _regroup(position: Position, shape: tuple[Integer, ...], old: tuple[Integer, ...]) -> Position:
-    """The point of `old` with the same row-major place as `position` of `shape`.
+    """The point of `old` with the same row-major number as `position` of `shape`.
 
     Sizes are split into the smallest groups of equal products, so a dimension that the view leaves alone stays free of
     division whatever happens beside it."""
@@ -105,8 +105,8 @@ def _regroup(position: Position, shape: tuple[Integer, ...], old: tuple[Integer,
                     break
         if new_end > len(shape) or old_end > len(old):
             new_end, old_end = len(shape), len(old)
-        place = flatten(position[new_at:new_end], shape[new_at:new_end])
-        result += unflatten(place, old[old_at:old_end])
+        flat = flatten(position[new_at:new_end], shape[new_at:new_end])
+        result += unflatten(flat, old[old_at:old_end])
         new_at, old_at = new_end, old_end
     return tuple(result)
 
@@ -114,8 +114,8 @@ def _regroup(position: Position, shape: tuple[Integer, ...], old: tuple[Integer,
 @lowers(aten.permute, aten.permute_copy)
 def permute(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
     order = wrap_all(dims, x.rank) if dims else []
-    places = [order.index(dim) for dim in range(x.rank)]
-    return x.view(tuple(x.shape[dim] for dim in order), lambda position: tuple(position[place] for place in places))
+    axes = [order.index(dim) for dim in range(x.rank)]
+    return x.view(tuple(x.shape[dim] for dim in order), lambda position: tuple(position[axis] for axis in axes))
 
 
 @lowers(aten.transpose.int, aten.transpose_copy.int)
@@ -136,18 +136,18 @@ def t(build: Builder, x: TensorValue) -> TensorValue:
 @lowers(aten.expand, aten.expand_copy)
 def expand(build: Builder, x: TensorValue, size: Sequence[Integer], *, implicit: bool = False) -> TensorValue:
     added = len(size) - x.rank
-    shape = tuple(x.shape[place - added] if s == -1 else s for place, s in enumerate(size))
+    shape = tuple(x.shape[axis - added] if s == -1 else s for axis, s in enumerate(size))
     return broadcast(x, shape)
 
 
 @lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze_copy)
 def squeeze(build: Builder, x: TensorValue, dim: Any = None) -> TensorValue:
     dims = list(range(x.rank)) if dim is None else [wrap(d, x.rank) for d in ([dim] if isinstance(dim, int) else dim)]
-    kept = [place for place in range(x.rank) if not (place in dims and x.shape[place] == 1)]
-    places = {place: new for new, place in enumerate(kept)}
+    kept = [axis for axis in range(x.rank) if not (axis in dims and x.shape[axis] == 1)]
+    axes = {axis: new for new, axis in enumerate(kept)}
     return x.view(
-        tuple(x.shape[place] for place in kept),
-        lambda position: tuple(position[places[p]] if p in places else ZERO for p in range(x.rank)),
+        tuple(x.shape[axis] for axis in kept),
+        lambda position: tuple(position[axes[axis]] if axis in axes else ZERO for axis in range(x.rank)),
     )
 
 
@@ -160,7 +160,7 @@ def unsqueeze(build: Builder, x: TensorValue, dim: int) -> TensorValue:
 @lowers(aten.select.int, aten.select_copy.int)
 def select(build: Builder, x: TensorValue, dim: int, index: Integer) -> TensorValue:
     at = wrap(dim, x.rank)
-    chosen = Index.number(wrap_place(index, x.shape[at]))
+    chosen = Index.number(wrap_index(index, x.shape[at]))
     return x.view((*x.shape[:at], *x.shape[at + 1 :]), lambda position: (*position[:at], chosen, *position[at:]))
 
 
@@ -169,8 +169,8 @@ def slice_bounds(size: Integer, start: Integer | None, end: Integer | None, step
     if isinstance(size, int) and isinstance(start, int | None) and isinstance(end, int | None):
         chosen = range(size)[slice(start, end, step)]
         return chosen.start, len(chosen)
-    first = wrap_place(start or 0, size)
-    last = size if end is None or end == LAST else wrap_place(end, size)
+    first = wrap_index(start or 0, size)
+    last = size if end is None or end == LAST else wrap_index(end, size)
     first, last = (size if bound > size else bound for bound in (first, last))
     return first, (last - first + (step - 1)) // step
 
@@ -230,8 +230,8 @@ def flip(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
     return x.view(
         x.shape,
         lambda position: tuple(
-            index * -1 + (size - 1) if place in flipped else index
-            for place, (index, size) in enumerate(zip(position, x.shape, strict=True))
+            index * -1 + (size - 1) if axis in flipped else index
+            for axis, (index, size) in enumerate(zip(position, x.shape, strict=True))
         ),
     )
 
@@ -253,15 +253,15 @@ def diagonal(build: Builder, x: TensorValue, offset: int = 0, dim1: int = 0, dim
     row, column = wrap(dim1, x.rank), wrap(dim2, x.rank)
     rows, columns = x.shape[row], x.shape[column]
     count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
-    others = [place for place in range(x.rank) if place not in (row, column)]
+    others = [axis for axis in range(x.rank) if axis not in (row, column)]
 
     def position_of(position: Position) -> Position:
         old = dict(zip(others, position, strict=False))
         old[row] = position[-1] + max(-offset, 0)
         old[column] = position[-1] + max(offset, 0)
-        return tuple(old[place] for place in range(x.rank))
+        return tuple(old[axis] for axis in range(x.rank))
 
-    return x.view((*(x.shape[place] for place in others), count), position_of)
+    return x.view((*(x.shape[axis] for axis in others), count), position_of)
 
 
 @lowers(aten.unfold, aten.unfold_copy)
@@ -281,7 +281,7 @@ def as_strided(
     build: Builder, x: TensorValue, size: Sequence[Integer], stride: Sequence[Integer],
     storage_offset: Integer | None = None,
 ) -> TensorValue:  # fmt: skip
-    """Strides speak of eager's storage: a place in it is turned into a position of `x`, wherever `x` lies here."""
+    """Strides speak of eager's storage: an offset in it is turned into a position of `x`, wherever `x` lies here."""
     fake, layout = build.eager_of.get(id(x)), x.layout()
     is_alike = fake is not None and layout is not None and lies_alike(x.shape, layout.stride, fake.stride())
     if fake is not None and layout is not None and x.buffer is not None and is_alike:
@@ -299,7 +299,7 @@ def as_strided(
     pairs = list(zip(x.shape, fake.stride(), strict=True))
 
     def position_of(position: Position) -> Position:
-        place = viewed.index(position)
-        return tuple(ZERO if size == 1 else (place // step) % size for size, step in pairs)
+        offset = viewed.index(position)
+        return tuple(ZERO if size == 1 else (offset // step) % size for size, step in pairs)
 
     return x.view(viewed.shape, position_of)

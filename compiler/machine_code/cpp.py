@@ -1,7 +1,7 @@
 """A C++ kernel's assembly, for the processor of this machine, and what the compiler made vectors of.
 
 The assembly is the compiler's own text (`-S`), made with the flags that kernels are compiled with. Its `.loc` lines
-name the innermost place alone, which for most of a kernel is one of our headers; the debug information of the object
+name the innermost location alone, which for most of a kernel is one of our headers; the debug information of the object
 file has the calls as well, and `objdump --inlines` tells them instruction by instruction, in the same order.
 """
 
@@ -83,19 +83,19 @@ def _lines_of_calls(binary: Path, file: SourceFile) -> dict[str, list[tuple[bool
     text = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False).stdout
     found: dict[str, list[tuple[bool, int | None]]] = {}
     function: list[tuple[bool, int | None]] = []
-    places: list[tuple[str, int]] = []
+    locations: list[tuple[str, int]] = []
     current: int | None = None
     for line in text.splitlines():
         if head := re.match(r"^[0-9a-f]+ <(.+)>:$", line):
             function = found.setdefault(head[1], [])
             current = None
         elif instruction := re.match(r"^\s+[0-9a-f]+:\t(.*)$", line):
-            if places:
-                current = file.line_of(tuple(line for place in places for line in file.places(*place)))
-                places = []
+            if locations:
+                current = file.line_of(tuple(line for location in locations for line in file.locations(*location)))
+                locations = []
             function.append((re.search(r"\bnop|xchg +%?ax, ?%?ax|^data16", instruction[1]) is not None, current))
-        elif place := re.match(r"^(?:\s*\(?inlined by\)? )?(.+?):(\d+)(?: \(.*\))?$", line):
-            places.append((place[1], int(place[2])))
+        elif location := re.match(r"^(?:\s*\(?inlined by\)? )?(.+?):(\d+)(?: \(.*\))?$", line):
+            locations.append((location[1], int(location[2])))
     return found
 
 
@@ -117,10 +117,10 @@ def _with_calls(located: texts.Located, calls: dict[str, list[tuple[bool, int | 
 
 
 def _renumbered(function: list[tuple[str, int | None]], lines: list[int | None]) -> list[tuple[str, int | None]]:
-    places = [place for place, (text, _) in enumerate(function) if _mnemonic(text) not in ("", "nop")]
-    if len(places) == len(lines):
-        for place, line in zip(places, lines, strict=True):
-            function[place] = (function[place][0], line)
+    positions = [position for position, (text, _) in enumerate(function) if _mnemonic(text) not in ("", "nop")]
+    if len(positions) == len(lines):
+        for position, line in zip(positions, lines, strict=True):
+            function[position] = (function[position][0], line)
     return function
 
 

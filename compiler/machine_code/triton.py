@@ -86,8 +86,8 @@ def read_kernel(source: str, wanted: KernelToCompile, file: str) -> TritonKernel
     types = dict(zip(names, wanted.arguments, strict=True))
     signature = {name: types[name].type if name in types else "constexpr" for name in function.arg_names}
     attributes = {
-        (place,): [["tt.divisibility", 16]]
-        for place, name in enumerate(function.arg_names)
+        (position,): [["tt.divisibility", 16]]
+        for position, name in enumerate(function.arg_names)
         if name in types and types[name].is_divisible
     }
     options: dict[str, Any] = {**wanted.launch, "sanitize_overflow": False}

@@ -33,27 +33,27 @@ def aligned(
 def _of_graph(
     graph: Graph, kernels: Sequence[PeerKernel], refusals: Sequence[PeerRefusal], peer: str
 ) -> list[AlignedKernels]:
-    places = [place for place, kernel in enumerate(kernels) if kernel.graph == graph.name]
-    if not places:
+    positions = [position for position, kernel in enumerate(kernels) if kernel.graph == graph.name]
+    if not positions:
         return []
     ours = _held_first(graph.kernels, "ours ")
-    theirs = _held_first([kernels[place] for place in places], "theirs ")
+    theirs = _held_first([kernels[position] for position in positions], "theirs ")
     both = set().union(*ours) & set().union(*theirs)
     befores, afters = ([held & both or held for held in side] for side in (ours, theirs))
-    order = {node.name: place for place, node in enumerate(graph.aten)}
+    order = {node.name: position for position, node in enumerate(graph.aten)}
     result = []
     for firsts, seconds in partition(befores, afters):
         change = relation_of([befores[i] for i in firsts], [afters[i] for i in seconds])
         held = set().union(*(befores[i] for i in firsts), *(afters[i] for i in seconds))
         if any(name.startswith(_AGAIN) for name in held):
             held = {n for i in firsts for n in graph.kernels[i].origins}
-            held |= {n for i in seconds for n in kernels[places[i]].origins}
+            held |= {n for i in seconds for n in kernels[positions[i]].origins}
         one = AlignedKernels(
             graph=graph.name,
             relation=_RELATIONS.get(change, change),  # type: ignore[arg-type]  # the others are named alike
             nodes=sorted(held, key=lambda name: order.get(name, len(order))),
             ours=firsts,
-            theirs=[places[i] for i in seconds],
+            theirs=[positions[i] for i in seconds],
         )
         if one.relation != "same":
             one.sentence = _sentence(one, kernels, peer)
@@ -72,17 +72,17 @@ def _held_first(kernels: Iterable[Kernel], side: str) -> list[set[str]]:
     own, or it would tie others together. One that is not exact is tied to all of its nodes: it is a piece of them."""
     taken: set[str] = set()
     held = []
-    for place, kernel in enumerate(kernels):
+    for position, kernel in enumerate(kernels):
         if isinstance(kernel, PeerKernel) and not kernel.is_exact:
             held.append(set(kernel.origins))
             continue
-        held.append(set(kernel.origins) - taken or {f"{_AGAIN}{side}{place}"})
+        held.append(set(kernel.origins) - taken or {f"{_AGAIN}{side}{position}"})
         taken.update(kernel.origins)
     return held
 
 
 def _sentence(one: AlignedKernels, kernels: Sequence[PeerKernel], peer: str) -> str:
-    named = listed([f"K{place + 1}" for place in one.ours])
+    named = listed([f"K{position + 1}" for position in one.ours])
     in_kernels = "in one kernel" if len(one.theirs) == 1 else f"in {counted(len(one.theirs), 'kernel')}"
     if one.relation == "only theirs":
         name = kernels[one.theirs[0]].name if one.theirs else "a kernel"
@@ -105,7 +105,7 @@ def _reason(graph: Graph, one: AlignedKernels) -> _Reason:
         apart = (refusal.decisions[0] for refusal in graph.refusals if set(refusal.kernels) <= set(one.ours))
         number, verb = next(apart, None), "Ours keeps {} and {} apart"
     else:
-        nodes = {node for place in one.ours for node in graph.kernels[place].nodes}
+        nodes = {node for position in one.ours for node in graph.kernels[position].nodes}
         fused = (n for n, d in enumerate(graph.decisions) if d.verdict == "fused" and nodes >= {d.a, d.b})
         number, verb = max(fused, key=lambda n: at_stake(graph.decisions[n]), default=None), "Ours fuses {} and {}"
     if number is None:

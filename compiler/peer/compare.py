@@ -118,8 +118,8 @@ def compare_with_peer(
     settle = partial(_settled, calls, is_compiled_wrong=is_compiled_wrong, budget=budget, turns=turns or TimingTurns())
     peer = Peer(mode=options.peer_mode or options.mode)
     entered: list[_Contestant] = []
-    for place, name in enumerate(asked):
-        part = budget.share(1 / (len(asked) - place)) if place + 1 < len(asked) else budget
+    for position, name in enumerate(asked):
+        part = budget.share(1 / (len(asked) - position)) if position + 1 < len(asked) else budget
         one = _Contestant(name)
         if _is_unguarded(name, calls) and entered and not any(_is_unguarded(former.name, calls) for former in entered):
             peer, timing = settle(peer, timing, entered)
@@ -186,7 +186,7 @@ def _enter(one: _Contestant, calls: _Calls, budget: Budget) -> None:
         if ended is not None:
             one.failure = f"{one.title} {ended}. It was not tried again, and the others are not affected."
             return
-    for place, entry in enumerate(calls.entries):
+    for position, entry in enumerate(calls.entries):
         heard = ExploredPeer()
         one.explored.append(heard)
         try:
@@ -201,7 +201,7 @@ def _enter(one: _Contestant, calls: _Calls, budget: Budget) -> None:
             return
         one.functions.append(function)
         one.explored[-1] = found
-        unchecked = _check(one, place, calls, budget)
+        unchecked = _check(one, position, calls, budget)
         told = " ".join(sentence for sentence in (found.message, unchecked) if sentence)
         one.messages.append(f"{entry.name}: {told}" if len(calls.entries) > 1 else told)
 
@@ -239,13 +239,13 @@ def _failure(one: _Contestant, entry: EntryCall, error: BaseException) -> str:
     return f"{one.title} failed on {entry.name}: {type(inner).__name__}: {str(inner).strip().splitlines()[0]}"
 
 
-def _check(one: _Contestant, place: int, calls: _Calls, budget: Budget) -> str:
+def _check(one: _Contestant, position: int, calls: _Calls, budget: Budget) -> str:
     """Note what is wrong with the results and gradients; gives why they were not checked, if they were not."""
-    if any(map(is_random, graphs_of(calls.entries[place], calls.captured))):
+    if any(map(is_random, graphs_of(calls.entries[position], calls.captured))):
         return "Its results were not checked: random numbers are drawn, and eager draws others."
     try:
         with budget.stopping():
-            call = calls.references.of(place).judged(one.functions[-1])
+            call = calls.references.of(position).judged(one.functions[-1])
     except OutOfTime:
         return "Its results were not checked: that takes longer than the remaining time."
     except Exception as error:  # of the run in float64, not of the contestant

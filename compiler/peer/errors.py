@@ -38,12 +38,12 @@ class References:
     def __post_init__(self) -> None:
         self._known: dict[int, CallReference] = {}
 
-    def of(self, place: int) -> CallReference:
+    def of(self, position: int) -> CallReference:
         """That of one of the timed entries."""
-        if place not in self._known:
-            entry = self.captured.timed_entries[place]
-            self._known[place] = reference_of(entry, graphs_of(entry, self.captured), self.changes)
-        return self._known[place]
+        if position not in self._known:
+            entry = self.captured.timed_entries[position]
+            self._known[position] = reference_of(entry, graphs_of(entry, self.captured), self.changes)
+        return self._known[position]
 
     def forget(self) -> None:
         """Give their memory back."""
@@ -84,11 +84,11 @@ def _of_seed(
     references: References, functions: Mapping[str, Sequence[Callable[..., Any]]], seed: int, is_own: bool
 ) -> list[CallErrors]:
     captured, rows = references.captured, []
-    for place, entry in enumerate(captured.timed_entries):
+    for position, entry in enumerate(captured.timed_entries):
         graphs = graphs_of(entry, captured)
-        call = references.of(place) if is_own else reference_of(entry, graphs, references.changes, seed)
+        call = references.of(position) if is_own else reference_of(entry, graphs, references.changes, seed)
         checked = {"compiled": call.ours()} if call.is_ours else {}
-        checked |= {name: call.judged(made[place]) for name, made in functions.items()}
+        checked |= {name: call.judged(made[position]) for name, made in functions.items()}
         rows += _rows(entry.name, seed, checked)
     return rows
 

@@ -49,7 +49,7 @@ def describe_launch(node_schedule: Any, name: str, is_library_call: bool) -> Lau
             names = [origin.name for origin in own]
             launch.operations[_operation(node)] = names
             launch.made_of |= dict.fromkeys(_written_by(node, is_library_call), names)
-        computed = sorted(found, key=_place)
+        computed = sorted(found, key=_position)
         launch.origins = [origin.name for origin in computed]
         launch.fuses = unique(_operator(origin) for origin in computed if _operator(origin))
         launch.sizes = [_described(buffer) for buffer in unique([*launch.reads, *launch.writes])]
@@ -65,15 +65,15 @@ def _origins(node: Any, is_library_call: bool) -> list[Any]:
     call itself is the last of them, where it is not known otherwise.
     """
     inner = getattr(node, "node", None) or node
-    origins = sorted((origin for origin in inner.origins if origin.op != "placeholder"), key=_place)
+    origins = sorted((origin for origin in inner.origins if origin.op != "placeholder"), key=_position)
     if not is_library_call:
         return origins
     own = getattr(inner, "origin_node", None)
     return [own] if own is not None and own.op != "placeholder" else origins[-1:]
 
 
-def _place(origin: Any) -> int:
-    return next((place for place, node in enumerate(origin.graph.nodes) if node is origin), 0)
+def _position(origin: Any) -> int:
+    return next((position for position, node in enumerate(origin.graph.nodes) if node is origin), 0)
 
 
 def _operator(origin: Any) -> str:

@@ -169,7 +169,7 @@ def _lines(
 
 
 def _graph(module: Module, graph: Graph | None, names: Mapping[str, str], wrapper: Wrapper, first: int) -> PeerGraph:
-    """`first` is the place of its first kernel among all."""
+    """`first` is the position of its first kernel among all."""
     buffers: dict[str, PeerBuffer] = {}
     for launch in module.launches:
         buffers |= {buffer.name: buffer for buffer in launch.sizes}
@@ -177,14 +177,14 @@ def _graph(module: Module, graph: Graph | None, names: Mapping[str, str], wrappe
         buffer.takes_over = wrapper.reuses.get(name)
     launches: list[PeerLaunch] = []
     met: dict[str, int] = {}
-    for place, launch in enumerate(module.launches):
+    for position, launch in enumerate(module.launches):
         name = launch.name.removesuffix(".default")
         # TorchInductor numbers the calls of one library function; its wrapper does not.
         called = name if name in wrapper.launches else re.sub(r"_\d+$", "", name)
         stated = wrapper.launches.get(called, [])
         met[called] = which = met.get(called, -1) + 1
         if which < len(stated):
-            launches.append(PeerLaunch(line=stated[which][0], kernel=first + place))
+            launches.append(PeerLaunch(line=stated[which][0], kernel=first + position))
     return PeerGraph(
         graph=graph.name if graph is not None else None,
         wrapper=wrapper.text,
@@ -196,7 +196,7 @@ def _graph(module: Module, graph: Graph | None, names: Mapping[str, str], wrappe
 
 def _refusals(module: Module, graph: Graph | None, names: Mapping[str, str], first: int) -> list[PeerRefusal]:
     """The last words about each two kernels that stayed two."""
-    home = {name: place for place, launch in enumerate(module.launches) for name in launch.operations}
+    home = {name: position for position, launch in enumerate(module.launches) for name in launch.operations}
     nodes = {name: _named(origins, names) for one in module.launches for name, origins in one.operations.items()}
     told: dict[tuple[int, int], PeerRefusal] = {}
     for (one, two), words in module.refusals.items():

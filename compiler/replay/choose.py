@@ -32,7 +32,7 @@ class Compiled:
     kernels: Mapping[str, Callable[..., None]]
     device: torch.device
     model: Device
-    #: Of a forward graph: places of the outputs that are saved for the backward graph, and nobody else's.
+    #: Of a forward graph: positions of the outputs that are saved for the backward graph, and nobody else's.
     saved: frozenset[int] = frozenset()
 
 

@@ -37,19 +37,19 @@ def describe_replay(schedule: Schedule, made: ReplayedCall | Decision, option: C
 
 def _describe_recording(schedule: Schedule, call: ReplayedCall, told: report.Replay) -> None:
     told.recorded_launches, told.recorded_library_calls = told.launches, told.library_calls
-    for place, name in enumerate(schedule.graph.inputs):
+    for position, name in enumerate(schedule.graph.inputs):
         if name is not None:
             size = hint(storage_bytes(schedule.graph.buffers[name]))
-            told.inputs.append(report.ReplayInput(name=name, bytes=size, way=_way_of(place, call)))
+            told.inputs.append(report.ReplayInput(name=name, bytes=size, way=_way_of(position, call)))
     told.copied_in_bytes, told.copied_out_bytes = call.copied_in.bytes, call.copied_out.bytes
     told.held_bytes = call.given.held.bytes if call.given is not None and call.given.held is not None else 0
     told.pool_bytes = call.pool_bytes()
 
 
-def _way_of(place: int, call: ReplayedCall) -> Literal["in_place", "copied", "held"]:
-    if place in call.copied:
+def _way_of(position: int, call: ReplayedCall) -> Literal["in_place", "copied", "held"]:
+    if position in call.copied:
         return "copied"
-    return "held" if place in call.held_inputs else "in_place"
+    return "held" if position in call.held_inputs else "in_place"
 
 
 def _times(times: Times | None) -> report.CallTimes | None:

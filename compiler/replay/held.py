@@ -57,16 +57,16 @@ def bare(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class Held:
-    """The held outputs of one recording, by their places among the outputs. `keepers` are all tensors by which the
+    """The held outputs of one recording, by their positions among the outputs. `keepers` are all tensors by which the
     recording itself has their memory, made by `bare`; of an output only its view of a keeper is kept."""
 
     def __init__(self, outputs: Mapping[int, torch.Tensor], keepers: Sequence[torch.Tensor]) -> None:
         keeper_of = {_storage(tensor): tensor for tensor in keepers}
         self._makers: list[tuple[int, Callable[[], torch.Tensor]]] = []
-        for place, output in outputs.items():
+        for position, output in outputs.items():
             keeper = keeper_of[_storage(output)]
             ahead = int(output.storage_offset() - keeper.storage_offset())
-            self._makers.append((place, partial(view, keeper, tuple(output.shape), output.stride(), ahead)))
+            self._makers.append((position, partial(view, keeper, tuple(output.shape), output.stride(), ahead)))
         self.addresses = frozenset(output.data_ptr() for output in outputs.values())
         used = {_storage(output) for output in outputs.values()}
         tensors = {id(tensor): tensor for tensor in keepers if _storage(tensor) in used}.values()
@@ -81,8 +81,8 @@ class Held:
         return users is not None and all([users(memory) <= own for memory, own in self._own_users])
 
     def put(self, outputs: list[Any]) -> None:
-        for place, make in self._makers:
-            outputs[place] = make()
+        for position, make in self._makers:
+            outputs[position] = make()
 
 
 def _storage(tensor: torch.Tensor) -> int:

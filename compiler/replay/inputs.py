@@ -1,7 +1,7 @@
 """Find the inputs of a graph whose address never changes: parameters, buffers, and what a loop refills in place.
 
 A recording holds addresses. An input that was at the same one in every call so far is recorded with it; another one is
-copied, in each call, to a place of the recording's own. One that comes at another address for the first time may have
+copied, in each call, to a tensor of the recording's own. One that comes at another address for the first time may have
 been replaced for good, so the launches are recorded anew with the new address; one that does so again is copied from
 then on. What the graph writes to is never copied: the caller must see it written.
 """
@@ -35,7 +35,7 @@ def addresses_of(inputs: Sequence[Any]) -> Addresses:
 
 @dataclass
 class InputAddresses:
-    """What is known of where a graph's inputs are. `written` are the places of those that it writes to; without
+    """What is known of where a graph's inputs are. `written` are the positions of those that it writes to; without
     patience an input is copied once it has moved."""
 
     written: frozenset[int] = frozenset()
@@ -58,7 +58,7 @@ class InputAddresses:
         return tuple(sorted(n for n, times in self.moves.items() if times >= enough and n not in self.written))
 
 
-def has_place(value: torch.Tensor) -> bool:
+def has_memory(value: torch.Tensor) -> bool:
     """Whether each element has memory of its own, so that a tensor of the same layout can be copied to. Expanded
     tensors have not, and what overlaps in another way is taken for one that has not either."""
     steps = sorted((step, size) for step, size in zip(value.stride(), value.shape, strict=True) if size != 1)
@@ -67,7 +67,7 @@ def has_place(value: torch.Tensor) -> bool:
     )
 
 
-def place_for(value: torch.Tensor) -> torch.Tensor:
+def memory_for(value: torch.Tensor) -> torch.Tensor:
     """Memory for an input that is copied, in the input's layout."""
     with torch.inference_mode(False), torch.no_grad():
         return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)

@@ -79,4 +79,4 @@ def written_inputs(graph: LoopGraph, by_kernels: Collection[str] = ()) -> frozen
         for argument, value in zip(schema.arguments, call.arguments, strict=False) if schema is not None else ():
             if argument.alias_info is not None and argument.alias_info.is_write:
                 written.add(value.buffer)
-    return frozenset(place for place, name in enumerate(graph.inputs) if name in written)
+    return frozenset(position for position, name in enumerate(graph.inputs) if name in written)

@@ -21,33 +21,33 @@ from compiler.runtime.host.quick_torch import alias, allocator
 
 @dataclass(frozen=True)
 class Made:
-    """One piece of memory that a call made, with the places of the outputs that lie in it."""
+    """One piece of memory that a call made, with the positions of the outputs that lie in it."""
 
-    places: frozenset[int]
+    positions: frozenset[int]
     bytes: int
 
 
 def made_by(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Made, ...]:
     """The memory of the outputs of a call that is not that of its inputs."""
     given = {_storage(value) for value in inputs if isinstance(value, torch.Tensor)}
-    places: dict[int, set[int]] = defaultdict(set)
+    positions: dict[int, set[int]] = defaultdict(set)
     for n, value in enumerate(outputs):
         if isinstance(value, torch.Tensor) and _storage(value) not in given:
-            places[_storage(value)].add(n)
-    found = (frozenset(group) for group in places.values())
+            positions[_storage(value)].add(n)
+    found = (frozenset(group) for group in positions.values())
     return tuple(Made(group, outputs[min(group)].untyped_storage().nbytes()) for group in found)
 
 
 def copies_of(made: Sequence[Made], held: Collection[int] = ()) -> Copies:
-    """What a replay copies of that, where the outputs at the places `held` are held."""
+    """What a replay copies of that, where the outputs at the positions `held` are held."""
     held = frozenset(held)
-    kept = [piece for piece in made if piece.places <= held]
-    copied = [piece for piece in made if not piece.places <= held]
-    return Copies(len(copied), sum(piece.bytes for piece in copied), held=sum(len(piece.places) for piece in kept))
+    kept = [piece for piece in made if piece.positions <= held]
+    copied = [piece for piece in made if not piece.positions <= held]
+    return Copies(len(copied), sum(piece.bytes for piece in copied), held=sum(len(piece.positions) for piece in kept))
 
 
 class PoolOutputs:
-    """The outputs at `ours`, which lie in the memory of a recording: copied, or held at the places `held`."""
+    """The outputs at `ours`, which lie in the memory of a recording: copied, or held at the positions `held`."""
 
     def __init__(self, outputs: Sequence[Any], ours: Sequence[int], held: Collection[int]) -> None:
         shared: dict[int, list[int]] = defaultdict(list)
@@ -66,7 +66,7 @@ class PoolOutputs:
         self._few = [(n, outputs[n]) for n in few]
 
     def put(self, outputs: list[Any]) -> None:
-        """Put what the replay just launched gives to its places in `outputs`."""
+        """Put what the replay just launched gives to its positions in `outputs`."""
         for n, value in self._few:
             outputs[n] = value.clone()
         for many in self._many:
@@ -79,9 +79,9 @@ class PoolOutputs:
 class _Many:
     """Tensors of one dtype that are copied by one call."""
 
-    def __init__(self, places: Sequence[int], outputs: Sequence[Any]) -> None:
-        self._positions = tuple(places)
-        self._sources = [outputs[n] for n in places]
+    def __init__(self, positions: Sequence[int], outputs: Sequence[Any]) -> None:
+        self._positions = tuple(positions)
+        self._sources = [outputs[n] for n in positions]
         self._layouts = [(tuple(value.shape), value.stride(), value.dtype) for value in self._sources]
         self._empty = allocator(self._sources[0].device)
 
@@ -111,19 +111,19 @@ class Giver:
     recording writes to, made from the inputs `inputs`."""
 
     def __init__(self, inputs: Sequence[Any], recorded: Sequence[Any], held: Collection[int]) -> None:
-        places = {_storage(value): n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor)}
+        positions = {_storage(value): n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor)}
         makers: list[Callable[[Sequence[Any]], Any]] = [_constant(value) for value in recorded]
         ours: list[int] = []
         for n, value in enumerate(recorded):
             if not isinstance(value, torch.Tensor):
                 continue
-            if _storage(value) not in places:
+            if _storage(value) not in positions:
                 ours.append(n)
                 makers[n] = _constant(None)
-            elif value is inputs[places[_storage(value)]]:
-                makers[n] = itemgetter(places[_storage(value)])
+            elif value is inputs[positions[_storage(value)]]:
+                makers[n] = itemgetter(positions[_storage(value)])
             else:
-                makers[n] = _view_of_input(places[_storage(value)], inputs, value)
+                makers[n] = _view_of_input(positions[_storage(value)], inputs, value)
         self._pool = PoolOutputs(recorded, ours, held)
         self._makers = makers if len(ours) < len(recorded) else ()
         self._empty: list[Any] = [None] * len(recorded)
@@ -143,10 +143,10 @@ def _constant(value: Any) -> Callable[[Sequence[Any]], Any]:
     return lambda _: value
 
 
-def _view_of_input(place: int, inputs: Sequence[Any], value: torch.Tensor) -> Callable[[Sequence[Any]], Any]:
+def _view_of_input(position: int, inputs: Sequence[Any], value: torch.Tensor) -> Callable[[Sequence[Any]], Any]:
     shape, stride = tuple(value.shape), value.stride()
-    ahead = value.storage_offset() - inputs[place].storage_offset()
-    return lambda called_with: alias(called_with[place], shape, stride, ahead)
+    ahead = value.storage_offset() - inputs[position].storage_offset()
+    return lambda called_with: alias(called_with[position], shape, stride, ahead)
 
 
 def _storage(tensor: torch.Tensor) -> int:

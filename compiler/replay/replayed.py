@@ -21,7 +21,7 @@ import torch
 
 from compiler.capture.captured import Phase
 from compiler.decisions import Decision
-from compiler.replay.inputs import Call, CannotRecord, InputAddresses, addresses_of, has_place, place_for
+from compiler.replay.inputs import Call, CannotRecord, InputAddresses, addresses_of, has_memory, memory_for
 from compiler.replay.outputs import Giver, Made, copies_of, made_by
 from compiler.replay.price import NO_COPIES, Copies, Times, weigh
 
@@ -49,7 +49,7 @@ Choice = Literal["auto", "on", "off"]
 
 @dataclass(frozen=True)
 class Facts:
-    """What of a graph is known before its first call, with places of the inputs that it writes to and of the outputs
+    """What of a graph is known before its first call, with positions of the inputs that it writes to and of the outputs
     that may be held."""
 
     launches: int
@@ -184,7 +184,7 @@ class ReplayedCall:
     def _memory_lacking(self) -> int | None:
         """What a recording would keep or hold where that is too much: nobody has asked for it."""
         facts, recorder = self._facts, self._recorder
-        mine = sum(piece.bytes for piece in self._made if piece.places <= facts.held)
+        mine = sum(piece.bytes for piece in self._made if piece.positions <= facts.held)
         if mine and mine + recorder.held.bytes > facts.most_held_bytes:
             return mine + recorder.held.bytes
         return facts.peak_bytes if facts.peak_bytes > MOST_OF_FREE * recorder.free_bytes() else None
@@ -204,28 +204,28 @@ class ReplayedCall:
         """Record, and run this call as the first replay."""
         self.recordings += 1
         self.copied, self.held_inputs = self._moving(inputs), self._held_now(inputs)
-        if not all(has_place(inputs[n]) for n in self.copied):
+        if not all(has_memory(inputs[n]) for n in self.copied):
             return self._call_settled(inputs, Decision("replay.overlapping"))
-        places = {n: place_for(inputs[n]) for n in self.copied}
-        given = [places.get(place, value) for place, value in enumerate(inputs)]
+        memories = {n: memory_for(inputs[n]) for n in self.copied}
+        given = [memories.get(position, value) for position, value in enumerate(inputs)]
         try:
             with self._recorder.lock, torch.inference_mode(False), torch.no_grad():
                 recording = self._recorder.record(self._call, list(given), bool(self._facts.held))
         except CannotRecord as error:
             return self._call_settled(inputs, Decision("replay.failed", {"what": str(error)}))
-        fixed = [0 if place in places else address for place, address in enumerate(addresses_of(inputs))]
+        fixed = [0 if position in memories else address for position, address in enumerate(addresses_of(inputs))]
         self.decision = plan.decision
         self.copied_in, self.copied_out = plan.copied_in, plan.copied_out
         self.given = Giver(given, recording.outputs, self._facts.held)
         recording.outputs = []  # some may be inputs, which are not ours to keep
-        self._step = self._tried(self._replay_of(recording, places, self.given, fixed))
+        self._step = self._tried(self._replay_of(recording, memories, self.given, fixed))
         return self._step(inputs)
 
     def _replay_of(
         self, recording: CudaRecording, copied: dict[int, torch.Tensor], given: Giver, fixed: Sequence[int]
     ) -> Call:
         is_unmoved, stream_now = self._recorder.unmoved(fixed), self._recorder.stream
-        stream, lock, places = stream_now(), self._recorder.lock, tuple(copied.items())
+        stream, lock, tensors = stream_now(), self._recorder.lock, tuple(copied.items())
         if given.held is not None:
             self._recorder.held.add(given.held)
         is_capturing = self._recorder.is_capturing if stream else _never  # nothing is recorded on the default stream
@@ -237,8 +237,8 @@ class ReplayedCall:
                 return self._come_elsewhere(inputs)
             with lock:
                 if given.are_free():
-                    for place, tensor in places:
-                        tensor.copy_(inputs[place])
+                    for position, tensor in tensors:
+                        tensor.copy_(inputs[position])
                     recording.replay()
                     self.replays += 1
                     return given(inputs)

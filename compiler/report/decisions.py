@@ -78,9 +78,9 @@ class Decision(ReportModel):
 class Refusal(ReportModel):
     """Two kernels that share data and stayed apart. Each of their nodes was refused with one of the other's."""
 
-    kernels: tuple[int, int] = Field(description="Places of the two in `kernels`, in the order of their launches.")
+    kernels: tuple[int, int] = Field(description="Positions of the two in `kernels`, in the order of their launches.")
     decisions: list[int] = Field(
-        description="Places in `decisions`, one for each pair of nodes. The first decided: it is about the largest "
+        description="Positions in `decisions`, one for each pair of nodes. The first decided: it is about the largest "
         "groups of the two. The others are about fewer of their nodes."
     )
     bytes: int = Field(description="Bytes that the first of them could save, at most.")

@@ -86,7 +86,7 @@ class TileDescriptor(ReportModel):
 
 
 class UserArgument(ReportModel):
-    """What a Triton kernel of the snippet's gets in one place."""
+    """What a Triton kernel of the snippet's gets in one position."""
 
     type: str = Field(description="The type as Triton writes it, such as *fp32 or i32.")
     is_divisible: bool = Field(default=False, description="Whether an address or a number is a multiple of 16.")

@@ -86,8 +86,8 @@ def _line(node: FxNode) -> str | None:
     if found is None:
         return None
     if node.target.endswith("operator.getitem"):
-        source, _, place = found[1].rpartition(", ")
-        return f"{node.name} = {source}[{int(place)}]" if source.isidentifier() and place.isdigit() else None
+        source, _, position = found[1].rpartition(", ")
+        return f"{node.name} = {source}[{int(position)}]" if source.isidentifier() and position.isdigit() else None
     arguments = _TORCH_NAMES.sub(r"torch.\1", _DEVICE.sub("DEVICE", found[1]))
     if not _OPERATOR.fullmatch(node.target) or not _are_plain(arguments, {*node.args, "DEVICE"}):
         return None

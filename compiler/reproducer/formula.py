@@ -179,7 +179,7 @@ class _Node:
         return "real" if name in _FLOATS else f"torch.{name}"
 
     def _axes(self) -> Iterator[str]:
-        names = [f"x{place}" for place in range(len(self.sizes))] + [f"r{place}" for place in range(len(self.reduced))]
+        names = [f"x{n}" for n in range(len(self.sizes))] + [f"r{n}" for n in range(len(self.reduced))]
         sizes = (*self.sizes, *self.reduced)
         yield f"sizes, reduced = {sizes}, {len(self.reduced)}"
         if names:

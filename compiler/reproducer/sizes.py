@@ -63,7 +63,7 @@ def number(size: SizeText, symbols: Mapping[str, int]) -> int:
 
 
 def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
+    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def _is_whole(text: str) -> bool:

@@ -21,7 +21,7 @@ HELPERS = {
     return torch.zeros(count, dtype=dtype, device=DEVICE)""",
     "axes": '''def axes(sizes):
     """The loop variables: each is an `arange` along an axis of its own."""
-    shapes = [[size if place == axis else 1 for place in range(len(sizes))] for axis, size in enumerate(sizes)]
+    shapes = [[size if n == axis else 1 for n in range(len(sizes))] for axis, size in enumerate(sizes)]
     return [torch.arange(size, device=DEVICE).reshape(shape) for size, shape in zip(sizes, shapes)]''',
     "position": """def position(index):
     return index if isinstance(index, torch.Tensor) else torch.tensor(index, device=DEVICE)""",
@@ -51,7 +51,7 @@ HELPERS = {
     """The points of the reduction loops as the last axis."""
     kept = sizes[: len(sizes) - reduced]
     return value.expand(sizes).reshape(*kept, -1)''',
-    "reduce": '''def reduce(kind, sizes, reduced, value, place=None):
+    "reduce": '''def reduce(kind, sizes, reduced, value, index=None):
     """Over all points of the reduction loops; NaN is more extreme than any number."""
     value = rows(value, sizes, reduced)
     if kind in ("sum", "prod"):
@@ -59,7 +59,7 @@ HELPERS = {
     elif kind in ("argmin", "argmax"):
         best = getattr(value, "a" + kind[3:])(-1, keepdim=True)
         is_best = (value == best) | (value.isnan() & best.isnan())
-        result = torch.where(is_best, rows(place, sizes, reduced), torch.iinfo(torch.int64).max).amin(-1)
+        result = torch.where(is_best, rows(index, sizes, reduced), torch.iinfo(torch.int64).max).amin(-1)
     else:
         result = getattr(value, {"min": "amin", "max": "amax"}.get(kind, kind))(-1)
     return result.reshape(*result.shape, *[1] * reduced)''',
@@ -85,24 +85,24 @@ HELPERS = {
         c, d = ((first >> 32) & low) ^ d ^ other_key, first & low
         key, other_key = (key + 0x9E3779B9) & low, (other_key + 0xBB67AE85) & low
     return a, b, c, d''',
-    "word_at": '''def word_at(seed, place, rounds):
-    """The four words of a draw are those of four places in a row."""
-    words = torch.stack(philox(seed, place >> 2, rounds), -1)
-    return words.gather(-1, (place & 3).expand(words.shape[:-1])[..., None])[..., 0]''',
+    "word_at": '''def word_at(seed, index, rounds):
+    """The four words of a draw are those of four indices in a row."""
+    words = torch.stack(philox(seed, index >> 2, rounds), -1)
+    return words.gather(-1, (index & 3).expand(words.shape[:-1])[..., None])[..., 0]''',
     "uniform_of": '''def uniform_of(word):
     """A 32-bit word as a float32 in [0, 1): its magnitude as a signed number, scaled."""
     signed = torch.where(word >= 2**31, 2**32 - 1 - word, word)
     return signed.to(torch.float32) * 4.6566127342e-10''',
-    "rand": """def rand(seed, place):
-    return uniform_of(word_at(seed, place, 10))""",
-    "rand_compared": '''def rand_compared(seed, place):
-    """Two places in a row share a word: the second has it with its halves in the other order."""
-    word = word_at(seed, place >> 1, 7)
-    turned = ((word << 16) | (word >> 16)) & 0xFFFFFFFF
-    return uniform_of(torch.where(place & 1 == 1, turned, word) >> 1)''',
-    "randn": '''def randn(seed, place):
+    "rand": """def rand(seed, index):
+    return uniform_of(word_at(seed, index, 10))""",
+    "rand_compared": '''def rand_compared(seed, index):
+    """Two indices in a row share a word: the second has it with its halves in the other order."""
+    word = word_at(seed, index >> 1, 7)
+    rotated = ((word << 16) | (word >> 16)) & 0xFFFFFFFF
+    return uniform_of(torch.where(index & 1 == 1, rotated, word) >> 1)''',
+    "randn": '''def randn(seed, index):
     """Box and Muller's transform of two uniform numbers."""
-    first, second = (uniform_of(word).double() for word in philox(seed, place, 10)[:2])
+    first, second = (uniform_of(word).double() for word in philox(seed, index, 10)[:2])
     return (-2 * first.clamp_min(1e-7).log()).sqrt() * (2 * torch.pi * second).cos()''',
     "truncdiv": """def truncdiv(a, b):
     return torch.div(a, b, rounding_mode="trunc")""",
@@ -164,7 +164,7 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 5e-3, tor
 
 def error_of(found, expected):
     """|found - expected| / |expected| over all elements; of integers the share that differs. NaN and infinities must
-    stand in the same places."""
+    stand at the same positions."""
     if not found.is_floating_point():
         return float((found != expected.to(found.dtype)).double().mean()) if found.numel() else 0.0
     found, expected = found.double(), expected.double()
@@ -189,9 +189,9 @@ def is_right(name, found, exact, others):
 def all_right(values, exact, others):
     """Looks at every result. `exact` and `others` have the memory, or the tensor, of each."""
     checks = []
-    for place, name in enumerate(WRITES):
+    for n, name in enumerate(WRITES):
         found = values[name]
-        one, *rest = (as_one_lies(kind[place], found) for kind in (exact, *others.values()))
+        one, *rest = (as_one_lies(kind[n], found) for kind in (exact, *others.values()))
         errors = {who: error_of(other.to(found.dtype), one) for who, other in zip(others, rest)}
         checks.append(is_right(name, found, one, errors))
     return checks
@@ -350,9 +350,9 @@ def main():
     except RuntimeError as reason:  # not every library call has a form for float64
         print(f"Not compared with float64: {str(reason).splitlines()[0]}")
         exact = []
-    for place, (one, other) in enumerate(zip(found, exact)):
+    for n, (one, other) in enumerate(zip(found, exact), start=1):
         if one.numel():
-            checks.append(is_right(f"result {place + 1}", one, other, {}))
+            checks.append(is_right(f"result {n}", one, other, {}))
     print(f"library call: {time_of(lambda: library(*given))}")
     print("WRONG" if not all(checks) else "RIGHT" if checks else "NOT COMPARED")
     return 0 if all(checks) else 1

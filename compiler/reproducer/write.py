@@ -187,7 +187,7 @@ class _File:
         return f"tensor({numbers}, {layout.shape}, {layout.stride})"
 
     def _range(self, name: str) -> tuple[int, int]:
-        """Of integers that the snippet gave; for others, such as places that another kernel found, 0 and 1."""
+        """Of integers that the snippet gave; for others, such as indices that another kernel found, 0 and 1."""
         smallest, largest = self.ranges[name]
         return (smallest, largest) if smallest is not None and largest is not None else (0, 1)
 

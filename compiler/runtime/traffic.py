@@ -88,13 +88,13 @@ class _Counter(TorchDispatchMode):
         moved: dict[str, list[int]] = {}
         written = [_bytes(tensor) for tensor in made]
         read = _read_bytes(str(func.overloadpacket), given, sum(written))
-        for place, (tensors, sizes) in enumerate(((given, read), (made, written))):
+        for direction, (tensors, sizes) in enumerate(((given, read), (made, written))):
             views: dict[str, list[tuple[torch.Tensor, int]]] = {}
             for tensor, size in zip(tensors, sizes, strict=True):
                 name = self._names.of(tensor, self._made_by.format(self.node or "sum"))
                 views.setdefault(name, []).append((tensor, size))
             for name, of_one in views.items():
-                moved.setdefault(name, [0, 0])[place] = _of_one_memory(of_one)
+                moved.setdefault(name, [0, 0])[direction] = _of_one_memory(of_one)
         moved = {name: sizes for name, sizes in moved.items() if any(sizes)}
         if moved:
             tensors_moved = tuple(MovedTensor(name, *sizes) for name, sizes in moved.items())

@@ -54,6 +54,6 @@ def _move(member: Member, whole: str, units: list[Unit], one: int, other: int) -
     """To before the part that it leads to."""
     group, target = units[one], units[other]
     assert isinstance(group, Group) and isinstance(target, Group)
-    place = next(p for p, known in enumerate(target.members) if known.node.part_of == whole)
+    position = next(p for p, known in enumerate(target.members) if known.node.part_of == whole)
     units[one] = replace(group, members=tuple(known for known in group.members if known is not member))
-    units[other] = replace(target, members=(*target.members[:place], member, *target.members[place:]))
+    units[other] = replace(target, members=(*target.members[:position], member, *target.members[position:]))

@@ -225,27 +225,27 @@ def _made_of(
     graph: UnitGraph,
     taken: Collection[str],
 ) -> ConcatenationParts:
-    """The parts of `slices`, in kernels of those at the places that `kernels` has."""
+    """The parts of `slices`, in kernels of those at the positions that `kernels` has."""
     nodes = {member.name: member.node for member in group.members}
     of_slices = [piece.of(bodies) for piece in slices]
-    last = max(range(len(slices)), key=lambda place: (_latest(of_slices[place].values(), graph), place))
+    last = max(range(len(slices)), key=lambda position: (_latest(of_slices[position].values(), graph), position))
     used = set(taken)
     groups: list[Group] = []
     made: dict[str, list[LoopNode]] = {name: [] for name in bodies}
     loops_of = [piece.loops(group.space.x) for piece in slices]
-    for places in sorted(kernels, key=lambda places: last in places):
-        loops = loops_of[places[0]]
+    for positions in sorted(kernels, key=lambda positions: last in positions):
+        loops = loops_of[positions[0]]
         members: list[Member] = []
-        for place in sorted(places, key=lambda place: place == last):
+        for position in sorted(positions, key=lambda position: position == last):
             for whole in sorted(bodies):
-                name = whole if place == last else _free_name(f"{whole}_part", used)
-                others = frozenset(node.name for node in made[whole]) if place == last else frozenset[str]()
-                body, follows = _stored_as(of_slices[place][whole], name), nodes[whole].follows | others
+                name = whole if position == last else _free_name(f"{whole}_part", used)
+                others = frozenset(node.name for node in made[whole]) if position == last else frozenset[str]()
+                body, follows = _stored_as(of_slices[position][whole], name), nodes[whole].follows | others
                 node = replace(nodes[whole], name=name, x_dims=loops, body=body, part_of=whole, follows=follows)
                 members.append(Member(node, node.body))
                 made[whole].append(node)
         stored = frozenset(member.name for member in members)
-        if last in places:
+        if last in positions:
             # What was computed on the way to the result has no loop of its own any more.
             gone = [member for member in group.members if member.name not in bodies]
             members = [*(replace(member, body=Body(())) for member in gone), *members]
@@ -254,21 +254,21 @@ def _made_of(
 
 
 def _kernels(loops: Sequence[tuple[Dim, ...]], of_slices: Sequence[Mapping[str, Body]]) -> list[list[int]]:
-    """The slices, by their places, that are one kernel from the start: one that reads nothing, as a column of ones,
+    """The slices, by their positions, that are one kernel from the start: one that reads nothing, as a column of ones,
     shares no data with any other, and goes with the one beside it if that has the same loops."""
     found: list[list[int]] = []
     waiting: list[int] = []
-    for place, bodies in enumerate(of_slices):
+    for position, bodies in enumerate(of_slices):
         if any(body.loads for body in bodies.values()):
-            alike = [other for other in waiting if loops[other] == loops[place]]
+            alike = [other for other in waiting if loops[other] == loops[position]]
             found += [[other] for other in waiting if other not in alike]
-            found.append([place, *alike])
+            found.append([position, *alike])
             waiting = []
-        elif found and loops[found[-1][0]] == loops[place]:
-            found[-1].append(place)
+        elif found and loops[found[-1][0]] == loops[position]:
+            found[-1].append(position)
         else:
-            waiting.append(place)
-    return [*found, *([place] for place in waiting)]
+            waiting.append(position)
+    return [*found, *([position] for position in waiting)]
 
 
 def _latest(bodies: Collection[Body], graph: UnitGraph) -> int:

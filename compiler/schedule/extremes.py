@@ -37,13 +37,13 @@ def position_of_best(out: WrittenOut, kind: str, terms: Sequence[tuple[int, int]
     masks = _masks_of_ascending(out, kind, terms)
     (best, at), *rest = terms
     seen = masks[0] if masks is not None else None
-    for place, (value, position) in enumerate(rest, start=1):
+    for number, (value, position) in enumerate(rest, start=1):
         is_ahead = _is_better(out, kind, value, best)
         if masks is None:
             is_ahead = out.test("logical_or", is_ahead, _is_equal_before(out, (value, position), (best, at)))
         elif seen is not None:  # the first that counts does, whatever its value
             is_ahead = out.test("logical_or", is_ahead, out.test("logical_not", seen))
-            mask = masks[place]
+            mask = masks[number]
             seen = None if mask is None else out.test("logical_or", seen, mask)
         best, at = out.choice(is_ahead, value, best), out.choice(is_ahead, position, at)
     return at
@@ -69,19 +69,19 @@ def _is_equal_before(out: WrittenOut, term: tuple[int, int], best: tuple[int, in
 def _masks_of_ascending(out: WrittenOut, kind: str, terms: Sequence[tuple[int, int]]) -> list[int | None] | None:
     """The conditions under which terms count, None for those that always do; None where positions do not ascend, or
     where what does not count is not behind everything that does."""
-    found = [_place_and_mask(out, kind, value, position) for value, position in terms]
-    places = [place for pair in found if pair is not None and (place := pair[0]) is not None]
-    ascends = all(is_below(0, (after - before).bounds[0]) for before, after in pairwise(places))
-    return [pair[1] for pair in found if pair is not None] if ascends and len(places) == len(terms) else None
+    found = [_index_and_mask(out, kind, value, position) for value, position in terms]
+    indices = [index for pair in found if pair is not None and (index := pair[0]) is not None]
+    ascends = all(is_below(0, (after - before).bounds[0]) for before, after in pairwise(indices))
+    return [pair[1] for pair in found if pair is not None] if ascends and len(indices) == len(terms) else None
 
 
-def _place_and_mask(out: WrittenOut, kind: str, value: int, position: int) -> tuple[Index, int | None] | None:
-    place, worth = out.instructions[position], out.instructions[value]
-    if place.op == "index_value" and place.index is not None:
-        return place.index, None
-    if place.op != "where" or worth.op != "where" or place.operands[0] != worth.operands[0]:
+def _index_and_mask(out: WrittenOut, kind: str, value: int, position: int) -> tuple[Index, int | None] | None:
+    chosen, worth = out.instructions[position], out.instructions[value]
+    if chosen.op == "index_value" and chosen.index is not None:
+        return chosen.index, None
+    if chosen.op != "where" or worth.op != "where" or chosen.operands[0] != worth.operands[0]:
         return None
-    mask, inside, outside = place.operands
+    mask, inside, outside = chosen.operands
     here, nowhere, nothing = out.instructions[inside], out.instructions[outside], out.instructions[worth.operands[2]]
     if here.op != "index_value" or here.index is None or nowhere.op != "constant":
         return None

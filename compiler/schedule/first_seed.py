@@ -19,15 +19,15 @@ _ALIGNED = 2
 
 
 def first_seed(group: Group) -> int:
-    """The place from which on the group's kernel is given seeds; 0 where it draws nothing."""
-    places = [
+    """The position from which on the group's kernel is given seeds; 0 where it draws nothing."""
+    positions = [
         access.index.offset if not access.index.terms else 0
         for part in parts_of(group)
         for member in part.members
         for access in member.body.reads
         if access.buffer == SEEDS
     ]
-    first = min((place for place in places if isinstance(place, int)), default=0)
+    first = min((position for position in positions if isinstance(position, int)), default=0)
     return first - first % _ALIGNED
 
 

@@ -22,8 +22,8 @@ def form_of(group: Group, layouts: Mapping[str, Layout]) -> tuple[Hashable, tupl
     if isinstance(group, Batch):
         parts = [form_of(part, layouts) for part in group.parts]
         return ("batch", *(form for form, _ in parts)), tuple(name for _, names in parts for name in names)
-    places: dict[str, int] = {}
-    place = places.setdefault
+    numbers: dict[str, int] = {}
+    number_of = numbers.setdefault
     members = []
     for member in group.members:
         number, names = member.body.form
@@ -31,17 +31,17 @@ def form_of(group: Group, layouts: Mapping[str, Layout]) -> tuple[Hashable, tupl
         members.append(
             (
                 number,
-                tuple([place(used, len(places)) for used in names]),
-                place(name, len(places)),
-                None if updates is None else place(updates, len(places)),
-                None if whole is None else place(whole, len(places)),
+                tuple([number_of(used, len(numbers)) for used in names]),
+                number_of(name, len(numbers)),
+                None if updates is None else number_of(updates, len(numbers)),
+                None if whole is None else number_of(whole, len(numbers)),
                 name in group.stored,
                 name in group.single_pass,
                 member.is_across,
             )
         )
-    extents = tuple(layouts[name].extent if name in layouts else None for name in places)
+    extents = tuple(layouts[name].extent if name in layouts else None for name in numbers)
     product: Hashable = None
     if isinstance(group, Product):
-        product = group.matrices, tuple([places[call.name] for call in group.calls]), group.library is not None
-    return (group.space, group.is_cooperative, tuple(members), extents, product), tuple(places)
+        product = group.matrices, tuple([numbers[call.name] for call in group.calls]), group.library is not None
+    return (group.space, group.is_cooperative, tuple(members), extents, product), tuple(numbers)

@@ -70,10 +70,10 @@ def _inlined(consumer: Body, producer: Body, producer_name: str, dims: tuple[Dim
 
 
 def _with_simpler_indices(body: Body) -> Body:
-    """The body with the places of masked loads as simple as their masks let them be: loops that a part of a
+    """The body with the indices of masked loads as simple as their masks let them be: loops that a part of a
     concatenation shares with others are then seen to be the same."""
-    places = simpler_indices(body.instructions)
-    masked = {n: place for n, place in places.items() if body.instructions[n].operands == place.masks}
+    indices = simpler_indices(body.instructions)
+    masked = {n: access for n, access in indices.items() if body.instructions[n].operands == access.masks}
     changed = (replace(i, index=masked[n].index) if n in masked else i for n, i in enumerate(body.instructions))
     return Body(tuple(changed)) if masked else body
 
@@ -117,8 +117,8 @@ def _is_always_inside(load: Instruction, point: dict[Dim, Index]) -> bool:
     return all(not point[dim].indirections and _is_within(point[dim], dim) for dim in load.index.dims)
 
 
-def _is_within(place: Index, dim: Dim) -> bool:
-    low, high = place.bounds
+def _is_within(index: Index, dim: Dim) -> bool:
+    low, high = index.bounds
     return is_below(-1, low) and is_below(high, dim.size)
 
 

@@ -18,11 +18,11 @@ MOST_TOGETHER = 32
 
 
 def side_by_side(indices: Sequence[Index]) -> list[list[int]]:
-    """The places in `indices` of those that follow one another, two at the least, in their order."""
+    """The positions in `indices` of those that follow one another, two at the least, in their order."""
     by_rest: defaultdict[tuple[object, ...], dict[int, int]] = defaultdict(dict)
-    for place, index in enumerate(indices):
+    for position, index in enumerate(indices):
         if isinstance(index.offset, int) and index.terms and not index.indirections:
-            by_rest[index.terms][index.offset] = place
+            by_rest[index.terms][index.offset] = position
     found: list[list[int]] = []
     for offsets in by_rest.values():
         run: list[int] = []

@@ -50,7 +50,7 @@ def align(host: Group, guest: Group, shared: list[str]) -> Mapping[Dim, Index] |
 
 
 def _is_read_alike(host: Group, guest: Group, shared: list[str]) -> bool:
-    """Whether both have the same loops and read a buffer at the same places of them. Windows that overlap are read so
+    """Whether both have the same loops and read a buffer at the same indices of them. Windows that overlap are read so
     that no index tells the loops apart, and so are single elements of the short rows that the host reduces."""
     if host.space.x != guest.space.x or guest.space.r not in ((), host.space.r):
         return False
@@ -64,7 +64,7 @@ def _is_read_alike(host: Group, guest: Group, shared: list[str]) -> bool:
 
 
 def _go_along(one: Index, two: Index, space: Space) -> bool:
-    """Whether two places are as far apart at each point of the independent loops, which they tell apart."""
+    """Whether two indices are as far apart at each point of the independent loops, which they tell apart."""
     steps = [(one.stride(dim), two.stride(dim)) for dim in space.x if dim.size != 1]
     return bool(steps) and all(a is not None and a == b and a != 0 for a, b in steps)
 
@@ -214,16 +214,16 @@ def in_order(members: tuple[Member, ...]) -> tuple[Member, ...]:
     waiting = {member.name: member for member in members}
     done: list[Member] = []
 
-    def place(member: Member) -> None:
+    def append(member: Member) -> None:
         if waiting.pop(member.name, None) is None:
             return
         for buffer in (access.buffer for access in member.body.reads):
             if buffer in waiting:
-                place(waiting[buffer])
+                append(waiting[buffer])
         done.append(member)
 
     for member in members:
-        place(member)
+        append(member)
     return tuple(done)
 
 

@@ -26,9 +26,9 @@ def once(make: Callable[[], Made], what: Hashable, bodies: Sequence[Body], names
     """`make()`, which must follow from `what`, `bodies` and `names` and must treat all names alike."""
     forms = [body.form for body in bodies]
     here = tuple(dict.fromkeys([name for _, own in forms for name in own] + list(names)))
-    places = {name: place for place, name in enumerate(here)}
-    alike = tuple([(number, tuple([places[name] for name in own])) for number, own in forms])
-    key = what, alike, tuple([places[name] for name in names])
+    numbers = {name: n for n, name in enumerate(here)}
+    alike = tuple([(number, tuple([numbers[name] for name in own])) for number, own in forms])
+    key = what, alike, tuple([numbers[name] for name in names])
     known = _known.get(key)
     if known is None:
         if len(_known) >= MOST_KEPT:

@@ -34,16 +34,16 @@ def several_to_a_lane(written: Group, window: tuple[Dim, ...], reads: Iterable[A
     if dim is None or count == 1:
         return written
     fewer = Dim(dim.name, dim.size // count)
-    places = [{dim: Index.of(fewer) * count + place} for place in range(count)]
+    shifts = [{dim: Index.of(fewer) * count + n} for n in range(count)]
     # The next window's conditions are often known, and two that are alike are found to be when what is known is gone.
-    members = tuple(replace(member, body=_at(place, member.body)) for place in places for member in written.members)
+    members = tuple(replace(member, body=_at(shift, member.body)) for shift in shifts for member in written.members)
     x = tuple(fewer if one == dim else one for one in written.space.x)
     return replace(written, space=Space(x, written.space.r), members=members)
 
 
-def _at(place: Mapping[Dim, Index], body: Body) -> Body:
-    """A body at another place, without the conditions that are known there."""
-    return once(lambda: without_known_conditions(body.substitute(place)), ("at", *place.items()), (body,), ())
+def _at(shift: Mapping[Dim, Index], body: Body) -> Body:
+    """A body at another point, without the conditions that are known there."""
+    return once(lambda: without_known_conditions(body.substitute(shift)), ("at", *shift.items()), (body,), ())
 
 
 def _together(group: Group, dim: Dim) -> int:

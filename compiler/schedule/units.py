@@ -46,8 +46,8 @@ class UnitGraph:
         self.units: dict[int, Unit] = {}
         self.producer: dict[str, int] = {}
         self.readers: defaultdict[str, set[int]] = defaultdict(set)
-        #: The readers of buffers that have many, in the order in which they stand, with their places.
-        self._placed: dict[str, list[tuple[int, int]]] = {}
+        #: The readers of buffers that have many, in the order in which they stand, with their positions.
+        self._ordered: dict[str, list[tuple[int, int]]] = {}
         self.bits: dict[int, int] = {}
         self.ancestors: dict[int, int] = {}
         self.descendants: dict[int, int] = {}
@@ -107,8 +107,8 @@ class UnitGraph:
     def _merge_order(self, a: int, b: int, number: int) -> None:
         own = self.bits.pop(a) | self.bits.pop(b)
         self.bits[number] = own
-        for place in _places(own):
-            self._unit_of[place] = number
+        for position in _ones(own):
+            self._unit_of[position] = number
         earlier, later = ((known.pop(a) & ~own, known.pop(b) & ~own) for known in (self.ancestors, self.descendants))
         before, after = earlier[0] | earlier[1], later[0] | later[1]
         self.ancestors[number], self.descendants[number] = before, after
@@ -167,14 +167,14 @@ class UnitGraph:
         readers = self.readers[buffer]
         if len(readers) <= NEAREST:
             return sorted(readers)
-        if buffer not in self._placed:
-            self._placed[buffer] = sorted((self._place(reader), reader) for reader in readers)
-        place, placed = self._place(number), self._placed[buffer]
-        middle = bisect(placed, (place, number))
+        if buffer not in self._ordered:
+            self._ordered[buffer] = sorted((self._position(reader), reader) for reader in readers)
+        position, placed = self._position(number), self._ordered[buffer]
+        middle = bisect(placed, (position, number))
         around = placed[max(0, middle - NEAREST) : middle + NEAREST]
-        return sorted(reader for _, reader in nsmallest(NEAREST, around, key=lambda other: abs(other[0] - place)))
+        return sorted(reader for _, reader in nsmallest(NEAREST, around, key=lambda other: abs(other[0] - position)))
 
-    def _place(self, number: int) -> int:
+    def _position(self, number: int) -> int:
         """Where the last node of a unit stood before fusion."""
         return self.bits[number].bit_length()
 
@@ -185,21 +185,21 @@ class UnitGraph:
             self.producer[buffer] = number
         for buffer in unit.needed:
             self.readers[buffer].add(number)
-            if buffer in self._placed:
-                insort(self._placed[buffer], (self._place(number), number))
+            if buffer in self._ordered:
+                insort(self._ordered[buffer], (self._position(number), number))
 
     def _unread(self, number: int) -> None:
         """Take note that it reads nothing any more."""
         for buffer in self.units[number].needed:
             self.readers[buffer].discard(number)
-            if buffer in self._placed:
-                placed = self._placed[buffer]
-                del placed[bisect_left(placed, (self._place(number), number))]
+            if buffer in self._ordered:
+                placed = self._ordered[buffer]
+                del placed[bisect_left(placed, (self._position(number), number))]
 
 
-def _places(bits: int) -> Iterator[int]:
-    """The places of the ones of a bit set, highest first."""
+def _ones(bits: int) -> Iterator[int]:
+    """The positions of the ones of a bit set, highest first."""
     while bits:
-        place = bits.bit_length() - 1
-        bits &= ~(1 << place)
-        yield place
+        position = bits.bit_length() - 1
+        bits &= ~(1 << position)
+        yield position

@@ -88,7 +88,7 @@ def _at_each_point(member: Member, of_points: Sequence[Member], space: Space) ->
 def _points(dims: Sequence[Dim]) -> Iterator[dict[Dim, Index]]:
     """The points of loops whose sizes are known, in order."""
     for point in product(*(range(known(dim.size)) for dim in dims)):
-        yield {dim: Index.number(place) for dim, place in zip(dims, point, strict=True)}
+        yield {dim: Index.number(number) for dim, number in zip(dims, point, strict=True)}
 
 
 def _by_itself(member: Member, of_points: Sequence[Member], space: Space) -> Body | None:
@@ -115,13 +115,13 @@ def unrolled(body: Body, r_dims: Sequence[Dim], is_partly: bool = False) -> Body
     """A body with a reduction over `r_dims`, whose sizes are known, as one without: its terms in the loops' order. The
     reduction stays, over the loops that are left, where these are only a part (`is_partly`)."""
     out = WrittenOut()
-    at = next(place for place, instruction in enumerate(body.instructions) if instruction.op == "reduce")
+    at = next(number for number, instruction in enumerate(body.instructions) if instruction.op == "reduce")
     reduction = body.instructions[at]
     terms: list[tuple[int, ...]] = []
     numbers: dict[int, int] = {}
     changing = _changing(body.instructions[:at], frozenset(r_dims))
-    for place, values in enumerate(_points(r_dims)):
-        for old in range(at) if place == 0 else changing:
+    for number, values in enumerate(_points(r_dims)):
+        for old in range(at) if number == 0 else changing:
             numbers[old] = out.add(_moved(body.instructions[old], numbers, values))
         terms.append(tuple([numbers[operand] for operand in reduction.operands]))
     numbers[at] = _joined(out, reduction, terms)

@@ -24,7 +24,7 @@ ELEMENTS_OF_A_THREAD = 8
 
 
 def begins_vectors(index: Index, dims: Sequence[Dim], elements: int) -> bool:
-    """Whether the places of each `elements` neighbours begin at a multiple of that."""
+    """Whether the offsets of each `elements` neighbours begin at a multiple of that."""
     if not is_multiple(index.offset, elements):
         return False
     if is_walk(index, dims):

@@ -75,7 +75,7 @@ def over_windows(group: Group) -> Group | None:
 
 
 class _Read(NamedTuple):
-    """An access, and the loops that its place depends on."""
+    """An access, and the loops that its index depends on."""
 
     access: Access
     dims: frozenset[Dim]
@@ -87,10 +87,10 @@ def _reads_of_windows(group: Group) -> Iterator[_Read]:
     r_dims = frozenset(group.space.r)
     for member in group.members:
         for access in member.body.reads:
-            dims = access.index.dims.union(*(_dims_of(member.body, place.value) for place in access.index.indirections))
+            dims = access.index.dims.union(*(_dims_of(member.body, atom.value) for atom in access.index.indirections))
             if access.buffer not in group.produced and not dims.isdisjoint(r_dims):
                 loaded = member.body.depends_on_loads
-                yield _Read(access, dims, any(place.value in loaded for place in access.index.indirections))
+                yield _Read(access, dims, any(atom.value in loaded for atom in access.index.indirections))
 
 
 def _dims_of(body: Body, number: int) -> frozenset[Dim]:

@@ -27,9 +27,9 @@ _CHECKPOINTED = (
 def run(exploration: Exploration, graphs: Graphs[Generated]) -> Graphs[Built]:
     """The kernels are compiled and run; eager's and their error against float64."""
     done: list[Work[Built]] = []
-    for place, work in enumerate(graphs.work):
+    for position, work in enumerate(graphs.work):
         with exploration.each("run", work.captured):
-            share = exploration.share("checks").share(1 / (len(graphs.work) - place))
+            share = exploration.share("checks").share(1 / (len(graphs.work) - position))
             done.append(_run_graph(exploration, work, share))
     built, report = graphs.after(done), exploration.report
     report.compile_phases = built.compile_phases()

@@ -35,8 +35,8 @@ LEFT_OUT_FIRST = ("run", "measure", "profile", "compare", "emulate")
 
 def shared_out(budget: Budget, items: Sequence[_Item]) -> Iterator[tuple[_Item, Budget]]:
     """Each of the items with an equal part of what is left when its turn comes."""
-    for place, item in enumerate(items):
-        yield item, budget.share(1 / (len(items) - place))
+    for position, item in enumerate(items):
+        yield item, budget.share(1 / (len(items) - position))
 
 
 def kernels_left_out(graph: Graph) -> str | None:

@@ -49,9 +49,9 @@ def attempt_of(size: rep.SweptSize, graphs: Sequence[rep.Graph]) -> Attempt:
     """What is compared, from the graphs of a report. Of the answers for a pair, one a round, the last one counts."""
     attempt = Attempt(size)
     for graph in graphs:
-        for place, kernel in enumerate(graph.kernels):
+        for position, kernel in enumerate(graph.kernels):
             for node in kernel.nodes:
-                attempt.kernels.setdefault((graph.name, node), set()).add(place)
+                attempt.kernels.setdefault((graph.name, node), set()).add(position)
         for decision in sorted(graph.decisions, key=lambda decision: decision.round):
             attempt.decisions[graph.name, decision.a, decision.b] = decision
     inputs = [node for graph in graphs for node in graph.aten if node.op == "placeholder"]

@@ -70,17 +70,17 @@ class Run:
         """Why some sizes were not measured, or None. What a size will take is told from the size before it: both run
         the snippet, so the one is to the other as it was when they were compiled."""
         rate = 1.0
-        for place, attempt in enumerate(self.attempts):
+        for position, attempt in enumerate(self.attempts):
             if attempt.size.error is not None or not attempt.has_kernels:
                 continue
             started = self.clock()
-            if started + rate * self.seconds[place] - self.began > self.sweep.max_seconds:
-                left = ", ".join(str(other.size.value) for other in self.attempts[place:])
+            if started + rate * self.seconds[position] - self.began > self.sweep.max_seconds:
+                left = ", ".join(str(other.size.value) for other in self.attempts[position:])
                 return f"Not measured, as it would take longer than {self.sweep.max_seconds:g} seconds: {left}."
             with self._explored(attempt.size.value, with_times=True) as explored:
                 _add_times(attempt.size, explored.report)
             took = self.clock() - started
-            rate = took / self.seconds[place]
+            rate = took / self.seconds[position]
             self.publish(self.result(), f"measure {attempt.size.value}", took)
         return None
 

@@ -40,7 +40,7 @@ Span = tuple[int, int, str]
 @dataclass(frozen=True)
 class Size:
     """A size with its value as written, and the lines and bytes of the source that hold it. A size of the request has
-    none of them, but the place of its input and its dimension."""
+    none of them, but the position of its input and its dimension."""
 
     name: str
     value: int
@@ -63,7 +63,7 @@ def with_size(source: str, options: Options, names: str, value: int) -> tuple[st
         if _normal(name, sizes) not in sizes:
             raise UnknownSize(_why_unknown(name, source, options))
     for name in parts:
-        # Places move as the text changes, and a size may be in the text of another one (`N = M = 4`).
+        # Positions move as the text changes, and a size may be in the text of another one (`N = M = 4`).
         sizes = sizes_of(source, options)
         size = sizes.get(_normal(name, sizes))
         if size is not None:  # a number that another of the names has replaced is there no longer
@@ -212,43 +212,43 @@ def _annotated(tree: ast.Module, source: str) -> Iterator[Size]:
 
 def _annotation(spec: InputSpec, dimension: int, line_ends: int) -> str:
     """The annotation anew with a place for one of its sizes, on as many lines."""
-    sizes = ["{}" if place == dimension else str(size) for place, size in enumerate(spec.shape)]
+    sizes = ["{}" if position == dimension else str(size) for position, size in enumerate(spec.shape)]
     return f'"{spec.dtype}[{", ".join(sizes)}]"' + "\n" * line_ends
 
 
 def _written(tree: ast.Module, source: str) -> Iterator[Size]:
-    """Every whole number that stands in the source, with all its places; those in texts are left as they are."""
+    """Every whole number that stands in the source, with all its nodes; those in texts are left as they are."""
     starts = _line_starts(source)
     found: dict[int, list[ast.Constant]] = {}
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        # Before Python 3.12 what is in an f-string has no place of its own.
+        # Before Python 3.12 what is in an f-string has no position of its own.
         if isinstance(node, ast.JoinedStr):
             continue
         if isinstance(node, ast.Constant) and type(node.value) is int:
             found.setdefault(node.value, []).append(node)
         waiting += ast.iter_child_nodes(node)
-    for number, places in sorted(found.items()):
-        lines = tuple(sorted({place.lineno for place in places}))
-        yield Size(str(number), number, lines, tuple((*_span(place, starts), "{}") for place in places))
+    for number, nodes in sorted(found.items()):
+        lines = tuple(sorted({node.lineno for node in nodes}))
+        yield Size(str(number), number, lines, tuple((*_span(node, starts), "{}") for node in nodes))
 
 
 def _given(inputs: Sequence[InputSpec]) -> Iterator[Size]:
-    for place, spec in enumerate(inputs):
+    for position, spec in enumerate(inputs):
         for dimension, value in enumerate(spec.shape):
-            yield Size(f"inputs[{place}].shape[{dimension}]", value, given=(place, dimension))
+            yield Size(f"inputs[{position}].shape[{dimension}]", value, given=(position, dimension))
 
 
-def _with_input(options: Options, place: int, dimension: int, value: int) -> Options:
+def _with_input(options: Options, position: int, dimension: int, value: int) -> Options:
     inputs = list(options.inputs or ())
-    shape = list(inputs[place].shape)
+    shape = list(inputs[position].shape)
     shape[dimension] = value
-    inputs[place] = inputs[place].model_copy(update={"shape": tuple(shape)})
+    inputs[position] = inputs[position].model_copy(update={"shape": tuple(shape)})
     return options.model_copy(update={"inputs": tuple(inputs)})
 
 
-# --- places in the source, in bytes, as the syntax tree counts columns
+# --- spans in the source, in bytes, as the syntax tree counts columns
 
 
 def _line_starts(source: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""The table's third part: writes at computed places, with indices that meet, count from the end, or are none."""
+"""The table's third part: writes at computed indices, with indices that meet, count from the end, or are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of half types at computed places: in which type they are formed, and what comes of them."""
+"""Sums of half types at computed indices: in which type they are formed, and what comes of them."""
 
 from __future__ import annotations
 

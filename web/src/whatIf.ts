@@ -8,7 +8,7 @@ import { beside, comparedWith, problem, report } from "./state";
 export type Pair = [string, string];
 
 /** Null means: as the scheduler has it. */
-export interface Wishes {
+export interface Directives {
   force: Pair[];
   forbid: Pair[];
   rules_off: string[];
@@ -16,7 +16,7 @@ export interface Wishes {
   device_model: string | null;
 }
 
-export function wishesOf({ options }: Report): Wishes {
+export function directivesOf({ options }: Report): Directives {
   return {
     force: (options.force ?? []) as Pair[],
     forbid: (options.forbid ?? []) as Pair[],
@@ -28,29 +28,29 @@ export function wishesOf({ options }: Report): Wishes {
 
 const isSame = (one: Pair, other: Pair): boolean => [...one].sort().join() === [...other].sort().join();
 
-export function withoutPair(wishes: Wishes, pair: Pair): Wishes {
+export function withoutPair(directives: Directives, pair: Pair): Directives {
   const others = (pairs: Pair[]): Pair[] => pairs.filter((known) => !isSame(known, pair));
-  return { ...wishes, force: others(wishes.force), forbid: others(wishes.forbid) };
+  return { ...directives, force: others(directives.force), forbid: others(directives.forbid) };
 }
 
 /** What was wished of the same two nodes before is forgotten: a pair cannot be both. */
-export function withPair(wishes: Wishes, option: "force" | "forbid", pair: Pair): Wishes {
-  const others = withoutPair(wishes, pair);
+export function withPair(directives: Directives, option: "force" | "forbid", pair: Pair): Directives {
+  const others = withoutPair(directives, pair);
   return { ...others, [option]: [...others[option], pair] };
 }
 
-/** All that the stored report was asked for, but for the wishes. */
-export function requestWith(shown: Report, wishes: Wishes): ExplorationRequest {
+/** All that the stored report was asked for, but for the directives. */
+export function requestWith(shown: Report, directives: Directives): ExplorationRequest {
   const known = Object.entries(shown.options).filter(([, value]) => value !== null);
-  return { ...Object.fromEntries(known), ...wishes, source: shown.source, based_on: shown.id };
+  return { ...Object.fromEntries(known), ...directives, source: shown.source, based_on: shown.id };
 }
 
-export async function ask(wishes: Wishes): Promise<void> {
+export async function ask(directives: Directives): Promise<void> {
   const shown = report.value;
-  if (shown?.id) await explore(requestWith(shown, wishes));
+  if (shown?.id) await explore(requestWith(shown, directives));
 }
 
-/** What came of a wish about these two nodes; null where the report was not asked for one. */
+/** What came of a directive about these two nodes; null where the report was not asked for one. */
 export function outcomeOf(shown: Report, pair: Pair): WhatIf | null {
   const isWish = (told: WhatIf): told is WhatIf => told.option === "force" || told.option === "forbid";
   return shown.what_if.filter(isWish).find((told) => told.asked.length === 2 && isSame(told.asked as Pair, pair)) ?? null;

@@ -39,9 +39,9 @@ def _fix_size(state: torch.fx.Node) -> None:
 
 
 def _restore(node: torch.fx.Node) -> None:
-    place = 0 if node.target is KEEPING else 1
-    target: Any = node.args[place]
-    arguments, keywords = torch.fx.map_arg((node.args[place + 1 :], node.kwargs), lambda read: read.meta["val"])
+    position = 0 if node.target is KEEPING else 1
+    target: Any = node.args[position]
+    arguments, keywords = torch.fx.map_arg((node.args[position + 1 :], node.kwargs), lambda read: read.meta["val"])
     with _fake_mode(node.graph):
         drawn = target(*arguments, **keywords)
     if node.target is REPLAYING:

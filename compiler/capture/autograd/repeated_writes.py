@@ -70,7 +70,7 @@ def _written_by(node: torch.fx.Node) -> Iterator[torch.Tensor]:
 
 
 def _part_of(whole: torch.Tensor, index: Any) -> torch.Tensor:
-    """The elements at an index. Places that a tensor or a list tells, or that are not known, may be any."""
+    """The elements at an index. Indices that a tensor or a list tells, or that are not known, may be any."""
     parts = index if isinstance(index, tuple) else (index,)
     numbers = [n for part in parts for n in ((part.start, part.stop, part.step) if isinstance(part, slice) else [part])]
     if all(number is None or number is Ellipsis or type(number) is int for number in numbers):

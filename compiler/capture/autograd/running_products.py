@@ -1,6 +1,6 @@
 """Gradients of running products in linear instead of quadratic time.
 
-Let x be zero first at place k of a row, y its running product and g the gradient of y. Then the gradient of x is
+Let x be zero first at position k of a row, y its running product and g the gradient of y. Then the gradient of x is
 
     at i < k:    sum over i <= j < k of (g[j] * y[j]) / x[i]
     at k:        y[k - 1] * sum over j >= k of g[j] * (product of x between k and j)

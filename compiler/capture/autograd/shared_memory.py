@@ -40,14 +40,14 @@ def refuse_merged_inputs(part: torch.fx.GraphModule, example_inputs: Sequence[An
 
 
 def where_written_apart(compiled: Graph, eager: Graph, written: Sequence[int], example_inputs: Sequence[Any]) -> Graph:
-    """`compiled` for calls in which no input at a place of `written` overlaps another one, `eager` for others."""
-    places = [place for place, value in enumerate(example_inputs) if isinstance(value, torch.Tensor)]
-    if not written or len(places) < 2 or any(not _has_address(example_inputs[place]) for place in places):
+    """`compiled` for calls in which no input at a position of `written` overlaps another one, `eager` for others."""
+    positions = [position for position, value in enumerate(example_inputs) if isinstance(value, torch.Tensor)]
+    if not written or len(positions) < 2 or any(not _has_address(example_inputs[position]) for position in positions):
         return compiled
     changed = frozenset(written)
-    is_fixed = all(_is_fixed(example_inputs[place]) for place in places)
-    tensors_of = itemgetter(*places)
-    is_written = [place in changed for place in places]
+    is_fixed = all(_is_fixed(example_inputs[position]) for position in positions)
+    tensors_of = itemgetter(*positions)
+    is_written = [position in changed for position in positions]
     seen: list[int] | None = None
 
     def call(*inputs: Any) -> Any:

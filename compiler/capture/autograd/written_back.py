@@ -30,10 +30,10 @@ def written_back(graph: GraphModule, loops: LoopGraph) -> dict[str, str]:
     a buffer, or an output twice is none of them."""
     views = graph.meta.get(GIVEN_AS_VIEWS, frozenset())
     inputs = tuple(graph.graph.find_nodes(op="placeholder"))
-    given = [output.buffer for place, output in enumerate(loops.outputs) if place not in views]
+    given = [output.buffer for position, output in enumerate(loops.outputs) if position not in views]
     found: dict[str, str] = {}
-    for place, target in graph.meta.get(WRITTEN_BACK, {}).items():
-        output, name = loops.outputs[place], loops.inputs[target]
+    for position, target in graph.meta.get(WRITTEN_BACK, {}).items():
+        output, name = loops.outputs[position], loops.inputs[target]
         if name is None or output.buffer is None or output.layout != loops.buffers[output.buffer]:
             continue
         is_alone = given.count(output.buffer) == 1 and output.buffer not in loops.inputs and name not in given
@@ -47,8 +47,8 @@ def mark_updates(graph: GraphModule) -> None:
     values, so that the slice alone may be written."""
     inputs = tuple(graph.graph.find_nodes(op="placeholder"))
     outputs: Sequence[Any] = graph.graph.output_node().args[0]  # type: ignore[assignment]
-    for place, target in graph.meta.get(WRITTEN_BACK, {}).items():
-        given, node = inputs[target], outputs[place]
+    for position, target in graph.meta.get(WRITTEN_BACK, {}).items():
+        given, node = inputs[target], outputs[position]
         users = list(given.users)
         if not isinstance(node, Node) or node.target not in _OF_SLICES or node.args[0] is not given:
             continue

@@ -67,8 +67,8 @@ class GuardedTensor:
         """`x` with another dtype than float32, another device than cpu, a first dimension other than 8, ..."""
         changes = [f"another dtype than {self.dtype}", f"another device than {self.device}"]
         changes += [
-            f"a {_ORDINALS[place] if place < len(_ORDINALS) else f'{place + 1}th'} dimension other than {size}"
-            for place, size in enumerate(self.sizes)
+            f"a {_ORDINALS[axis] if axis < len(_ORDINALS) else f'{axis + 1}th'} dimension other than {size}"
+            for axis, size in enumerate(self.sizes)
             if size is not None
         ]
         if any(stride is not None for stride in self.strides):
@@ -118,9 +118,7 @@ def read_guards(entries: Iterable[Any]) -> CompilationGuards:
         if isinstance(facts.value, torch.Tensor):
             read.tensors[facts.name] = GuardedTensor.of(facts.value)
             sizes = enumerate(_sizes_of(facts.value))
-            read.values.update(
-                {f"{facts.name}.size()[{place}]": str(size) for place, size in sizes if size is not None}
-            )
+            read.values.update({f"{facts.name}.size()[{axis}]": str(size) for axis, size in sizes if size is not None})
         for guard in _guards_of(facts):
             if (guard.name, guard.expression) not in seen and len(seen) < MOST_GUARDS:
                 seen.add((guard.name, guard.expression))

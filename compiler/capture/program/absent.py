@@ -60,8 +60,8 @@ class Absent(ModuleType):
         """`figure, (left, right) = plt.subplots(1, 2)` takes as many as it names; a loop finds none."""
         self._use()
         caller = sys._getframe(1)
-        code, place = caller.f_code.co_code, caller.f_lasti
-        return iter([self] * code[place + 1] if code[place] == _UNPACK else [])
+        code, position = caller.f_code.co_code, caller.f_lasti
+        return iter([self] * code[position + 1] if code[position] == _UNPACK else [])
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         raise ModuleNotFoundError(f"No module named {self.__name__!r}", name=self.__name__)

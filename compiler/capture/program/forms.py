@@ -161,7 +161,7 @@ class Explorer:
         tree, names = self._tree_as_written(), self._snippet.names
         if trainer.is_top_level:
             script = script_of(tree.body, names)
-        elif (function := trainer.within(tree)) is not None and not _needs_its_place(function):
+        elif (function := trainer.within(tree)) is not None and not _must_stay(function):
             names = {**names, **trainer.names}
             self._recorder.capture.scopes.append(names)
             script = script_of(function.body, names, function)
@@ -265,7 +265,7 @@ class Explorer:
                 self._recorder.note(f"The backward graph of {entry.name} was called with gradients of one, {why}.")
 
 
-def _needs_its_place(function: ast.FunctionDef) -> bool:
+def _must_stay(function: ast.FunctionDef) -> bool:
     """Whether its text means something else elsewhere."""
     return any(
         isinstance(node, ast.Nonlocal | ast.Global | ast.Yield | ast.YieldFrom)

@@ -268,7 +268,7 @@ def _with_return(computed: list[ast.stmt], names: dict[str, Any], kept: set[str]
 
 def _is_read_later(name: str, computed: list[ast.stmt]) -> bool:
     """Whether a statement after the last one that binds it reads it."""
-    last = max(place for place, statement in enumerate(computed) if name in _stored([statement]))
+    last = max(position for position, statement in enumerate(computed) if name in _stored([statement]))
     return name in _loaded(computed[last + 1 :])
 
 

@@ -21,7 +21,7 @@ from compiler.capture.torch_state import CallState
 from compiler.wording import SNIPPET_FILE
 
 _OBSERVER = "__fusionscope_observe__"
-_PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+_LOCATION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 _NOT_OBSERVED = ("super", "locals", "globals", "exec", "eval")
 
 
@@ -55,8 +55,8 @@ class Trainer:
     def within(self, tree: ast.Module) -> ast.FunctionDef | None:
         """Its text in that program; None for the top level and for what is no plain function."""
         functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-        place = self.code.co_firstlineno, self.code.co_name
-        return next((node for node in functions if (_first_line(node), node.name) == place), None)
+        location = self.code.co_firstlineno, self.code.co_name
+        return next((node for node in functions if (_first_line(node), node.name) == location), None)
 
     @property
     def is_top_level(self) -> bool:
@@ -207,9 +207,9 @@ class _TopLevel(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if not (isinstance(node.func, ast.Name) and node.func.id in _NOT_OBSERVED):
-            place = {name: getattr(node.func, name) for name in _PLACE}
-            observer, name = ast.Name(_OBSERVER, ast.Load(), **place), ast.Constant(_name(node.func), **place)
-            node.func = ast.Call(observer, [node.func, name], [], **place)
+            location = {name: getattr(node.func, name) for name in _LOCATION}
+            observer, name = ast.Name(_OBSERVER, ast.Load(), **location), ast.Constant(_name(node.func), **location)
+            node.func = ast.Call(observer, [node.func, name], [], **location)
         return node
 
 

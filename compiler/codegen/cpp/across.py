@@ -30,7 +30,7 @@ class AcrossPrinter(PassPrinter):
         operands = [self.names[number] for number in statement.operands]
         has_columns = self.plan.shape == "columns"
         gathered = self._of_columns(statement) if has_columns else self._gathered(statement)
-        into = ("_of_block_columns", self.lane) if has_columns else ("_of_part", f"[{self._place(statement)}]")
+        into = ("_of_block_columns", self.lane) if has_columns else ("_of_part", f"[{self._index(statement)}]")
         for text in gathered.take(operands, *into):
             self.writer.line(text, statement.nodes)
 
@@ -46,7 +46,7 @@ class AcrossPrinter(PassPrinter):
         for s, one in zip(across, of_block, strict=True):
             self.writer.line(f"{one.ctype} {one.name} = {one.start};", s.nodes)
             self.join_array(one, "_columns", self.plan.block)
-            for text in self._gathered(s).take([one.name], "_of_part", f"[{self._place(s)}]"):
+            for text in self._gathered(s).take([one.name], "_of_part", f"[{self._index(s)}]"):
                 self.writer.line(text, s.nodes)
 
     def parts(self) -> None:
@@ -86,7 +86,7 @@ class AcrossPrinter(PassPrinter):
     def _values(self, statement: Statement) -> int:
         return known(self.program.space.reduction_numel) if statement.level == "r" else 1
 
-    def _place(self, statement: Statement) -> str:
+    def _index(self, statement: Statement) -> str:
         position = ""
         for dim in self.plan.r_loops if statement.level == "r" else ():
             position = f"{dim.size} * ({position}) + {dim.name}" if position else dim.name
@@ -96,9 +96,9 @@ class AcrossPrinter(PassPrinter):
         values, writer = self._values(statement), self.writer
         with ExitStack() as loops:
             loops.enter_context(writer.block(f"for (int64_t part = 1; part < {self.plan.parts}; ++part)"))
-            loops.enter_context(writer.block(f"for (int64_t place = 0; place < {values}; ++place)"))
-            other = f"[{values} * part + place]"
-            for text in self._gathered(statement).combine("_parts", "[place]", "_parts", other):
+            loops.enter_context(writer.block(f"for (int64_t element = 0; element < {values}; ++element)"))
+            other = f"[{values} * part + element]"
+            for text in self._gathered(statement).combine("_parts", "[element]", "_parts", other):
                 writer.line(text, statement.nodes)
 
     def _tail(self) -> None:
@@ -107,7 +107,7 @@ class AcrossPrinter(PassPrinter):
         # What depends on no loop is computed anew: a block of columns had it in an array.
         self.names |= {s.number: self._first_name(s) for s in self.program.tail}
         for s in self.program.across:
-            value = f"{s.target}_parts[{self._place(s)}]"
+            value = f"{s.target}_parts[{self._index(s)}]"
             self.names[s.number] = f"float({value})" if self._is_in_double(s) else value
         stores = [s for s in self.program.tail if s.op in EFFECTS]
         of_rows = [s for s in stores if s.index is not None and not s.index.dims.isdisjoint(r_dims)]

@@ -16,7 +16,7 @@ from compiler.schedule.program.program import Statement
 
 
 def keeps_apart(dim: Dim, stores: Iterable[Statement]) -> bool:
-    """Whether points that differ in `dim` store at different places, whatever is loaded."""
+    """Whether points that differ in `dim` store at different elements, whatever is loaded."""
     try:
         return all(store.index is not None and _decides(store.index, dim) for store in stores if store.is_scatter)
     except Undecided:

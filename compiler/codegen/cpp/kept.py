@@ -36,7 +36,7 @@ def kept_values(
     passes = [section for section in program.sections if section.level == "r"]
     by_number = {s.number: s for s in program.statements}
 
-    def places(needed: Mapping[int, int]) -> dict[int, Statement | None]:
+    def stores(needed: Mapping[int, int]) -> dict[int, Statement | None]:
         kept: dict[int, Statement | None] = {}
         for number, last in needed.items():
             statement = by_number[number]
@@ -53,20 +53,20 @@ def kept_values(
     computed_again: set[int] = set()
     while True:
         needed = _needed_again(passes, computed_again)
-        kept = places(needed)
+        kept = stores(needed)
         if kept.keys() == needed.keys():
             return kept
         computed_again |= needed.keys() - kept.keys()  # which needs others longer
 
 
 def _needed_again(passes: list[Section], computed_again: Collection[int]) -> dict[int, int]:
-    """The costly statements and scans of one pass that a later one needs, and the place of the last of these. Those
+    """The costly statements and scans of one pass that a later one needs, and the position of the last of these. Those
     `computed_again` in each pass are not kept."""
     found: dict[int, int] = {}
     made: set[int] = set()
-    for place, section in enumerate(passes):
+    for position, section in enumerate(passes):
         due = due_statements(section, made)
-        found |= {s.number: place for s in due if s.number in made}
+        found |= {s.number: position for s in due if s.number in made}
         made |= {s.number for s in due if s.op == "scan" or cost(s) >= KEPT_COST}.difference(computed_again)
     return dict(sorted(found.items()))
 

@@ -65,8 +65,8 @@ class PassPrinter(LanePrinter):
             f"running {s.value}" for s in section.scans if self.is_scanned(s)
         ]
         does += [f"store {s.buffer}" for s in section.statements if s.op == "store"]
-        place = self.passes.index(section) + 1
-        self.writer.comment(f"Pass {place} of {len(self.passes)} over {names}: {', '.join(dict.fromkeys(does))}.")
+        number = self.passes.index(section) + 1
+        self.writer.comment(f"Pass {number} of {len(self.passes)} over {names}: {', '.join(dict.fromkeys(does))}.")
 
     def _bounds_of_chunk(self) -> None:
         plan, writer, dim = self.plan, self.writer, self.plan.r_loops[0]
@@ -126,10 +126,10 @@ class PassPrinter(LanePrinter):
                     f"{field.ctype} {a.name}{field.suffix}_of_chunk[{self.plan.chunks}]{columns};", a.statement.nodes
                 )
 
-    def _combine(self, accumulators: list[Accumulator], other_suffix: str, other_place: str) -> None:
+    def _combine(self, accumulators: list[Accumulator], other_suffix: str, other_element: str) -> None:
         with self.each_column():
             for a in accumulators:
-                for text in a.combine("", self.lane, other_suffix, other_place):
+                for text in a.combine("", self.lane, other_suffix, other_element):
                     self.writer.line(text, a.statement.nodes)
 
     def _r_loops(self, loops: ExitStack, section: Section, accumulators: list[Accumulator], suffix: str = "") -> None:
@@ -203,7 +203,7 @@ class PassPrinter(LanePrinter):
         loops.enter_context(writer.block(f"for (int64_t {first} = {start}; {first} < {end}; {first} += {plan.tile})"))
         writer.line(f"const int64_t {last} = fs::minimum<int64_t>({first} + {plan.tile}, {end});")
         tile = Tile(plan.inner, dim, plan.block, plan.tile, first, last)
-        loops.enter_context(self.turning(tile, self.without_kept(section)))
+        loops.enter_context(self.transposing(tile, self.without_kept(section)))
         head = f"for (int64_t {dim.name} = {first}; {dim.name} < {last}; ++{dim.name})"
         loops.enter_context(writer.block(head))
 
@@ -283,14 +283,14 @@ class PassPrinter(LanePrinter):
         self.loop_in_lanes(
             lanes,
             bounds,
-            lambda ending, place: self._one_point(section, accumulators, f"{suffix}{ending}", place),
+            lambda ending, element: self._one_point(section, accumulators, f"{suffix}{ending}", element),
             lambda: self.simd(statements, lanes.dim),
         )
 
     def _one_point(
-        self, section: Section, accumulators: list[Accumulator], suffix: str, place: str | None = None
+        self, section: Section, accumulators: list[Accumulator], suffix: str, element: str | None = None
     ) -> None:
-        """What happens at one point; `place` is the element of the accumulators, by default that of the column."""
+        """What happens at one point; `element` is the element of the accumulators, by default that of the column."""
         by_number = {a.statement.number: a for a in accumulators}
         for statement in self.without_kept(section):
             accumulator = by_number.get(statement.number)
@@ -301,7 +301,7 @@ class PassPrinter(LanePrinter):
                 self.statement(statement)
                 continue
             operands = [self.names[number] for number in statement.operands]
-            for text in accumulator.take(operands, suffix, self.lane if place is None else place):
+            for text in accumulator.take(operands, suffix, self.lane if element is None else element):
                 self.writer.line(text, statement.nodes)
 
     def _simd(self, accumulators: list[Accumulator], suffix: str, statements: Sequence[Statement] = ()) -> None:

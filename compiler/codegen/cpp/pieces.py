@@ -46,13 +46,13 @@ def pieces_of(statements: Sequence[Statement], dim: Dim, own: Collection[int] | 
     whole = (Piece(0, dim.size, done),) if isinstance(dim.size, int) else ()
     if not whole or any(s.op in RANDOM for s in done):
         return whole
-    steps = _numbered_in_order(statements, {s.number: place for place, s in enumerate(statements)})
+    steps = _numbered_in_order(statements, {s.number: position for position, s in enumerate(statements)})
     of_loop = [step for step, s in zip(steps, statements, strict=True) if s.number in own]
     found = {cut for step in of_loop if step.op in _LEAST for cut in _cuts(step, steps, dim)}
     found |= {cut for step in of_loop if step.index is not None for cut in _wraps(step.index, dim)}
     if not (cuts := _few(sorted(found), whole[0].end)):
         return whole
-    numbers = {place: s.number for place, s in enumerate(statements)}
+    numbers = {position: s.number for position, s in enumerate(statements)}
     ends = [*cuts, whole[0].end]
     roots = {step.number for step in of_loop if step.op in _ROOTS}
     return tuple(

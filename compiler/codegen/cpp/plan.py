@@ -31,7 +31,7 @@ from typing import Literal
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.kept import cost, kept_values
 from compiler.codegen.cpp.pieces import Piece, pieces_of
-from compiler.codegen.cpp.staging import RANDOM_BLOCK, WIDE_BLOCK, can_be_drawn, can_be_turned, wide_accesses
+from compiler.codegen.cpp.staging import RANDOM_BLOCK, WIDE_BLOCK, can_be_drawn, can_be_transposed, wide_accesses
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, hint, text_of
 from compiler.schedule.program.program import Program, Section, Statement
@@ -181,7 +181,7 @@ def _columns_plan(
 ) -> Plan:
     outer = tuple(dim for dim in x_loops if dim != inner)
     plan = Plan(program, "columns", outer, inner, r_loops, block=_block_of(inner.size))
-    if not any(can_be_turned(program, s, inner, r_loops[-1], written_over) for s in _accesses_of_passes(program)):
+    if not any(can_be_transposed(program, s, inner, r_loops[-1], written_over) for s in _accesses_of_passes(program)):
         return plan
     size = r_loops[-1].size
     height = min(size, TRANSPOSE_BLOCK) if isinstance(size, int) else TRANSPOSE_BLOCK
@@ -196,7 +196,7 @@ def _are_short_rows(
     if len(r_loops) != 1 or not x_loops or program.scans or program.scatters:
         return False
     (row,), rows, accesses = r_loops, x_loops[-1], _accesses_of_passes(program)
-    transposed = [s for s in accesses if can_be_turned(program, s, rows, row, written_over)]
+    transposed = [s for s in accesses if can_be_transposed(program, s, rows, row, written_over)]
     widest = max((program.storage[s.buffer].itemsize for s in transposed if s.buffer), default=0)
     is_costly = any(
         cost(s) > KEPT_COST for section in program.sections if section.level == "r" for s in section.statements
@@ -306,7 +306,7 @@ def _cut_reduction(plan: Plan, work: int, written_over: Collection[str]) -> Plan
         if not plan.tile or plan.has_short_rows or plan.inner is None:
             return True
         # a tile is emptied before the next pass begins
-        return not can_be_turned(plan.program, store, plan.inner, plan.r_loops[-1], written_over)
+        return not can_be_transposed(plan.program, store, plan.inner, plan.r_loops[-1], written_over)
 
     kept = kept_values(plan.program, written_over, has_arrays, max(plan.block, 1), is_usable)
     return replace(plan, chunk=chunk, parallel=parallel, kept=kept)
@@ -361,7 +361,7 @@ def _accesses(statements: tuple[Statement, ...]) -> list[Statement]:
 
 def _contiguity(dim: Dim, program: Program, level: str) -> int:
     """How many bytes are walked contiguously along `dim`: a vector that is read again for each row counts once, a
-    store twice, and what is read at a place that was loaded counts for each point."""
+    store twice, and what is read at an index that was loaded counts for each point."""
     points, total = _points((*program.space.x, *program.space.r)), 0
     for section in program.sections:
         for statement in _accesses(section.statements) if section.level == level else ():

@@ -22,8 +22,8 @@ def render_product(product: Product, storage: dict[str, torch.dtype]) -> Rendere
     if product.after is not None:
         groups.append(product.after)
     steps = tuple(render_cpp(group, storage) for group in groups)
-    place = "" if not steps else " before this one" if product.after is not None else " after this one"
-    note = "".join(f"// The library's {_text_of(call)} runs{place}.\n" for call in product.calls)
+    order = "" if not steps else " before this one" if product.after is not None else " after this one"
+    note = "".join(f"// The library's {_text_of(call)} runs{order}.\n" for call in product.calls)
     parameters = tuple(dict.fromkeys((*product.read_buffers, *sorted(product.stored))))
     lines = tuple((line + len(product.calls), nodes) for step in steps[-1:] for line, nodes in step.lines)
     config = steps[-1].config if steps else {}

@@ -90,9 +90,9 @@ class Accumulator:
         clauses = [(operator, self.name)]
         return [*clauses, ("|", f"{self.name}_is_nan")] if self.notes_nan else clauses
 
-    def take(self, operands: list[str], suffix: str = "", place: str = "") -> list[str]:
-        """Statements that take a value in; `suffix` and `place` complete the variables' names."""
-        into = [f"{self.name}{field.suffix}{suffix}{place}" for field in self.fields]
+    def take(self, operands: list[str], suffix: str = "", element: str = "") -> list[str]:
+        """Statements that take a value in; `suffix` and `element` complete the variables' names."""
+        into = [f"{self.name}{field.suffix}{suffix}{element}" for field in self.fields]
         value, kind = operands[0], self.kind
         if self.is_positional:
             test = "is_above" if kind == "argmax" else "is_below"
@@ -105,24 +105,24 @@ class Accumulator:
             return [f"{into[0]} {'|' if kind in ('any', 'max') else '&'}= {value};"]
         return joined(kind, into, value, self.notes_nan)
 
-    def combine(self, suffix: str, place: str, other_suffix: str, other_place: str) -> list[str]:
+    def combine(self, suffix: str, element: str, other_suffix: str, other_element: str) -> list[str]:
         """Statements that take the partial result of later elements in."""
-        other = [f"{self.name}{field.suffix}{other_suffix}{other_place}" for field in self.fields]
+        other = [f"{self.name}{field.suffix}{other_suffix}{other_element}" for field in self.fields]
         if self.is_positional:
-            return self.take([other[1], other[0]], suffix, place)
+            return self.take([other[1], other[0]], suffix, element)
         if self.is_one_number:
-            into = f"{self.name}{suffix}{place}"
+            into = f"{self.name}{suffix}{element}"
             return [f"{into} = fs::maximum({into}, {other[0]});"]
         if self.notes_nan:
-            return [self.take([other[0]], suffix, place)[0], f"{self.name}_is_nan{suffix}{place} |= {other[1]};"]
-        return self.take([other[0]], suffix, place)
+            return [self.take([other[0]], suffix, element)[0], f"{self.name}_is_nan{suffix}{element} |= {other[1]};"]
+        return self.take([other[0]], suffix, element)
 
     def finish(self) -> list[str]:
         return [f"if ({self.name}_is_nan) {self.name} = NAN;"] if self.notes_nan else []
 
-    def result(self, place: str = "") -> str:
+    def result(self, element: str = "") -> str:
         """The text of what was found, once all is taken in."""
-        name = f"{self.name}{place}"
+        name = f"{self.name}{element}"
         if self.is_one_number:
             return f"fs::position({name})"
         return name if self.held == self.dtype else f"{value_type(self.dtype)}({name})"

@@ -102,8 +102,8 @@ def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]
     parameters = (*(b for b in buffers if b in reads), *(b for b in buffers if b not in reads))
     first = printers[0]
     first.head([statement for printer in printers for statement in printer.program.statements])
-    for place, printer in enumerate(printers, start=1):
-        printer.function(f"static void part_{place}_{identifier(name)}")
+    for number, printer in enumerate(printers, start=1):
+        printer.function(f"static void part_{number}_{identifier(name)}")
         if printer is not first:
             first.writer.append(printer.writer)
         first.writer.line()
@@ -112,10 +112,10 @@ def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]
     declared = [*(owner[buffer].parameter(buffer) for buffer in parameters), *map(_size_parameter, sizes)]
     first.writer.signature(f'extern "C" void {identifier(name)}', declared)
     with first.writer.indented():
-        for place, printer in enumerate(printers, start=1):
+        for number, printer in enumerate(printers, start=1):
             arguments = [owner[buffer].pointers[buffer] for buffer in printer.program.parameters]
             arguments += [size.name for size in printer.program.sizes]
-            first.writer.line(f"part_{place}_{identifier(name)}({', '.join(arguments)});")
+            first.writer.line(f"part_{number}_{identifier(name)}({', '.join(arguments)});")
     first.writer.line("}")
     is_parallel = any(plan.parallel != "no" for plan in plans)
     config: Config = {"shape": "batch", "parallel": "x" if is_parallel else "no"}
@@ -258,7 +258,7 @@ class _KernelPrinter(AcrossPrinter):
         """One square of a transposing kernel, between filling and emptying the arrays of what is transposed."""
         name, block = across.name, self.plan.block
         tile = Tile(inner, across, block, block, f"{name}_start", f"{name}_end")
-        with self.turning(tile, self.program.statements), self.writer.block(within(across)):
+        with self.transposing(tile, self.program.statements), self.writer.block(within(across)):
             self.writer.line("#pragma omp simd")
             with self.writer.block(within(inner)):
                 self._sections_at_x()
@@ -322,7 +322,7 @@ class _KernelPrinter(AcrossPrinter):
             if self.plan.has_short_rows:
                 (row,), block = self.plan.r_loops, self.plan.block
                 tile = Tile(inner, row, block, self.plan.tile, "0", text_of(row.size))
-                tiles.enter_context(self.turning(tile, self.program.statements))
+                tiles.enter_context(self.transposing(tile, self.program.statements))
             self._sections_in_order(inner)
 
     def _sections_in_order(self, inner: Dim) -> None:

@@ -74,13 +74,13 @@ class RunningValue:
             return ()
         return (first, "|") if self.notes_nan else (first,)
 
-    def take(self, operand: str, place: str = "") -> list[str]:
-        """Statements that take the next element in; `place` completes the variables' names."""
-        into = [f"{self.name}{field.suffix}{place}" for field in self.fields]
+    def take(self, operand: str, element: str = "") -> list[str]:
+        """Statements that take the next element in; `element` completes the variables' names."""
+        into = [f"{self.name}{field.suffix}{element}" for field in self.fields]
         return joined(self.kind, into, operand, self.notes_nan)
 
-    def result(self, place: str = "") -> str:
-        text, wanted = f"{self.name}{place}", self.statement.dtype
+    def result(self, element: str = "") -> str:
+        text, wanted = f"{self.name}{element}", self.statement.dtype
         if self.notes_nan:
             return f"{text}_is_nan ? {literal(math.nan, wanted)} : {text}"
         return text if self.held == self.dtype else f"{value_type(wanted)}({text})"
@@ -138,7 +138,7 @@ class ScanPrinter(StatementPrinter):
         value = f"const {value_type(statement.dtype)} {statement.target}"
         self.writer.line(f"{value} = {scan.result(self.lane)};", statement.nodes)
         if statement.number in self.plan.kept:
-            self.writer.line(f"{self.kept_place(statement)} = {statement.target};", statement.nodes)
+            self.writer.line(f"{self.kept_element(statement)} = {statement.target};", statement.nodes)
 
     # A vector of elements at a time.
 

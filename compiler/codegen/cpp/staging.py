@@ -7,8 +7,8 @@ is read are filled before it, those of what is stored are emptied after it.
     float rand_numbers[1024 + 6];                           all numbers of each draw of the generator
     const float* rand_drawn = fs::draw(seeds_ptr[0], 4096 * x0 + x1_start, x1_end - x1_start, rand_numbers);
 
-    float y_turned[64 * 64];                                tiles of what runs across the direction of vectors
-    fs::turn(y_ptr + 2048 * x1_start + x0_start, 2048, x1_end - x1_start, x0_end - x0_start, y_turned, 64);
+    float y_transposed[64 * 64];                                tiles of what runs across the direction of vectors
+    fs::transpose(y_ptr + 2048 * x1_start + x0_start, 2048, x1_end - x1_start, x0_end - x0_start, y_transposed, 64);
 
 One element at a time GCC 12 has no instructions for vectors of 16-bit floats; it would take ten others for each. In the
 loop, a sum of float16 takes 3 times as long, a layer norm 2.2, and a GELU of bfloat16 1.16. One draw is four numbers in
@@ -51,13 +51,13 @@ _DRAWS = {"rand": ("draw", 6), "rand_compared": ("draw_compared", 14)}
 
 @dataclass(frozen=True)
 class Staged:
-    """The array `name` of elements of `dtype`, and the text of the present point's `place` in it, for what `statement`
-    loads, stores or draws; with the lines that declare it, and that fill or empty it."""
+    """The array `name` of elements of `dtype`, and the text of the present point's `element` in it, for what
+    `statement` loads, stores or draws; with the lines that declare it, and that fill or empty it."""
 
     statement: Statement
     name: str
     dtype: torch.dtype
-    place: str
+    element: str
     declaration: str
     call: str
 
@@ -71,7 +71,7 @@ class Row:
     most: Integer
 
     @property
-    def place(self) -> str:
+    def element(self) -> str:
         return f"{self.dim.name} - {self.dim.name}_start" if self.is_block else self.dim.name
 
     @property
@@ -114,7 +114,7 @@ def widened(statement: Statement, name: str, row: Row, pointer: str) -> Staged:
     call = f"fs::narrow({name}, {row.count}, {memory});"
     if statement.op == "load":
         call = f"fs::widen({memory}, {row.count}, {name});"
-    return Staged(statement, name, torch.float32, row.place, declaration, call)
+    return Staged(statement, name, torch.float32, row.element, declaration, call)
 
 
 def drawn(statement: Statement, name: str, numbers: str, row: Row, seed: str) -> Staged:
@@ -122,10 +122,10 @@ def drawn(statement: Statement, name: str, numbers: str, row: Row, seed: str) ->
     draw, room = _DRAWS[statement.op]
     declaration = f"float {numbers}[{row.most} + {room}];"
     call = f"const float* {name} = fs::{draw}({seed}, {row.first(statement)}, {row.count}, {numbers});"
-    return Staged(statement, name, torch.float32, row.place, declaration, call)
+    return Staged(statement, name, torch.float32, row.element, declaration, call)
 
 
-def turned(statement: Statement, name: str, tile: Tile, pointer: str, dtype: torch.dtype) -> Staged:
+def transposed(statement: Statement, name: str, tile: Tile, pointer: str, dtype: torch.dtype) -> Staged:
     """What one access moves of a tile; the array has a row for each point of `tile.across`."""
     index, inner, across = statement.index, tile.inner.name, tile.across.name
     assert index is not None
@@ -133,13 +133,13 @@ def turned(statement: Statement, name: str, tile: Tile, pointer: str, dtype: tor
     start = f"{pointer} + {_index_at(statement, {tile.inner: f'{inner}_start', tile.across: tile.first})}"
     stride, columns = text_of(index.step(tile.inner)), f"{inner}_end - {inner}_start"
     rows = tile.last if is_from_start else f"{tile.last} - {tile.first}"
-    call = f"fs::turn({name}, {tile.width}, {rows}, {columns}, {start}, {stride});"
+    call = f"fs::transpose({name}, {tile.width}, {rows}, {columns}, {start}, {stride});"
     if statement.op == "load":
-        call = f"fs::turn({start}, {stride}, {columns}, {rows}, {name}, {tile.width});"
+        call = f"fs::transpose({start}, {stride}, {columns}, {rows}, {name}, {tile.width});"
     row = across if is_from_start else f"({across} - {tile.first})"
-    place = f"{tile.width} * {row} + ({inner} - {inner}_start)"
+    element = f"{tile.width} * {row} + ({inner} - {inner}_start)"
     declaration = f"alignas(64) {storage_type(dtype)} {name}[{tile.height} * {tile.width}];"
-    return Staged(statement, name, dtype, place, declaration, call)
+    return Staged(statement, name, dtype, element, declaration, call)
 
 
 # What can be staged.
@@ -163,7 +163,7 @@ def can_be_drawn(statement: Statement, dim: Dim, statements: Mapping[int, Statem
     return seed.op == "load" and not seed.operands and seed.index is not None and not seed.index.dims
 
 
-def can_be_turned(
+def can_be_transposed(
     program: Program, statement: Statement, inner: Dim, across: Dim, written_over: Collection[str]
 ) -> bool:
     """Whether an access takes neighbours along `across`, and others along `inner`, in memory that is touched in this
@@ -177,7 +177,7 @@ def can_be_turned(
 
 
 def _is_affine_access(statement: Statement) -> bool:
-    """Whether it is a load or a store without a mask, at places that no loaded value decides."""
+    """Whether it is a load or a store without a mask, at indices that no loaded value decides."""
     is_plain = statement.op == "load" and not statement.operands
     is_plain |= statement.op == "store" and not statement.is_scatter and len(statement.operands) == 1
     return is_plain and statement.index is not None and statement.index.is_affine

@@ -29,9 +29,9 @@ from compiler.codegen.cpp.staging import (
     Staged,
     Tile,
     can_be_drawn,
-    can_be_turned,
+    can_be_transposed,
     drawn,
-    turned,
+    transposed,
     wide_accesses,
     widened,
 )
@@ -44,7 +44,7 @@ from compiler.schedule.program.program import Section, Statement, closure, reade
 
 
 class StatementPrinter:
-    """Prints the statements of one plan. `names` holds what each value is called at the present place."""
+    """Prints the statements of one plan. `names` holds what each value is called at the present point."""
 
     #: Buffers whose memory is that of another one too: C++ must not assume that their pointers are the only ones.
     written_over: frozenset[str] = frozenset()
@@ -102,7 +102,7 @@ class StatementPrinter:
             return
         ctype = value_type(statement.dtype)
         if statement.number in self.kept_so_far:
-            writer.line(f"const {ctype} {statement.target} = {self.kept_place(statement)};", nodes)
+            writer.line(f"const {ctype} {statement.target} = {self.kept_element(statement)};", nodes)
             return
         if self._is_copied(statement):
             pointer, offset = self._element(statement)
@@ -115,7 +115,7 @@ class StatementPrinter:
             expression = f"({expression}) & {MASK}"
         writer.line(f"{declaration} = {expression};", nodes)
         if statement.number in self.plan.kept:
-            writer.line(f"{self.kept_place(statement)} = {name};", nodes)
+            writer.line(f"{self.kept_element(statement)} = {name};", nodes)
 
     def _store(self, statement: Statement) -> str:
         assert statement.buffer is not None
@@ -147,15 +147,15 @@ class StatementPrinter:
         )
 
     def simd(self, statements: Iterable[Statement], dim: Dim, clauses: str = "") -> None:
-        """The pragma of a vector loop over `dim`, unless two lanes could update one place."""
+        """The pragma of a vector loop over `dim`, unless two lanes could update one element."""
         if keeps_apart(dim, statements):
             self.writer.line(f"#pragma omp simd{clauses}")
 
     def _element(self, statement: Statement) -> tuple[str, str]:
-        """The array that a load or store goes to, and the place in it."""
+        """The array that a load or store goes to, and the element in it."""
         assert statement.buffer is not None
         if (staged := self.staged.get(statement.number)) is not None:
-            return staged.name, staged.place
+            return staged.name, staged.element
         return self.pointers[statement.buffer], self._offset(statement)
 
     def _element_dtype(self, statement: Statement) -> torch.dtype:
@@ -165,12 +165,12 @@ class StatementPrinter:
         return self.program.storage[statement.buffer] if staged is None else staged.dtype
 
     def _is_gathered(self, load: Statement) -> bool:
-        """Whether the lanes of a vector load at places that they have found each for itself."""
+        """Whether the lanes of a vector load at indices that they have found each for itself."""
         vector = self.plan.inner or (self.plan.r_loops[-1] if self.plan.r_loops else None)
         if vector is None or load.index is None or load.buffer in self.program.writes or load.number in self.staged:
             return False
-        places = closure([atom.value for atom in load.index.indirections], self.statements)
-        indices = [self.statements[number].index for number in places]
+        numbers = closure([atom.value for atom in load.index.indirections], self.statements)
+        indices = [self.statements[number].index for number in numbers]
         return any(index is not None and vector in index.dims for index in indices)
 
     def _offset(self, statement: Statement) -> str:
@@ -197,7 +197,7 @@ class StatementPrinter:
         if statement.op == "where":
             return f"{operands[0]} ? {operands[1]} : {operands[2]}"
         if (staged := self.staged.get(statement.number)) is not None:
-            return f"{staged.name}[{staged.place}]"
+            return f"{staged.name}[{staged.element}]"
         if statement.op in RANDOM:
             return f"fs::{statement.op}({operands[0]}, {self._offset(statement)})"
         return pointwise_text(statement, operands, self.statements[statement.operands[0]].dtype)
@@ -246,12 +246,12 @@ class StatementPrinter:
             yield
 
     @contextmanager
-    def turning(self, tile: Tile, statements: Iterable[Statement]) -> Iterator[None]:
+    def transposing(self, tile: Tile, statements: Iterable[Statement]) -> Iterator[None]:
         """One tile, between filling and emptying the arrays of what is transposed."""
         found = [
-            turned(s, self._array_of(s, "_turned"), tile, self._pointer(s), self._element_dtype(s))
+            transposed(s, self._array_of(s, "_transposed"), tile, self._pointer(s), self._element_dtype(s))
             for s in statements
-            if can_be_turned(self.program, s, tile.inner, tile.across, self.written_over)
+            if can_be_transposed(self.program, s, tile.inner, tile.across, self.written_over)
         ]
         with self._staging(found):
             yield
@@ -306,7 +306,7 @@ class StatementPrinter:
                     array += f" {ctype}* const {name}_row = {name}_values.first;"
                 self.writer.line(array, statement.nodes)
 
-    def kept_place(self, statement: Statement) -> str:
+    def kept_element(self, statement: Statement) -> str:
         if (store := self.plan.kept[statement.number]) is not None:
             pointer, offset = self._element(store)
             return f"{pointer}[{offset}]"

@@ -47,8 +47,8 @@ class Writer:
             return
         self.line(f"{head}(")
         with self.indented():
-            for place, parameter in enumerate(parameters):
-                self.line(parameter + ("," if place + 1 < len(parameters) else ") {"))
+            for position, parameter in enumerate(parameters):
+                self.line(parameter + ("," if position + 1 < len(parameters) else ") {"))
 
     def append(self, other: Writer) -> None:
         """The lines of another writer below those of this one."""

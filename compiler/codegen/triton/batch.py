@@ -27,7 +27,7 @@ from compiler.schedule.tiles.plan import Plan
 
 def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     """One kernel of several plans, none of which needs scratch memory."""
-    printers = [KernelPrinter(_numbered(plan, place), "program") for place, plan in enumerate(plans, start=1)]
+    printers = [KernelPrinter(_numbered(plan, number), "program") for number, plan in enumerate(plans, start=1)]
     for printer in printers:
         printer.print_body()
     parameters = tuple(dict.fromkeys(buffer for printer in printers for buffer in printer.program.parameters))
@@ -41,7 +41,7 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
         lines += printer.writer.numbered(text.count("\n"))
         text += printer.writer.text() + "\n"
     blocks = {
-        _block(block, place): size for place, p in enumerate(printers, start=1) for block, size in p.blocks.items()
+        _block(block, number): size for number, p in enumerate(printers, start=1) for block, size in p.blocks.items()
     }
     sizes = tuple(dict.fromkeys(size for plan in plans for size in plan.program.sizes))
     arguments = [f"{identifier(buffer)}_ptr" for buffer in parameters]
@@ -55,13 +55,13 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     return RenderedKernel(identifier(name), "triton", text, parameters, tuple(lines), config, sizes=sizes, grid=grid)
 
 
-def _numbered(plan: Plan, place: int) -> Plan:
-    return replace(plan, program=replace(plan.program, name=f"part_{place}_{plan.program.name}"))
+def _numbered(plan: Plan, number: int) -> Plan:
+    return replace(plan, program=replace(plan.program, name=f"part_{number}_{plan.program.name}"))
 
 
-def _block(name: str, place: int) -> str:
+def _block(name: str, number: int) -> str:
     """XBLOCK -> X2BLOCK for the second part."""
-    return f"{name.removesuffix('BLOCK')}{place}BLOCK"
+    return f"{name.removesuffix('BLOCK')}{number}BLOCK"
 
 
 def _shares(printers: Sequence[KernelPrinter]) -> str:
@@ -69,14 +69,14 @@ def _shares(printers: Sequence[KernelPrinter]) -> str:
     writer = Writer(indent=1)
     writer.line("program = tl.program_id(0)")
     first: Integer = 0
-    for place, printer in enumerate(printers, start=1):
+    for number, printer in enumerate(printers, start=1):
         arguments = [f"{identifier(buffer)}_ptr" for buffer in printer.program.parameters]
-        arguments += ["program" if place == 1 else f"program - {_text(first, printers)}"]
+        arguments += ["program" if number == 1 else f"program - {_text(first, printers)}"]
         arguments += [size.name for size in printer.program.sizes]
-        arguments += [_block(block, place) for block in printer.blocks]
+        arguments += [_block(block, number) for block in printer.blocks]
         first += printer.plan.grid
-        is_last = place == len(printers)
-        test = f"{'if' if place == 1 else 'elif'} program < {_text(first, printers)}"
+        is_last = number == len(printers)
+        test = f"{'if' if number == 1 else 'elif'} program < {_text(first, printers)}"
         with writer.block("else" if is_last else test):
             writer.line(f"{identifier(printer.program.name)}({', '.join(arguments)})")
     return writer.text()

@@ -1,8 +1,8 @@
 """Where the values of a kernel live by its plan: in memory, a cache, or registers.
 
 Memory gives each element once. A kernel may load it more often: in later passes over a reduction that is too long for
-registers, in each program that needs a row of weights, at each place where a window reads it. A load fetches a tile
-that spans the axes which its place depends on:
+registers, in each program that needs a row of weights, at each point where a window reads it. A load fetches a tile
+that spans the axes which its index depends on:
 
     pointwise over 1024 x 512, x0 and x1 in one axis      bias[x1] is loaded by each of the 524,288 points
     reduction over r of 1024 rows, 4 rows a program       weight[r] is loaded by each of the 256 programs
@@ -116,5 +116,5 @@ def _in_order(plan: Plan) -> Iterator[tuple[Level, Statement]]:
 
 
 def _times(axis: Axis, varies_along: frozenset[str]) -> int:
-    """Elements that tiles fetch along an axis: all of them, or one a block where the place does not depend on it."""
+    """Elements that tiles fetch along an axis: all of them, or one a block where the index does not depend on it."""
     return hint(axis.numel) if axis.name in varies_along or axis.is_scalar else hint(axis.blocks)

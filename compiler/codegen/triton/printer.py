@@ -36,15 +36,15 @@ from compiler.schedule.tiles.plan import (
 
 
 class KernelPrinter:
-    """Prints one plan: the frame of the kernel, its loops and its reductions. `place` is the text of the number of the
-    program, which a kernel that is a part of another one is given."""
+    """Prints one plan: the frame of the kernel, its loops and its reductions. `program_id` is the text of the number of
+    the program, which a kernel that is a part of another one is given."""
 
     #: Points of r from one program of a row to the next.
     share = "RBLOCK"
 
-    def __init__(self, plan: Plan, place: str = "tl.program_id(0)") -> None:
+    def __init__(self, plan: Plan, program_id: str = "tl.program_id(0)") -> None:
         self.plan = plan
-        self.place = place
+        self.program_id = program_id
         self.program: Program = plan.program
         self.vectors = plan.vectors
         self.printer = StatementPrinter(plan)
@@ -137,32 +137,32 @@ class KernelPrinter:
     def print_indices(self) -> None:
         """Start of the kernel: which point of the loops each lane works on."""
         outer = [axis for axis in self.plan.axes if axis.name != "r"]
-        place = self.place + (".to(tl.int64)" if self.is_wide else "")
+        program_id = self.program_id + (".to(tl.int64)" if self.is_wide else "")
         if self.plan.rows_in_turn is not None:
-            self._first_rows(self.plan.rows_in_turn, place)
+            self._first_rows(self.plan.rows_in_turn, program_id)
         elif len(outer) == 2:
-            self.writer.line(f"pid = {place}")
+            self.writer.line(f"pid = {program_id}")
             blocks = _blocks_text(outer[1])
-            self.place_axis(outer[0], f"(pid // {blocks})")
-            self.place_axis(outer[1], f"(pid % {blocks})")
+            self.print_axis(outer[0], f"(pid // {blocks})")
+            self.print_axis(outer[1], f"(pid % {blocks})")
         elif outer[0].dims:
-            self.place_axis(outer[0], place)
+            self.print_axis(outer[0], program_id)
         if isinstance(self.plan, PersistentPlan):
-            self.place_axis(self.plan.axes[-1], "")
+            self.print_axis(self.plan.axes[-1], "")
 
-    def _first_rows(self, parts: Parts, place: str) -> None:
+    def _first_rows(self, parts: Parts, program_id: str) -> None:
         """Which rows a program takes."""
-        self.writer.line(f"part = {place}")
+        self.writer.line(f"part = {program_id}")
         self.writer.line(f"x_first = part * {parts.rows}")
         self.writer.line(f"x_last = tl.minimum(x_first + {parts.rows}, {self.plan.axes[0].numel})")
 
-    def place_axis(self, axis: Axis, block: str) -> None:
+    def print_axis(self, axis: Axis, block: str) -> None:
         """The flat index along an axis, its mask, and its loop variables; where random numbers are drawn for several
         lanes at a time, the same for the first of each of those."""
         is_single = len(axis.dims) == 1 and (not isinstance(self.plan, SharedRowPlan) or axis.name != "x")
         flat = axis.dims[0].name if is_single else f"{axis.name}_index"
         lanes = f"tl.arange(0, {axis.block_name}){self._spread(axis)}"
-        self.writer.line(f"{flat} = {self._places(axis, block, lanes)}")
+        self.writer.line(f"{flat} = {self._indices(axis, block, lanes)}")
         if not axis.is_exact and not axis.is_scalar:
             self.writer.line(f"{axis.name}_mask = {self.bounded(axis, flat, lanes)}")
         if not is_single:
@@ -171,7 +171,7 @@ class KernelPrinter:
             return
         for many in sorted(set(self.printer.together.values())):
             lanes = f"{many} * tl.arange(0, {axis.block_name} // {many}){self._spread(axis)}"
-            self.writer.line(f"{flat}{SUFFIXES[many]} = {self._places(axis, block, lanes)}")
+            self.writer.line(f"{flat}{SUFFIXES[many]} = {self._indices(axis, block, lanes)}")
             if not is_single:
                 self._unflatten(axis, flat, SUFFIXES[many])
 
@@ -179,8 +179,8 @@ class KernelPrinter:
         """Which lanes along an axis are within its loops."""
         return f"{flat} < {axis.numel}"
 
-    def _places(self, axis: Axis, block: str, lanes: str) -> str:
-        """The places along an axis that the lanes of block number `block`, or of one that starts at `block`, take."""
+    def _indices(self, axis: Axis, block: str, lanes: str) -> str:
+        """The indices along an axis that the lanes of block number `block`, or of one that starts at `block`, take."""
         if axis.is_scalar:
             return block
         if axis.name == "x" and self.plan.rows_in_turn is not None:
@@ -193,10 +193,10 @@ class KernelPrinter:
 
     def _unflatten(self, axis: Axis, flat: str, suffix: str = "") -> None:
         inner = axis.numel
-        for place, dim in enumerate(axis.dims):
+        for number, dim in enumerate(axis.dims):
             inner = inner // dim.size if dim.size != 0 else 1
             text = f"{flat}{suffix} // {inner}" if inner != 1 else f"{flat}{suffix}"
-            if place:
+            if number:
                 text = f"({text}) % {dim.size}" if inner != 1 else f"{text} % {dim.size}"
             self.writer.line(f"{dim.name}{suffix} = {text}")
 
@@ -271,7 +271,7 @@ class KernelPrinter:
         with self.writer.block(f"for {counter} in {self._range(first, last, step or r_axis.block_name)}"):
             if start:
                 self.writer.line(f"r_start = {start} + {counter}")
-            self.place_axis(r_axis, "r_start")
+            self.print_axis(r_axis, "r_start")
             self.print_statements(section, is_looped=True)
 
     def _range(self, first: str, last: str, step: str) -> str:
@@ -290,7 +290,7 @@ class KernelPrinter:
         gathering.start()
         step = "" if x_axis.is_scalar else x_axis.block_name
         with self.writer.block(f"for x_start in {self._range('x_first', 'x_last', step)}"):
-            self.place_axis(x_axis, "x_start")
+            self.print_axis(x_axis, "x_start")
             self.print_sections(self.program.sections)
         self.writer.blank()
         self.writer.line("# What this program has gathered.")

@@ -64,12 +64,12 @@ def render_tiles(product: Product, storage: dict[str, torch.dtype], tile: Tile, 
 
 class _OperandPrinter(StatementPrinter):
     """Prints the statements of one operand. In its tiles k lies along another axis than in the other's, so the vector
-    `k` gets its place in the tile where it is used."""
+    `k` gets its index in the tile where it is used."""
 
-    def __init__(self, plan: ProductPlan, k_place: str) -> None:
+    def __init__(self, plan: ProductPlan, k_suffix: str) -> None:
         super().__init__(plan)
-        self._k = f"k{k_place}"
-        self._k_mask = f"k_mask{k_place}"
+        self._k = f"k{k_suffix}"
+        self._k_mask = f"k_mask{k_suffix}"
 
     def masks(self, axes: frozenset[str]) -> list[str]:
         return [self._k_mask if mask == "k_mask" else mask for mask in super().masks(axes)]
@@ -118,7 +118,7 @@ class _ProductPrinter:
         return 2 * most >= 2**31
 
     def kernel(self) -> RenderedKernel:
-        self._places()
+        self._print_indices()
         self._products()
         self._results()
         parameters = self.program.parameters
@@ -149,35 +149,35 @@ class _ProductPrinter:
 
     # Which tile ----------------------------------------------------------------------------------------------
 
-    def _places(self) -> None:
+    def _print_indices(self) -> None:
         """The tile of this program: `m` and `n`, and the matrix `b` of a batch."""
         line = self.writer.line
         rows, columns = known(self.rows.blocks), known(self.columns.blocks)
-        place = "tl.program_id(0)"
+        program_id = "tl.program_id(0)"
         if self.matrices.batch is not None:
-            line(f"program = {place}")
+            line(f"program = {program_id}")
             line(f"b = program{self.wide} // {rows * columns}")
-            place = f"program % {rows * columns}"
-        self._tile_in_order(place, rows, columns)
+            program_id = f"program % {rows * columns}"
+        self._tile_in_order(program_id, rows, columns)
         for axis, spread in ((self.rows, "[:, None]"), (self.columns, "[None, :]")):
             first = f"{axis.name}_block{self.wide} * {axis.block_name}"
             line(f"{axis.name} = {first} + tl.arange(0, {axis.block_name}){spread}")
             if not axis.is_exact:
                 line(f"{axis.name}_mask = {axis.name} < {axis.numel}")
 
-    def _tile_in_order(self, place: str, rows: int, columns: int) -> None:
+    def _tile_in_order(self, program_id: str, rows: int, columns: int) -> None:
         line = self.writer.line
         if columns == 1:
-            line(f"m_block = {place}")
+            line(f"m_block = {program_id}")
             line("n_block = 0")
         elif rows <= ROWS_TOGETHER:
-            line(f"tile_number = {place}")
+            line(f"tile_number = {program_id}")
             line(f"m_block = tile_number % {rows}" if rows > 1 else "m_block = 0")
             line(f"n_block = tile_number // {rows}" if rows > 1 else "n_block = tile_number")
         else:
             band = ROWS_TOGETHER * columns
             line(f"# Bands of {ROWS_TOGETHER} rows of tiles, column by column: programs near in time share loads.")
-            line(f"tile_number = {place}")
+            line(f"tile_number = {program_id}")
             line(f"first_block = tile_number // {band} * {ROWS_TOGETHER}")
             band_rows = str(ROWS_TOGETHER)
             if rows % ROWS_TOGETHER:
@@ -245,12 +245,12 @@ class _ProductPrinter:
         assert stride is not None
         shape, tile = (known(axes[0].numel), known(axes[1].numel)), (axes[0].block, axes[1].block)
         self.descriptors[factor.buffer] = TileDescriptor(factor.buffer, shape, (stride, 1), tile)
-        places = ", ".join(
+        indices = ", ".join(
             "k_start" if axis is self.inner else f"{axis.name}_block * {axis.block_name}" for axis in axes
         )
         # What is multiplied from the left has rows first, what is from the right k.
         is_transposed = (axes[0] is self.inner) == (printer is self.left)
-        text = f"{_descriptor(factor.buffer)}.load([{places}])" + (".T" if is_transposed else "")
+        text = f"{_descriptor(factor.buffer)}.load([{indices}])" + (".T" if is_transposed else "")
         self.writer.line(f"{factor.target} = {text}", factor.nodes)
         return factor.target
 

@@ -88,23 +88,23 @@ def wrapped_call(text: str, width: int = _WIDTH) -> str:
         return text
     # The commas and brackets of an assertion's message are none of the call.
     code = re.sub(r'"(?:[^"\\]|\\.)*"', lambda found: "_" * len(found[0]), text)
-    for start in (place for place, character in enumerate(code) if character == "("):
+    for start in (position for position, character in enumerate(code) if character == "("):
         cuts, end = _arguments(code, start)
         if cuts:
-            places = [start, *cuts, end]
-            parts = [text[a + 1 : b].strip() for a, b in pairwise(places)]
+            positions = [start, *cuts, end]
+            parts = [text[a + 1 : b].strip() for a, b in pairwise(positions)]
             lines = [text[: start + 1], *(f"    {part}," for part in parts), text[end:]]
             return "\n".join(lines)
     return text
 
 
 def _arguments(text: str, start: int) -> tuple[list[int], int]:
-    """The commas directly inside of the bracket at `start`, and the place of the bracket that closes it."""
+    """The commas directly inside of the bracket at `start`, and the position of the bracket that closes it."""
     depth, cuts = 0, []
-    for place in range(start, len(text)):
-        depth += (text[place] in "([{") - (text[place] in ")]}")
-        if depth == 1 and text[place] == ",":
-            cuts.append(place)
+    for position in range(start, len(text)):
+        depth += (text[position] in "([{") - (text[position] in ")]}")
+        if depth == 1 and text[position] == ",":
+            cuts.append(position)
         if depth == 0:
-            return cuts, place
+            return cuts, position
     return [], len(text)

@@ -118,7 +118,7 @@ class _Writer:
         relu.meta[STANDS_FOR] = _names([*chain.nodes, *([self.found.sum] if self.found.sum else [])])
         relu.target = FUSED_CONVOLUTION
         relu.args = (image, weight, bias, added_node, *geometry[:3])
-        order = {node: place for place, node in enumerate(self.graph.nodes)}
+        order = {node: position for position, node in enumerate(self.graph.nodes)}
         for node in sorted(gone, key=order.__getitem__, reverse=True):
             self.graph.erase_node(node)
 

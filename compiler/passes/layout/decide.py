@@ -162,7 +162,7 @@ def _laid_out_as_forward(
         if node.name in moved
     }
     names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
-    inputs = {names[place]: strides for place, strides in passed.strides_taken.items()}
+    inputs = {names[position]: strides for position, strides in passed.strides_taken.items()}
     kept = kept_by_forward(passed)
     if not prices and not inputs:
         return lower(graph, device=device), kept
@@ -267,7 +267,7 @@ def _takes_windows(node: Node, device: Device, options: Options) -> bool:
 def _stays_channels_last(node: Node, wanted: Sequence[Integer]) -> bool:
     """Whether ATen gives the result channels-last where image and filter are."""
     arguments = _values(node)
-    strides = {place: channels_last_strides(arguments[place].shape) for place in (0, 1)}
+    strides = {position: channels_last_strides(arguments[position].shape) for position in (0, 1)}
     return lies_alike(node.meta["val"].shape, strides_of_result(aten.convolution.default, arguments, strides), wanted)
 
 

@@ -52,16 +52,16 @@ class Passed:
     @property
     def strides_taken(self) -> dict[int, tuple[int, ...]]:
         """Strides of those inputs of the backward graph that do not lie as eager's."""
-        return {place: self.strides[output] for place, output in self.saved.items() if output in self.strides}
+        return {position: self.strides[output] for position, output in self.saved.items() if output in self.strides}
 
 
 def note_passed(forward: GraphModule, backward: GraphModule, own_outputs: int) -> None:
     """Leave in both graphs what passes between them. AOTAutograd names what is saved alike in both, and numbers each
     call of the joint graph as the call that it is the gradient of."""
     results = list(forward.graph.output_node().args[0])  # type: ignore[arg-type]
-    places = {result.name: place for place, result in enumerate(results) if isinstance(result, Node)}
+    positions = {result.name: position for position, result in enumerate(results) if isinstance(result, Node)}
     taken = [node.name for node in backward.graph.nodes if node.op == "placeholder"]
-    saved = {place: places[name] for place, name in enumerate(taken) if places.get(name, -1) >= own_outputs}
+    saved = {position: positions[name] for position, name in enumerate(taken) if positions.get(name, -1) >= own_outputs}
     numbered = _by_number(backward, aten.convolution_backward.default)
     gradients = {
         node.name: Gradients(numbered[number].name, bool(numbered[number].args[10][0]))  # type: ignore[index]
@@ -78,7 +78,7 @@ def has_gradients(graph: GraphModule) -> bool:
 
 
 def saved_outputs(graph: GraphModule) -> frozenset[int]:
-    """Places of the outputs of a forward graph that only its backward graph gets; none of any other graph."""
+    """Positions of the outputs of a forward graph that only its backward graph gets; none of any other graph."""
     passed: Passed | None = graph.meta.get(FORWARD)
     if passed is None:
         return frozenset()

@@ -130,8 +130,8 @@ class _Writer:
             if _is_channels_last(result):
                 value = call_of(self.convolution, self.graph, result, aten.permute.default, images, [0, 3, 1, 2])
             else:
-                turned = self._call(aten.permute.default, images, [0, 3, 1, 2])
-                value = call_of(self.convolution, self.graph, result, aten.clone.default, turned)
+                permuted = self._call(aten.permute.default, images, [0, 3, 1, 2])
+                value = call_of(self.convolution, self.graph, result, aten.clone.default, permuted)
         self.convolution.replace_all_uses_with(value)
         self.graph.erase_node(self.convolution)
 

@@ -43,15 +43,15 @@ def convolution_of(gradients: Node) -> Convolution:
 def strides_of_saved(graph: GraphModule, loops: LoopGraph, own_outputs: int) -> dict[int, tuple[int, ...]]:
     """Strides of the saved tensors that do not lie as eager's, by their places among the outputs."""
     results: Any = graph.graph.output_node().args[0]
-    return {place: strides for place, strides in _strides(results, loops) if place >= own_outputs}
+    return {position: strides for position, strides in _strides(results, loops) if position >= own_outputs}
 
 
 def _strides(results: Sequence[Node], loops: LoopGraph) -> Iterator[tuple[int, tuple[int, ...]]]:
-    for place, (result, output) in enumerate(zip(results, loops.outputs, strict=True)):
+    for position, (result, output) in enumerate(zip(results, loops.outputs, strict=True)):
         if output.layout is not None and all(isinstance(step, int) for step in output.layout.stride):
             strides: tuple[int, ...] = output.layout.stride  # type: ignore[assignment]
             if strides != tuple(result.meta["val"].stride()):
-                yield place, strides
+                yield position, strides
 
 
 def moved_by_forward(passed: Passed) -> set[str]:

@@ -31,7 +31,7 @@ aten = torch.ops.aten
 #: The products that are padded, by how many arguments stand before the two matrices.
 PRODUCTS: dict[Any, int] = {aten.mm.default: 0, aten.addmm.default: 1}
 
-#: The places of what such a product takes, and of what it becomes.
+#: The positions of what such a product takes, and of what it becomes.
 PLACES: dict[Any, dict[Part, int]] = {
     aten.mm.default: {"left": 0, "right": 1},
     aten.addmm.default: {"bias": 0, "left": 1, "right": 2},
@@ -187,13 +187,13 @@ class Writer:
             return node
         lying, is_transposed = _as_it_lies(node)
         if is_transposed:
-            turned = self.matrix(lying, more[::-1])
-            with self.graph.inserting_after(turned):
-                return self._call(node, aten.permute.default, turned, [1, 0])
+            transposed = self.matrix(lying, more[::-1])
+            with self.graph.inserting_after(transposed):
+                return self._call(node, aten.permute.default, transposed, [1, 0])
         node = lying
         key = (_source(node), tuple(node.meta["val"].shape), more)
         if key not in self.made:
-            with self.graph.inserting_before(_place_after(node)):
+            with self.graph.inserting_before(_node_after(node)):
                 pads = [0, more[1], 0, more[0]]
                 self.made[key] = self._call(node, aten.constant_pad_nd.default, node, pads, 0.0)
         return self.made[key]
@@ -262,7 +262,7 @@ def copied_for(product: Node, what: Part) -> str | None:
     return str(source.name)
 
 
-def _place_after(node: Node) -> Node:
+def _node_after(node: Node) -> Node:
     """The node in front of which something may stand that reads `node`."""
     node = node.next
     while node.op == "placeholder":

@@ -286,7 +286,7 @@ class _Walk:
         if node.op == "call_method":  # scores.where(keep, fill)
             scores, keep, other = argument(node, 0, "self"), argument(node, 1, "condition"), argument(node, 2, "other")
         else:
-            keep, scores, other = (argument(node, place, n) for place, n in enumerate(("condition", "input", "other")))
+            keep, scores, other = (argument(node, n, name) for n, name in enumerate(("condition", "input", "other")))
         is_kept = isinstance(scores, Node) and _product_above(scores) is not None
         scores, fill = (scores, other) if is_kept else (other, scores)
         self._take_mask(node, keep, is_kept, fill, factor)

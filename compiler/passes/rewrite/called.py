@@ -65,7 +65,7 @@ def _found_in(mask: Node, node: Node) -> tuple[Called, dict[str, Any]]:
     value = tensor_of(mask)
     assert value is not None
     shape = "x".join(str(size) for size in value.shape)
-    query, key = (shape_of(argument(node, place, name)) for place, name in ((0, "query"), (1, "key")))
+    query, key = (shape_of(argument(node, position, name)) for position, name in ((0, "query"), (1, "key")))
     pattern = _pattern_of(mask, node, query[-2], key[-2])
     if pattern == "ones":
         return Called("call.mask_of_ones", f"{mask.name} ({shape}) leaves no score out"), {"attn_mask": None}

@@ -35,7 +35,7 @@ _SYNONYMS = {
     "swapdims": "transpose",
 }
 
-#: torch's own attention, and its parameters as far as they may be given by their places.
+#: torch's own attention, and its parameters as far as they may be given by their positions.
 ATTENTION = torch.nn.functional.scaled_dot_product_attention
 ATTENTION_PARAMETERS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
@@ -68,9 +68,9 @@ def _plain(name: str) -> str:
     return _SYNONYMS.get(name, name)
 
 
-def argument(node: Node, place: int, name: str, default: Any = None) -> Any:
-    """One argument of a call, given by place or by name."""
-    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+def argument(node: Node, position: int, name: str, default: Any = None) -> Any:
+    """One argument of a call, given by position or by name."""
+    return node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
 
 
 def operands(node: Node) -> tuple[Any, Any]:

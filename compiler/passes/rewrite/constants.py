@@ -30,7 +30,7 @@ _POINTWISE = frozenset(
 #: Calls that give a part of what they are given, or a view of it.
 _VIEWS = frozenset("unsqueeze squeeze expand transpose permute t detach broadcast_to expand_as".split())
 
-#: Tensors of one number, and the place of that number among the arguments.
+#: Tensors of one number, and the position of that number among the arguments.
 _FILLED = {"ones": 1, "zeros": 0, "ones_like": 1, "zeros_like": 0, "new_ones": 1, "new_zeros": 0}
 _FILLED_WITH = {"full": 1, "full_like": 1, "new_full": 2}
 
@@ -47,7 +47,7 @@ def constant_of(node: Any, before: Node) -> torch.Tensor | None:
     """The value that a node has where `before` runs, on the CPU; None where it differs from call to call."""
     if not isinstance(node, Node):
         return None
-    order = {other: place for place, other in enumerate(node.graph.nodes)}
+    order = {other: position for position, other in enumerate(node.graph.nodes)}
     needed = _all_it_depends_on(node, order, len(order))
     if needed is not None and not any(map(changes_memory, needed)):  # the same wherever it is read
         if CONSTANT not in node.meta:  # kept, so that the layers of a model share the work

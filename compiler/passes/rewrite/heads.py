@@ -40,7 +40,7 @@ def repeats_heads(node: Node) -> bool:
     """Whether a node is a call of torch's attention without a mask, of keys and values that are repeated alike."""
     if operation(node) != "scaled_dot_product_attention" or tensor_of(node) is None:
         return False
-    key, value = (_repeated(argument(node, place, name)) for place, name in ((1, "key"), (2, "value")))
+    key, value = (_repeated(argument(node, position, name)) for position, name in ((1, "key"), (2, "value")))
     is_plain = argument(node, 3, "attn_mask") is None and not node.kwargs.get("enable_gqa")
     return is_plain and key is not None and value is not None and key.times == value.times
 

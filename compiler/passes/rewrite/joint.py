@@ -3,7 +3,7 @@
 A record is made at the node that came of it, which AOTAutograd puts into the forward graph, the backward graph or both:
 each graph's report has those of its own nodes. Two short rewrites are here:
 
-    gradient = max_pool_backward(..., place)             ->     half = place.to(int32)
+    gradient = max_pool_backward(..., index)             ->     half = index.to(int32)
                                                                 gradient = max_pool_backward(..., half.to(int64))
     attention_backward(gradient, q, k, v, result, ...)   ->     attention_backward(gradient in result's layout, ...)
 """
@@ -84,6 +84,6 @@ def lay_gradients_out(joint: GraphModule) -> None:
         outer_to_inner = sorted(range(len(strides)), key=lambda dim: strides[dim], reverse=True)
         back = sorted(range(len(strides)), key=outer_to_inner.__getitem__)
         with joint.graph.inserting_before(node):
-            turned = call_beside(node, aten.permute.default, gradient, outer_to_inner)
-            laid_out = call_beside(node, aten.clone.default, turned, memory_format=torch.contiguous_format)
+            permuted = call_beside(node, aten.permute.default, gradient, outer_to_inner)
+            laid_out = call_beside(node, aten.clone.default, permuted, memory_format=torch.contiguous_format)
             node.update_arg(0, call_beside(node, aten.permute.default, laid_out, back))

@@ -80,8 +80,8 @@ def _number_in_rows(node: Any, dim: int) -> float | None:
     zeros, along, index, value = node.args
     if not is_zeros(zeros) or not isinstance(index, Node):
         return None
-    shape, places = list(node.meta["val"].shape), list(index.meta["val"].shape)
-    is_one_a_row = is_same_shape(places, [*shape[:dim], 1, *shape[dim + 1 :]])
+    shape, index_shape = list(node.meta["val"].shape), list(index.meta["val"].shape)
+    is_one_a_row = is_same_shape(index_shape, [*shape[:dim], 1, *shape[dim + 1 :]])
     is_float = node.meta["val"].dtype.is_floating_point and isinstance(value, int | float)
     return float(value) if is_one_a_row and is_float and along % len(shape) == dim else None  # type: ignore[arg-type, operator]
 
@@ -90,11 +90,11 @@ def _sum_what_was_added(total: Node, added: Node, dim: int, casts: list[torch.dt
     """Whether `total` was a sum along `dim` of numbers that were added to zeros along it, and is one of them now."""
     zeros, along, index, source = added.args
     assert isinstance(along, int) and isinstance(zeros, Node) and isinstance(index, Node) and isinstance(source, Node)
-    shape, places = list(added.meta["val"].shape), list(index.meta["val"].shape)
-    is_of_whole_rows = is_same_shape(places, [*shape[:dim], places[dim], *shape[dim + 1 :]])
+    shape, index_shape = list(added.meta["val"].shape), list(index.meta["val"].shape)
+    is_of_whole_rows = is_same_shape(index_shape, [*shape[:dim], index_shape[dim], *shape[dim + 1 :]])
     if not is_zeros(zeros) or along % len(shape) != dim or not is_of_whole_rows:
         return False
-    if not is_same_shape(source.meta["val"].shape, places) or not added.meta["val"].dtype.is_floating_point:
+    if not is_same_shape(source.meta["val"].shape, index_shape) or not added.meta["val"].dtype.is_floating_point:
         return False
     with total.graph.inserting_before(total):
         result = call_beside(total, aten.sum.dim_IntList, source, [dim], *total.args[2:])

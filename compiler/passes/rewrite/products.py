@@ -87,11 +87,12 @@ def _unscaled(operand: Operand, calls: list[Node]) -> tuple[Operand, float]:
         before, after = tensor_of(source), tensor_of(node)
         if before is None or after is None or not isinstance(source, Node):
             break
-        is_turned = node.target is getattr and node.args[1:] == ("mT",)
-        if is_turned or name == "transpose":
+        is_transposed = node.target is getattr and node.args[1:] == ("mT",)
+        if is_transposed or name == "transpose":
             order = list(range(len(operand.order)))
             first, second = (
-                dim % len(order) for dim in ((-2, -1) if is_turned else (_dim(node, place) for place in (0, 1)))
+                dim % len(order)
+                for dim in ((-2, -1) if is_transposed else (_dim(node, position) for position in (0, 1)))
             )
             order[first], order[second] = order[second], order[first]
             operand = Operand(source, tuple(order[dim] for dim in operand.order))
@@ -107,9 +108,9 @@ def _unscaled(operand: Operand, calls: list[Node]) -> tuple[Operand, float]:
     return operand, factor
 
 
-def _dim(transpose: Node, place: int) -> int:
+def _dim(transpose: Node, position: int) -> int:
     """The first or the second dimension that a `transpose`, `swapaxes` or `swapdims` exchanges."""
-    return int(argument(transpose, 1 + place, f"dim{place}", transpose.kwargs.get(f"axis{place}")))
+    return int(argument(transpose, 1 + position, f"dim{position}", transpose.kwargs.get(f"axis{position}")))
 
 
 def _only_widens(before: Any, after: Any) -> bool:

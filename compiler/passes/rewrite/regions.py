@@ -40,7 +40,7 @@ def _write_out(graph: torch.fx.GraphModule, call: torch.fx.Node) -> None:
         made[node].target = f"{call.name}_{node.target}".replace(".", "_")
         setattr(graph, made[node].target, attrgetter(str(node.target))(region))
     for user in list(call.users):
-        place: Any = user.args[1]
-        user.replace_all_uses_with(results[place])
+        position: Any = user.args[1]
+        user.replace_all_uses_with(results[position])
         graph.graph.erase_node(user)
     graph.graph.erase_node(call)

@@ -60,7 +60,7 @@ def copied(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
 def read_after_changes(graph: torch.fx.Graph) -> None:
     """`scores.mul_(2)` gives `scores` itself: what reads `scores` after it reads the call's result instead, so that a
     chain of calls in place is a chain of nodes."""
-    order = {node: place for place, node in enumerate(graph.nodes)}
+    order = {node: position for position, node in enumerate(graph.nodes)}
     for node in order:
         changed = node.args[0] if node.args else None
         if is_in_place(node) and isinstance(changed, torch.fx.Node):

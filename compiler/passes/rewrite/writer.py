@@ -83,7 +83,7 @@ def undone_on_error(writer: Writer) -> Iterator[None]:
 
 def attention_settings(node: Node) -> dict[str, Any]:
     """What a call of torch's attention is given, by name, and not None."""
-    given = {name: argument(node, place, name) for place, name in enumerate(ATTENTION_PARAMETERS)}
+    given = {name: argument(node, position, name) for position, name in enumerate(ATTENTION_PARAMETERS)}
     return {name: value for name, value in {**given, **node.kwargs}.items() if value is not None}
 
 

@@ -74,7 +74,7 @@ class InDoublePrecision(TorchDispatchMode):
         if isinstance(function, torch._ops.HigherOrderOperator):
             reason = "traces the functions that it is given to differentiate them, and would trace float64 for float32"
             raise NotImplementedError(f"{function.name()} {reason}; each graph was checked alone")
-        if function is torch.ops.aten.as_strided.default:  # places in memory, of which a widened copy has others
+        if function is torch.ops.aten.as_strided.default:  # offsets in memory, of which a widened copy has others
             return _raised(function(*args, **(kwargs or {})))
         if self._is_differentiating and function is torch.ops.aten._to_copy.default:
             return function(*args, **(kwargs or {}))
@@ -97,10 +97,10 @@ class InDoublePrecision(TorchDispatchMode):
         return tree_map(lambda result: originals.get(id(result), result), results)
 
     def _write_back(self, function: Any, args: Any, kwargs: Any, originals: dict[int, torch.Tensor]) -> None:
-        for place, argument in enumerate(function._schema.arguments):
+        for position, argument in enumerate(function._schema.arguments):
             if argument.alias_info is None or not argument.alias_info.is_write:
                 continue
-            written = args[place] if place < len(args) else kwargs.get(argument.name)
+            written = args[position] if position < len(args) else kwargs.get(argument.name)
             for tensor in written if isinstance(written, list | tuple) else [written]:
                 original = originals.get(id(tensor))
                 if original is not None:

@@ -131,8 +131,8 @@ def _drawn_anew(entry: EntryCall, seed: int) -> EntryCall:
         device = leaf.device
         generator = generators.setdefault(device, torch.Generator(device).manual_seed(seed))
         with torch.no_grad():
-            places = torch.randint(leaf.numel(), leaf.shape, generator=generator, device=device)
-            leaf.copy_(leaf.detach().reshape(-1)[places])
+            indices = torch.randint(leaf.numel(), leaf.shape, generator=generator, device=device)
+            leaf.copy_(leaf.detach().reshape(-1)[indices])
     return replace(entry, args=args, kwargs=kwargs)
 
 
@@ -208,7 +208,7 @@ class _State:
     def note_arguments(self, given: Sequence[torch.Tensor]) -> None:
         """The arguments of a call are copies, each call's own: only what the graph calls them outlives the call."""
         if not self.arguments:
-            self.arguments = [self.names.get(id(leaf), f"argument {place + 1}") for place, leaf in enumerate(given)]
+            self.arguments = [self.names.get(id(leaf), f"argument {n}") for n, leaf in enumerate(given, start=1)]
         for leaf in given:
             self.before.pop(id(leaf), None)
 
@@ -255,5 +255,5 @@ def _run(
 
 def _tangent(result: torch.Tensor) -> torch.Tensor:
     """A gradient that differs from element to element, the same each time: ones would hide a sum that cancels."""
-    places = torch.arange(result.numel(), device=result.device, dtype=torch.float64)
-    return torch.cos(places).reshape(result.shape).to(result.dtype)
+    indices = torch.arange(result.numel(), device=result.device, dtype=torch.float64)
+    return torch.cos(indices).reshape(result.shape).to(result.dtype)

@@ -116,8 +116,8 @@ def judge(
     scale = scale_of(reference) if scale is None else scale
     noise = _Noise(perturbed, [path for path, _ in found])
     return [
-        _judge_one(path, (out, ref, plain), scale, noise.of(place))
-        for place, ((path, out), (_, ref), (_, plain)) in enumerate(zip(found, expected, baseline, strict=True))
+        _judge_one(path, (out, ref, plain), scale, noise.of(position))
+        for position, ((path, out), (_, ref), (_, plain)) in enumerate(zip(found, expected, baseline, strict=True))
     ]
 
 
@@ -153,15 +153,15 @@ class _Noise:
         self._paths = paths
         self._drawn: list[list[Any]] = []
 
-    def of(self, place: int) -> Iterator[Any]:
-        """What stands at one place, of each draw."""
-        yield from (one[place] for one in self._drawn)
+    def of(self, position: int) -> Iterator[Any]:
+        """What stands at one position, of each draw."""
+        yield from (one[position] for one in self._drawn)
         try:
             for drawn in self._left:
                 found = list(leaves(drawn))
                 if [path for path, _ in found] == self._paths:
                     self._drawn.append([leaf for _, leaf in found])
-                    yield self._drawn[-1][place]
+                    yield self._drawn[-1][position]
         except RuntimeError:  # a step that noise makes impossible, such as a Cholesky factor, tells nothing
             return
 

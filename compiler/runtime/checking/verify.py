@@ -98,7 +98,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         children = [(f".{key}", value[key]) for key in value]
     elif isinstance(value, tuple | list):
-        children = [(f"[{place}]", item) for place, item in enumerate(value)]
+        children = [(f"[{position}]", item) for position, item in enumerate(value)]
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         children = [(f".{field.name}", getattr(value, field.name)) for field in dataclasses.fields(value)]
     if children is None:

@@ -34,7 +34,7 @@ class Checked:
 def checked_graph(graph: str, entry: str | None, names: Sequence[str], judgements: Sequence[Judgement]) -> Checked:
     """The outputs of one graph, which have these names; one judgement alone says that they are too few or too many."""
     of = graph if entry is None else f"{graph}, a part of {entry},"
-    subjects = [(name, f"Output {place + 1} (`{name}`) of {of}") for place, name in enumerate(names)]
+    subjects = [(name, f"Output {position + 1} (`{name}`) of {of}") for position, name in enumerate(names)]
     if len(names) != len(judgements):
         subjects = [("all of them", f"The result of {of}")]
     return replace(
@@ -136,7 +136,7 @@ def withhold_times(graph: rep.Graph) -> None:
 
 
 def _wrong(
-    contestant: Literal["compiled", "peer"], judgement: Judgement, output: str, subject: str, **place: str | None
+    contestant: Literal["compiled", "peer"], judgement: Judgement, output: str, subject: str, **location: str | None
 ) -> rep.WrongResult:
     is_measured = math.isfinite(judgement.error)
     return rep.WrongResult(
@@ -146,5 +146,5 @@ def _wrong(
         eager_error=finite(judgement.eager_error) if is_measured else None,
         tolerance=judgement.tolerance if is_measured else None,
         message=f"{subject} {judgement.problem}.",
-        **place,
+        **location,
     )

@@ -49,7 +49,7 @@ def compile_kernels(kernels: Sequence[RenderedKernel]) -> dict[str, Kernel]:
 def _batches(kernels: list[RenderedKernel]) -> list[list[RenderedKernel]]:
     """One translation unit, or one for each processor where there are many kernels."""
     count = max(1, min(usable_cores(), len(kernels) // KERNELS_OF_ONE_UNIT))
-    return [kernels[place::count] for place in range(count)] if kernels else []
+    return [kernels[first::count] for first in range(count)] if kernels else []
 
 
 def _bind(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:

@@ -130,14 +130,14 @@ def chosen_algorithm(
     a, b and the result, `alignments` are theirs and the bias's. Raises BlasError where there is none."""
     a, b, result = map(ctypes.c_void_p, layouts)
     with _describing(computed_in) as description, _preferring() as preference:
-        for place, is_transposed in zip((_TRANSPOSED_A, _TRANSPOSED_B), transposed, strict=True):
-            _set("cublasLtMatmulDescSetAttribute", description, place, ctypes.c_int32(is_transposed))
+        for attribute, is_transposed in zip((_TRANSPOSED_A, _TRANSPOSED_B), transposed, strict=True):
+            _set("cublasLtMatmulDescSetAttribute", description, attribute, ctypes.c_int32(is_transposed))
         _set("cublasLtMatmulDescSetAttribute", description, _EPILOGUE, ctypes.c_uint32(epilogue))
         if bias:
             _set("cublasLtMatmulDescSetAttribute", description, _BIAS_POINTER, ctypes.c_void_p(bias))
         _set("cublasLtMatmulPreferenceSetAttribute", preference, _MOST_WORKSPACE, ctypes.c_uint64(most_workspace))
-        for place, alignment in zip(_ALIGNMENTS, alignments, strict=True):
-            _set("cublasLtMatmulPreferenceSetAttribute", preference, place, ctypes.c_uint32(alignment))
+        for attribute, alignment in zip(_ALIGNMENTS, alignments, strict=True):
+            _set("cublasLtMatmulPreferenceSetAttribute", preference, attribute, ctypes.c_uint32(alignment))
         found, count = HeuristicResult(), ctypes.c_int()
         _call(
             "cublasLtMatmulAlgoGetHeuristic", ctypes.c_void_p(handle), ctypes.c_void_p(description), a, b, result,

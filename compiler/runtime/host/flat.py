@@ -24,17 +24,17 @@ from compiler.capture.shortcuts.thin_calls import set_frame_evaluation
 from compiler.capture.torch_internals import set_gradients
 from compiler.runtime.host.launcher import MOST_ARGUMENTS, Flat, flat_calls
 
-#: Kinds of steps, and the most places that they may be about; as in flat.cpp.
+#: Kinds of steps, and the most slots that they may be about; as in flat.cpp.
 CALL, CALL_WITH, UNPACK, LIST, MOVE, FREE, GIVE = range(7)
-MOST_PLACES = 512
+MOST_SLOTS = 512
 #: What autograd records nothing of, besides kernels: memory is made, filled, or looked at as another tensor.
 _WITHOUT_GRADIENTS = frozenset({"empty", "view", "draw_seeds"})
 #: Functions that give the same for the same constants, so that calling them once is enough.
 _OF_CONSTANTS = frozenset({"torch.device", "float", "complex"})
 
 Call = Callable[[list[Any]], list[Any]]
-Place = tuple[str, int]
-NOWHERE: Place = "nowhere", 0
+Slot = tuple[str, int]
+NOWHERE: Slot = "nowhere", 0
 
 
 class _Unknown(Exception):
@@ -90,17 +90,17 @@ class _Translation:
     scope: Mapping[str, Any]
     inputs: int = 0
     #: Where names of the text are now.
-    known: dict[str, Place] = field(default_factory=dict)
+    known: dict[str, Slot] = field(default_factory=dict)
     constants: list[Any] = field(default_factory=list)
     variables: int = 0
-    steps: list[int | Place] = field(default_factory=list)
+    steps: list[int | Slot] = field(default_factory=list)
     called: set[str] = field(default_factory=set)
-    #: Places of values that have no name, to be freed after the statement that they are made for.
-    nameless: list[Place] = field(default_factory=list)
+    #: Slots of values that have no name, to be freed after the statement that they are made for.
+    nameless: list[Slot] = field(default_factory=list)
 
     def steps_of_positions(self) -> list[int]:
         first = self.inputs + len(self.constants)
-        if first + self.variables > MOST_PLACES:
+        if first + self.variables > MOST_SLOTS:
             raise _Unknown
         starts = {"input": 0, "constant": self.inputs, "variable": first, "nowhere": -1}
         return [part if isinstance(part, int) else starts[part[0]] + part[1] for part in self.steps]
@@ -108,8 +108,8 @@ class _Translation:
     def statement(self, statement: ast.stmt) -> None:
         self.translate(statement)
         if not isinstance(statement, ast.Return):
-            for place in self.nameless:
-                self.steps += [FREE, place]
+            for slot in self.nameless:
+                self.steps += [FREE, slot]
             self.nameless.clear()
 
     def translate(self, statement: ast.stmt) -> None:
@@ -118,8 +118,8 @@ class _Translation:
                 self.take_inputs(targets)
             case ast.Assign([ast.Tuple(targets)], value):
                 source = self.value(value)
-                places = [self.variable(_name(target)) for target in targets]
-                self.steps += [UNPACK, source, len(places), *places]
+                slots = [self.variable(_name(target)) for target in targets]
+                self.steps += [UNPACK, source, len(slots), *slots]
             case ast.Assign([ast.Name(name)], ast.Name(source)):
                 moved = self.value(ast.Name(source))
                 self.steps += [MOVE, self.variable(name), moved]
@@ -131,8 +131,8 @@ class _Translation:
                 for target in targets:
                     self.steps += [FREE, self.known.pop(_name(target))]
             case ast.Return(ast.List(items)):
-                places = [self.value(item) for item in items]
-                self.steps += [GIVE, len(places), *places]
+                slots = [self.value(item) for item in items]
+                self.steps += [GIVE, len(slots), *slots]
             case _:
                 raise _Unknown
 
@@ -140,8 +140,8 @@ class _Translation:
         self.inputs = len(targets)
         self.known = {_name(target): ("input", n) for n, target in enumerate(targets)}
 
-    def call(self, call: ast.Call, to: Place | str | None) -> Place:
-        """Steps of a call whose result goes to a place, to a name, or nowhere."""
+    def call(self, call: ast.Call, to: Slot | str | None) -> Slot:
+        """Steps of a call whose result goes to a slot, to a name, or nowhere."""
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         if len(given) > MOST_ARGUMENTS or any(keyword.arg is None for keyword in call.keywords):
             raise _Unknown
@@ -158,15 +158,15 @@ class _Translation:
             self.steps += [CALL, result, function, names, len(arguments), *arguments]
         return result
 
-    def value(self, value: ast.expr) -> Place:
+    def value(self, value: ast.expr) -> Slot:
         """Where a value is, after steps that make it."""
         match value:
             case ast.Name(name) if name in self.known:
                 return self.known[name]
             case ast.List(items):
-                places = [self.value(item) for item in items]
+                slots = [self.value(item) for item in items]
                 made = self.temporary()
-                self.steps += [LIST, made, len(places), *places]
+                self.steps += [LIST, made, len(slots), *slots]
                 return made
             case _ if self.is_constant(value):
                 return self.constant(self.looked_up(value))
@@ -189,23 +189,23 @@ class _Translation:
             raise _Unknown
         return eval(compile(ast.Expression(value), "<fusionscope wrapper>", "eval"), dict(self.scope))
 
-    def constant(self, value: Any) -> Place:
+    def constant(self, value: Any) -> Slot:
         self.constants.append(value)
         return "constant", len(self.constants) - 1
 
-    def variable(self, name: str) -> Place:
-        """The place of a name that is set now."""
-        place = self.known.get(name)
-        if place is None or place[0] != "variable":
-            place = self.known[name] = self.place()
-        return place
+    def variable(self, name: str) -> Slot:
+        """The slot of a name that is set now."""
+        slot = self.known.get(name)
+        if slot is None or slot[0] != "variable":
+            slot = self.known[name] = self.slot()
+        return slot
 
-    def temporary(self) -> Place:
-        place = self.place()
-        self.nameless.append(place)
-        return place
+    def temporary(self) -> Slot:
+        slot = self.slot()
+        self.nameless.append(slot)
+        return slot
 
-    def place(self) -> Place:
+    def slot(self) -> Slot:
         self.variables += 1
         return "variable", self.variables - 1
 

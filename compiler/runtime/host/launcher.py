@@ -201,8 +201,9 @@ def launch_by_driver(
         return False
     # Two addresses follow that Triton adds to every kernel, for memory that ours never want.
     held = (ctypes.c_int64 * (len(values) + 2))(*values)
-    places = range(ctypes.addressof(held), ctypes.addressof(held) + ctypes.sizeof(held), ctypes.sizeof(ctypes.c_int64))
-    parameters = (ctypes.c_void_p * len(held))(*places)
+    start = ctypes.addressof(held)
+    addresses = range(start, start + ctypes.sizeof(held), ctypes.sizeof(ctypes.c_int64))
+    parameters = (ctypes.c_void_p * len(held))(*addresses)
     handle, queue = ctypes.c_void_p(function), ctypes.c_void_p(stream)
     return driver.cuLaunchKernel(handle, grid, 1, 1, threads, 1, 1, shared_bytes, queue, parameters, None) == 0
 

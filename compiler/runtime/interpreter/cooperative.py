@@ -134,10 +134,10 @@ class _Turns:
             self._give_turn_away()
         self.progressed = True
 
-    def left_by(self, place: int, parts: Any) -> Any:
+    def left_by(self, number: int, parts: Any) -> Any:
         """In the place of the kernel's own function of this name."""
         cluster = self._cluster()
-        values = [self.left[cluster[part]][place] for part in parts.handle.data]
+        values = [self.left[cluster[part]][number] for part in parts.handle.data]
         result = parts.to(tl.float32)
         result.handle.data = np.array(values, np.float32)
         return result

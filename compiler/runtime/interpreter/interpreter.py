@@ -88,8 +88,8 @@ def interpret(
     if len(tensors) != len(kernel.parameters):
         raise ValueError(f"{kernel.name} takes {len(kernel.parameters)} tensors, got {len(tensors)}")
     arguments: list[Any] = [tensor.view(torch.uint8) if tensor.dtype in FLOAT8 else tensor for tensor in tensors]
-    for place, descriptor in described(kernel).items():
-        arguments[place] = descriptor_of(arguments[place], descriptor)
+    for position, descriptor in described(kernel).items():
+        arguments[position] = descriptor_of(arguments[position], descriptor)
     wanted = workspace_of(kernel)
     if wanted is not None:
         arguments.append(torch.zeros(max(wanted[0], 16), dtype=torch.uint8))
@@ -246,15 +246,15 @@ def _dot(work: Work, left: Any, right: Any, total: Any, *_settings: Any) -> Any:
 
 def _update(builder: Any, kind: Any, pointers: Any, values: Any, mask: Any, sem: Any, scope: Any) -> Any:
     """An update of elements in memory. bfloat16, which is only ever added, goes by way of float32: of the values that
-    meet in one place, one at a time."""
+    meet in one address, one at a time."""
     if values.dtype.scalar != tl.bfloat16:
         return _stock_update(builder, kind, pointers, values, mask, sem, scope)
-    places, found = np.broadcast_arrays(pointers.data, values.data)
-    places, found, old = places.reshape(-1), found.reshape(-1), np.zeros(found.size, np.uint16)
+    addresses, found = np.broadcast_arrays(pointers.data, values.data)
+    addresses, found, old = addresses.reshape(-1), found.reshape(-1), np.zeros(found.size, np.uint16)
     left = np.flatnonzero(np.broadcast_to(mask.data, values.data.shape).reshape(-1))
     while left.size:
-        now = left[np.unique(places[left], return_index=True)[1]]
-        sources = TensorHandle(np.ascontiguousarray(places[now]), pointers.dtype)
+        now = left[np.unique(addresses[left], return_index=True)[1]]
+        sources = TensorHandle(np.ascontiguousarray(addresses[now]), pointers.dtype)
         whole = TensorHandle(np.ones(now.size, bool), tl.int1)
         old[now] = builder.create_masked_load(sources, whole, None, None, None, None).data
         total = _as_float32(old[now]) + _as_float32(found[now])

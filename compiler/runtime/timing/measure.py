@@ -215,10 +215,10 @@ def measure_each(
     share = timing.model_copy(update={"max_seconds": timing.max_seconds / max(len(calls), 1)})
     watch = stopwatch(device, timing.cold_l2)
     found: dict[str, Samples] = {}
-    for place, (name, call) in enumerate(calls.items()):
+    for position, (name, call) in enumerate(calls.items()):
         if budget.is_spent:
             break
-        part = budget.share(1 / (len(calls) - place))
+        part = budget.share(1 / (len(calls) - position))
         samples = take_samples({name: call}, watch, device, share, part)[name]
         if samples.median_ms > watch.beside_ms:
             found[name] = samples.less(watch.beside_ms)

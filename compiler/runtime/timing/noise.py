@@ -74,7 +74,7 @@ def stated_spread(samples: Sequence[float], between: BetweenRuns) -> float:
 
 
 def ratio_of(one: Sequence[float], two: Sequence[float], between: BetweenRuns = UNSEEN) -> Ratio:
-    """How many times the second's median the first's is. Samples of the same place are of one round."""
+    """How many times the second's median the first's is. Samples of the same position are of one round."""
     medians = [max(statistics.median(samples), 1e-9) for samples in (one, two)]
     logs = [math.log(max(a, 1e-9) / max(b, 1e-9)) for a, b in zip(one, two, strict=False)]
     if len(logs) < FEWEST_SAMPLES:
@@ -89,7 +89,7 @@ def _shown(samples: Sequence[float]) -> float:
     within = factor * (percentile(samples, 75) - percentile(samples, 25))
     if len(samples) < 2 * BLOCKS:
         return within
-    ends = [place * len(samples) // BLOCKS for place in range(BLOCKS + 1)]
+    ends = [block * len(samples) // BLOCKS for block in range(BLOCKS + 1)]
     blocks = [statistics.median(samples[start:end]) for start, end in pairwise(ends)]
     return max(within, _OF_BLOCKS * statistics.stdev(blocks))
 
@@ -97,7 +97,7 @@ def _shown(samples: Sequence[float]) -> float:
 def percentile(samples: Sequence[float], percent: float) -> float:
     """Linear interpolation between the two nearest samples, as numpy's default."""
     ordered = sorted(samples)
-    place = (len(ordered) - 1) * percent / 100
-    below = int(place)
+    rank = (len(ordered) - 1) * percent / 100
+    below = int(rank)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)

@@ -65,7 +65,7 @@ def call_of_graph(graph: CapturedGraph, compilation: CompiledGraph, report: rep.
     executable, schedule, inputs = compilation.executable, compilation.schedule, graph.inputs
     if inputs is None:
         return None
-    names = {kernel.name: f"K{place + 1} {kernel.name}" for place, kernel in enumerate(report.kernels)}
+    names = {kernel.name: f"K{position + 1} {kernel.name}" for position, kernel in enumerate(report.kernels)}
     kernels = {name: partial(_in_range, names.get(name, name), launch) for name, launch in executable.kernels.items()}
     named = build_executable(schedule, executable.wrapper, kernels, compilation.runs_on)
 

@@ -2,7 +2,7 @@
 
 Every level says in a way of its own where an instruction comes from: MLIR by `loc(...)`, LLVM by `!dbg`, assemblers by
 `.loc`, NVIDIA's disassembler by comments. All of that becomes a pair of lines and is left out of the text. Where a
-function was inlined there is a chain of places, and `SourceFile.line_of` says which of them counts. Lines that
+function was inlined there is a chain of locations, and `SourceFile.line_of` says which of them counts. Lines that
 compilers number 0 belong to none.
 """
 
@@ -45,8 +45,8 @@ class SourceFile:
         line that wants its value."""
         return next((line for line in reversed(chain) if line not in self.calls), chain[-1] if chain else None)
 
-    def places(self, name: str, line: int) -> Chain:
-        """A place as a chain: none where it is in another file."""
+    def locations(self, name: str, line: int) -> Chain:
+        """A location as a chain: none where it is in another file."""
         return (line,) if line and PurePath(name).name == self.name else ()
 
 
@@ -79,7 +79,7 @@ def level(name: LevelName, located: Located) -> CodeLevel:
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
 _USE = re.compile(r"\s*loc\((#loc\d*|unknown)\)$")
 _ANY_USE = re.compile(r'\s*loc\((?:#loc\d*|unknown|"[^"]*"\(#loc\d*\)|callsite\(#loc\d* at #loc\d*\))\)')
-_PLACE = re.compile(r'^"([^"]*)":(\d+):\d+$')
+_LOCATION = re.compile(r'^"([^"]*)":(\d+):\d+$')
 _CALL = re.compile(r"^callsite\((#loc\d*) at (#loc\d*)\)$")
 _NAMED = re.compile(r'^"[^"]*"\((#loc\d*)\)$')
 
@@ -95,12 +95,12 @@ def of_mlir(text: str, file: SourceFile) -> Located:
             known[name] = resolved(aliases.get(name, ""))
         return known[name]
 
-    def resolved(place: str) -> Chain:
-        if found := _PLACE.match(place):
-            return file.places(found[1], int(found[2]))
-        if found := _CALL.match(place):
+    def resolved(location: str) -> Chain:
+        if found := _LOCATION.match(location):
+            return file.locations(found[1], int(found[2]))
+        if found := _CALL.match(location):
             return (*chain_of(found[1]), *chain_of(found[2]))
-        found = _NAMED.match(place)
+        found = _NAMED.match(location)
         return chain_of(found[1]) if found else ()
 
     for line in text.splitlines():
@@ -129,7 +129,7 @@ def of_llvm(text: str, file: SourceFile) -> Located:
             if kind == "Location":
                 scope = nodes.get(fields.get("scope", ""), ("", {}))[1]
                 source = nodes.get(scope.get("file", ""), ("", {}))[1].get("filename", "")
-                own = file.places(source, int(fields.get("line", 0)))
+                own = file.locations(source, int(fields.get("line", 0)))
                 known[name] = (*own, *chain_of(fields.get("inlinedAt", "")))
         return known[name]
 
@@ -157,8 +157,8 @@ def _of_loc(found: re.Match[str], files: dict[int, str], file: SourceFile) -> in
     written = tuple(int(line) for line in re.findall(re.escape(file.name) + r":(\d+):\d+", found[5] or ""))
     if written:
         return file.line_of(tuple(line for line in written if line))
-    called = file.places(files.get(int(found[3]), ""), int(found[4])) if found[3] else ()
-    return file.line_of((*file.places(files.get(int(found[1]), ""), int(found[2])), *called))
+    called = file.locations(files.get(int(found[3]), ""), int(found[4])) if found[3] else ()
+    return file.line_of((*file.locations(files.get(int(found[1]), ""), int(found[2])), *called))
 
 
 def located_by_directives(
@@ -196,7 +196,7 @@ def with_own_locations(ptx: str, file: SourceFile) -> str:
     return "\n".join([*lines, ""])
 
 
-_SASS_PLACE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
+_SASS_LOCATION = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
 _SASS_LINE = re.compile(r"^\s*(?:/\*[0-9a-f]+\*/.*|\.L_\w+:|\w+:)$")
 
 
@@ -206,8 +206,8 @@ def of_sass(text: str, file: SourceFile) -> Located:
     current: int | None = None
     found: list[tuple[str, int | None]] = []
     for line in text.splitlines():
-        if place := _SASS_PLACE.match(line):
-            current = file.line_of(file.places(place[1], int(place[2])))
+        if location := _SASS_LOCATION.match(line):
+            current = file.line_of(file.locations(location[1], int(location[2])))
         elif _SASS_LINE.match(line):
             is_instruction = line.lstrip().startswith("/*")
             text = re.sub(r"^\s+(/\*\w+\*/)\s+", r" \1  ", line)

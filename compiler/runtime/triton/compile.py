@@ -76,7 +76,7 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
     options = launch_options(kernel)
     blocks = block_sizes(kernel)
     function = shared_function(kernel)
-    tiles = tuple((place, one.tile) for place, one in described(kernel).items())
+    tiles = tuple((position, one.tile) for position, one in described(kernel).items())
     key = (function, tuple(pointers), tiles, tuple(blocks.items()), tuple(options.items()), device)
     with _lock:
         known = _known.get(key)
@@ -102,8 +102,8 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
 def _without_memory(kernel: RenderedKernel, pointers: Sequence[torch.dtype]) -> list[Any]:
     """What stands for the kernel's tensors where it is only compiled: their dtypes, and descriptors of nothing."""
     arguments: list[Any] = list(pointers)
-    for place, descriptor in described(kernel).items():
-        arguments[place] = descriptor_of(_Nothing(pointers[place]), descriptor)
+    for position, descriptor in described(kernel).items():
+        arguments[position] = descriptor_of(_Nothing(pointers[position]), descriptor)
     return arguments
 
 

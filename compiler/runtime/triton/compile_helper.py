@@ -37,8 +37,8 @@ import triton.language as tl
 
 @triton.jit
 def first(x, y, BLOCK: tl.constexpr):
-    place = tl.arange(0, BLOCK)
-    tl.store(y + tl.zeros([1], tl.int32), tl.sum(tl.load(x + place), 0))
+    offsets = tl.arange(0, BLOCK)
+    tl.store(y + tl.zeros([1], tl.int32), tl.sum(tl.load(x + offsets), 0))
 """
 
 

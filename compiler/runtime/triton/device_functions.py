@@ -47,8 +47,8 @@ QUESTIONS = {"__CUDA_FTZ", "__CUDA_PREC_SQRT"}
 #: The answer to a question, by its letter that differs.
 _ANSWER = """
 llvm.func @__nvvm_reflect(%question: !llvm.ptr) -> i32 attributes {always_inline} {
-  %place = llvm.getelementptr %question[7] : (!llvm.ptr) -> !llvm.ptr, i8
-  %letter = llvm.load %place : !llvm.ptr -> i8
+  %address = llvm.getelementptr %question[7] : (!llvm.ptr) -> !llvm.ptr, i8
+  %letter = llvm.load %address : !llvm.ptr -> i8
   %f = llvm.mlir.constant(70 : i8) : i8
   %is_f = llvm.icmp "eq" %letter, %f : i8
   %answer = llvm.zext %is_f : i1 to i32
@@ -161,7 +161,7 @@ def _calls() -> str:
         if symbol in RARE_FROM:
             texts.append(_split(symbol))
         elif symbol not in AS_THEY_ARE:
-            passed = ", ".join(f"%{place}" for place in range(count))
+            passed = ", ".join(f"%{position}" for position in range(count))
             texts.append(f"""
 llvm.func @{_WHOLE}{symbol}({passed.replace(",", ": f32,")}: f32) -> f32 attributes {{always_inline}} {{
   %result = llvm.call @{symbol}({passed}) : ({types}) -> f32

@@ -154,10 +154,10 @@ class TritonLauncher:
         """Launch by Triton's own dispatch, which compiles for what the pointers are."""
         arguments = tuple(_as_memory(a) if isinstance(a, torch.Tensor) else a for a in arguments)
         arguments = tuple(
-            descriptor_of(_aligned(argument, self._descriptors[place]), self._descriptors[place])
-            if place in self._descriptors
+            descriptor_of(_aligned(argument, self._descriptors[position]), self._descriptors[position])
+            if position in self._descriptors
             else argument
-            for place, argument in enumerate(arguments)
+            for position, argument in enumerate(arguments)
         )
         with torch.cuda.device(device):
             if cluster_of(self.kernel) > 1:
@@ -195,8 +195,8 @@ def _records(
 ) -> Any:
     """The descriptors as launcher.cpp makes them, in the order of the arguments."""
     records = (Descriptor * len(descriptors))()
-    for record, (place, one), tile in zip(records, sorted(descriptors.items()), tiles, strict=True):
-        record.tensor, record.element_size = place, pointers[place].itemsize
+    for record, (position, one), tile in zip(records, sorted(descriptors.items()), tiles, strict=True):
+        record.tensor, record.element_size = position, pointers[position].itemsize
         (record.lines, record.elements), record.stride = one.shape, one.strides[0]
         record.copied_lines, record.copied_elements = tile.copied
         record.element, record.swizzle = tile.element, tile.swizzle

@@ -80,11 +80,11 @@ def _compile(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: st
 
     from compiler.runtime.triton.cache import through_cache
 
-    pointers = {argument_name(kernel, place): POINTERS[storage[name]] for place, name in enumerate(kernel.parameters)}
+    pointers = {argument_name(kernel, n): POINTERS[storage[name]] for n, name in enumerate(kernel.parameters)}
     descriptors = described(kernel)
-    for place, descriptor in descriptors.items():
+    for position, descriptor in descriptors.items():
         element = POINTERS[storage[descriptor.parameter]].removeprefix("*")
-        pointers[argument_name(kernel, place)] = f"tensordesc<{element}{list(descriptor.tile)}>"
+        pointers[argument_name(kernel, position)] = f"tensordesc<{element}{list(descriptor.tile)}>"
     if workspace_of(kernel) is not None:
         pointers |= {"workspace_ptr": "*u8", "counters_ptr": "*i32"}
     sizes = {atom.name: "i64" for atom in kernel.sizes}
@@ -93,16 +93,16 @@ def _compile(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: st
         fn=kernel_namespace(kernel)[kernel.name],
         signature={**pointers, **sizes, **dict.fromkeys(blocks, "constexpr")},
         constexprs=dict(blocks),
-        attrs={(place,): [["tt.divisibility", 16]] for place in range(len(pointers)) if place not in descriptors},
+        attrs={(n,): [["tt.divisibility", 16]] for n in range(len(pointers)) if n not in descriptors},
     )
     options = launch_options(kernel) | library_options(kernel.source, (storage[name] for name in kernel.parameters))
     capability = int(target.removeprefix("sm_").rstrip("af"))
     return through_cache(lambda: triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options))
 
 
-def argument_name(kernel: RenderedKernel, place: int) -> str:
-    """The kernel's name for its argument number `place`."""
-    return str(kernel_namespace(kernel)[kernel.name].arg_names[place])
+def argument_name(kernel: RenderedKernel, position: int) -> str:
+    """The kernel's name for its argument number `position`."""
+    return str(kernel_namespace(kernel)[kernel.name].arg_names[position])
 
 
 def _sentence(error: Exception) -> str:

@@ -90,7 +90,7 @@ def block_sizes(kernel: RenderedKernel) -> dict[str, int]:
 
 
 def described(kernel: RenderedKernel) -> dict[int, TileDescriptor]:
-    """The kernel's arguments that are descriptors, by their places."""
+    """The kernel's arguments that are descriptors, by their positions."""
     return {kernel.parameters.index(one.parameter): one for one in kernel.descriptors}
 
 

@@ -84,13 +84,13 @@ class Tuning:
         known = _known(key)
         if known is None:
             times = self._clock([self._launch(kernel) for kernel in kernels])
-            ran = {place: time for place, time in enumerate(times) if time is not None}
+            ran = {position: time for position, time in enumerate(times) if time is not None}
             if not ran:
                 return None
-            best = min(ran, key=lambda place: ran[place])
+            best = min(ran, key=lambda position: ran[position])
             known = _keep(key, [ran[best], best])
-        us, place = known
-        return Found(float(us), tiles[int(place)])
+        us, position = known
+        return Found(float(us), tiles[int(position)])
 
     def _tiles(self, product: Product) -> list[Tile]:
         """The tile that the model would take, and those that it expects to be nearly as fast."""
@@ -132,13 +132,13 @@ class Tuning:
     def _tensor(self, layout: Layout, taken: Counter[Layout]) -> torch.Tensor:
         """Random values that lie so. Kernels share them, since only times are asked for; the tensors of one kernel that
         lie alike do not, or the cache would give what memory must: `taken` counts those that it has."""
-        place = layout, taken[layout]
+        key = layout, taken[layout]
         taken[layout] += 1
-        known = self._tensors.get(place)
+        known = self._tensors.get(key)
         if known is None:
             flat = torch.empty(int(layout.storage_numel), dtype=layout.dtype, device=self.device)  # type: ignore[arg-type]
             _ = flat.normal_() if layout.dtype.is_floating_point else flat.zero_()
-            known = self._tensors[place] = flat.as_strided(layout.shape, layout.stride)  # type: ignore[arg-type]
+            known = self._tensors[key] = flat.as_strided(layout.shape, layout.stride)  # type: ignore[arg-type]
         return known
 
 
@@ -159,19 +159,19 @@ class _Prepared:
 def _times(calls: list[Call], watch: Stopwatch) -> list[float | None]:
     """Median microseconds of each, interleaved; None of those that raise."""
     prepare_all([call.prepare for call in calls if isinstance(call, _Prepared)])
-    samples: dict[int, list[float]] = {place: [] for place in range(len(calls))}
+    samples: dict[int, list[float]] = {position: [] for position in range(len(calls))}
     with torch.no_grad():
-        for place, call in enumerate(calls):
+        for position, call in enumerate(calls):
             try:
                 for _ in range(WARMUP_RUNS):
                     call()
                 watch.prepare(call)
             except Exception:  # noqa: BLE001 - a way that does not run is not the fastest one
-                del samples[place]
+                del samples[position]
         for _ in range(RUNS):
-            for place, taken in samples.items():
-                taken.append(1e3 * watch.sample(calls[place]))
-    return [statistics.median(samples[place]) if place in samples else None for place in range(len(calls))]
+            for position, taken in samples.items():
+                taken.append(1e3 * watch.sample(calls[position]))
+    return [statistics.median(samples[position]) if position in samples else None for position in range(len(calls))]
 
 
 def _identity(kernel: RenderedKernel, buffers: Buffers) -> str:
@@ -200,7 +200,7 @@ _figures: dict[Path, list[float]] = {}
 
 
 def _known(key: str) -> list[float] | None:
-    """Microseconds and the tile's place; of a file that is damaged, none."""
+    """Microseconds and the tile's position; of a file that is damaged, none."""
     path = cache_directory("tuned") / key
     if path not in _figures and is_whole(path):
         _figures[path] = json.loads(path.read_text())

@@ -2,7 +2,7 @@
 
 Every figure of bytes moved (of the cost model, of a kernel, of a graph) comes from here, so that they agree:
 
-    an element that a kernel reads at several places of its text, or in several passes, is read once
+    an element that a kernel reads at several points of its text, or in several passes, is read once
     an element that is updated in place is read and written
     the parts of a batch run side by side, so each reads for itself
     a library call reads each of its arguments once, and writes each of its results once
@@ -40,7 +40,7 @@ def moved_by(unit: Unit, layouts: Mapping[str, Layout]) -> Moved:
 def moved_by_group(group: Group, layouts: Mapping[str, Layout]) -> Moved:
     """What the kernel of `group` moves.
 
-    Reads of one buffer at different places (two halves of it) add up, until all of it is read."""
+    Reads of one buffer at different indices (two halves of it) add up, until all of it is read."""
     if isinstance(group, Batch):
         read, written = Counter[str](), Counter[str]()
         for part in group.parts:
@@ -62,9 +62,9 @@ def moved_by_touches(touches: Iterable[Touch], layouts: Mapping[str, Layout]) ->
             if access.is_update:
                 updated[access.buffer] = size
         else:
-            places = by_index.setdefault(access.buffer, {})
-            place = access.index, access.places
-            places[place] = max(size, places.get(place, 0))
+            sizes = by_index.setdefault(access.buffer, {})
+            key = access.index, access.recipes
+            sizes[key] = max(size, sizes.get(key, 0))
     loaded = {buffer: min(sum(sizes.values()), layouts[buffer].bytes) for buffer, sizes in by_index.items()}
     return Moved(loaded | updated, stored)
 

@@ -22,7 +22,7 @@ from compiler.schedule.program.single_pass import passes_in_blocks
 from compiler.schedule.tiles.passes import passes_over_r, times_computed, times_computed_by_cpu
 from compiler.schedule.tiles.plan import CooperativePlan, LookBackPlan, LoopedPlan, LoopTile, Plan, SplitPlan
 from compiler.schedule.tiles.registers import r_sections
-from compiler.schedule.tiles.walk import accesses_by_place
+from compiler.schedule.tiles.walk import accesses_by_index
 
 #: What a step of a loop waits for, as a multiple of that of a reduction along memory: for a block that is many rows
 #: high, and for a scan, which goes through shared memory several times. Measured on the H200.
@@ -128,7 +128,7 @@ def _exchanges(group: Group, tile: Plan, device: Device) -> int:
 
 
 def _read_again_in_blocks(tile: Plan) -> int:
-    size_of = {place: access.bytes for place, access in accesses_by_place(tile.program).items()}
+    size_of = {index: access.bytes for index, access in accesses_by_index(tile.program).items()}
     sections = r_sections(tile.program)
     passes = (frozenset((s.buffer, s.index) for s in section.statements if s.op == "load") for section in sections)
     return read_again(passes, size_of)

@@ -59,7 +59,7 @@ def unit_slots(
 ) -> tuple[tuple[IssueUnit, bool, float], ...]:
     """Issue slots of one iteration of the body: the unit, whether they come after its reduction, so once for each
     independent point, and how many. The divisions of addresses are among them. `is_fast` says that functions have
-    fast-math approximations. Of a place that is computed and does not change along `lane`, a thread has one for all the
+    fast-math approximations. Of an index that is computed and does not change along `lane`, a thread has one for all
     elements that it takes of that loop; on a CPU there is one of whatever does not change, before the vector loop. What
     is computed twice in the same way, as by bodies that were put together, is one instruction of the kernel's."""
     found: defaultdict[tuple[IssueUnit, bool], float] = defaultdict(float)

@@ -14,7 +14,7 @@ from compiler.ir.size import hint
 from compiler.schedule.group import Group
 
 #: How neighbouring lanes of a kernel walk a buffer: element by element; along another loop than the lanes, or with
-#: gaps; at places that are loaded; or all at one element, which is then used many times.
+#: gaps; at indices that are loaded; or all at one element, which is then used many times.
 AccessPattern = Literal["contiguous", "strided", "gathered", "broadcast"]
 
 
@@ -26,7 +26,7 @@ def touched_bytes(access: Access, count: int, layout: Layout) -> int:
 
 class Touch(NamedTuple):
     """One access of a group that reaches memory: the distinct bytes that it touches, and how often it happens in a
-    whole run of the space. A place that is computed from the loops alone, as in an interpolation, is near that of the
+    whole run of the space. An index that is computed from the loops alone, as in an interpolation, is near that of the
     neighbouring lane; one that is loaded may be anywhere."""
 
     access: Access
@@ -56,8 +56,8 @@ def touches_of(group: Group, layouts: Mapping[str, Layout]) -> list[Touch]:
 
 
 def _is_anywhere(access: Access, body: Body) -> bool:
-    places = access.index.indirections
-    return bool(places) and any(place.value in body.depends_on_loads for place in places)
+    atoms = access.index.indirections
+    return bool(atoms) and any(atom.value in body.depends_on_loads for atom in atoms)
 
 
 @dataclass(frozen=True)

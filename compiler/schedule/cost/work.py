@@ -23,7 +23,7 @@ from compiler.schedule.cost.touches import AccessPattern, Touch, Traffic, iterat
 from compiler.schedule.group import Group, Space
 from compiler.schedule.interleaved import side_by_side
 
-#: Bytes that memory gives at a random place.
+#: Bytes that memory gives at a random address.
 GRANULE = 128
 
 #: Several rows as short as that are one program's, and its results are stored together where they lie side by side.
@@ -51,9 +51,9 @@ LOAD_TRANSPOSED = 24
 class Work:
     """What one kernel asks for. Bytes are those of whole sectors where an access has gaps.
 
-    `again` are bytes that later passes over a reduction read once more, `gathered` those that the cache gives at places
-    that are loaded, `updates` the sectors that single lanes write: scattered, or stored across the lanes. Where many of
-    them meet in one place, `crowd` of them wait for each other."""
+    `again` are bytes that later passes over a reduction read once more, `gathered` those that the cache gives at loaded
+    indices, `updates` the sectors that single lanes write: scattered, or stored across the lanes. Where many of
+    them meet in one element, `crowd` of them wait for each other."""
 
     bytes: Mapping[AccessPattern, int]
     read: float
@@ -65,7 +65,7 @@ class Work:
     slots: Mapping[IssueUnit, int]
     #: Weighted operations of all passes; see `OpInfo.cost`.
     operations: int = 0
-    #: Bytes that the nearest caches give: of elements that several lanes load, or one lane at several places of its
+    #: Bytes that the nearest caches give: of elements that several lanes load, or one lane at several points of its
     #: text, all times but the first.
     near: float = 0.0
 
@@ -88,7 +88,7 @@ class _Tally:
             is_near = bool(access.index.indirections) and not touch.is_anywhere
             self.walked[access.buffer] = "contiguous" if is_near else pattern_of(access, self.lane), size
         if touch.is_anywhere:
-            self._add_at_loaded_places(touch, layout)
+            self._add_at_loaded_indices(touch, layout)
             return
         itemsize = layout.dtype.itemsize
         whole = hint(layout.storage_numel) * itemsize
@@ -101,17 +101,17 @@ class _Tally:
             self.read[access.buffer] = moved
             self.updates += touch.times
 
-    def _add_at_loaded_places(self, touch: Touch, layout: Layout) -> None:
-        """Rows or elements at random places: each moves whole sectors of the cache, and whole granules of memory."""
+    def _add_at_loaded_indices(self, touch: Touch, layout: Layout) -> None:
+        """Rows or elements at random indices: each moves whole sectors of the cache, and whole granules of memory."""
         access, itemsize = touch.access, layout.dtype.itemsize
         run = access.run * itemsize
         runs = max(touch.times * itemsize // max(run, 1), 1)
         sectors = runs * -(-run // SECTOR)
         whole = max(hint(layout.storage_numel) * itemsize, 1)
         granule = max(run, GRANULE)
-        places = max(whole / granule, 1.0)
-        # The expected number of distinct places that so many random draws hit.
-        moved = places * -math.expm1(-runs / places) * granule
+        granules = max(whole / granule, 1.0)
+        # The expected number of distinct granules that so many random draws hit.
+        moved = granules * -math.expm1(-runs / granules) * granule
         self.read[access.buffer] += moved
         if touch.is_store:
             self.written[access.buffer] += moved
@@ -182,7 +182,7 @@ def work_of(
 
 
 def _loaded_again(traffic: Traffic, tally: _Tally, layouts: Mapping[str, Layout]) -> tuple[float, int]:
-    """Of the buffers that the text loads at several places, as windows and interpolations do: the bytes of what is not
+    """Of the buffers that the text loads at several points, as windows and interpolations do: the bytes of what is not
     loaded for the first time, in whole sectors, and issue slots that it takes to load and to convert it."""
     loads: defaultdict[str, list[Touch]] = defaultdict(list)
     for touch in traffic.touches:
@@ -218,9 +218,9 @@ def _sectors_shared(group: Group, traffic: Traffic, layouts: Mapping[str, Layout
     for whole, touches in of_whole.items():
         itemsize = layouts[whole].dtype.itemsize
         rows = side_by_side([touch.access.index for touch in touches]) if has_points else []
-        of_rows = {place for row in rows for place in row}
+        of_rows = {number for row in rows for number in row}
         runs = [(touches[row[0]], len(row)) for row in rows]
-        runs += [(touch, 1) for place, touch in enumerate(touches) if place not in of_rows]
+        runs += [(touch, 1) for number, touch in enumerate(touches) if number not in of_rows]
         for touch, together in runs:
             access = touch.access
             length = access.run if access.fast_dims else together

@@ -35,13 +35,13 @@ class Numbers:
 
     def __init__(self, schedule: Schedule, context: Context | None = None) -> None:
         self.scores = Scores(schedule, context)
-        self._numbers = {frozenset((node.name,)): place for place, node in enumerate(schedule.graph.nodes)}
+        self._numbers = {frozenset((node.name,)): position for position, node in enumerate(schedule.graph.nodes)}
         self.made: dict[int, int] = {}
-        for place, decision in enumerate(schedule.decisions):
+        for position, decision in enumerate(schedule.decisions):
             both = decision.one.names | decision.two.names
             # What is computed again in a reader leaves both units as they are.
             if is_merge(decision) and both not in self._numbers:
-                self.made[place] = self._numbers[both] = len(self._numbers)
+                self.made[position] = self._numbers[both] = len(self._numbers)
 
     def of(self, unit: Any) -> int:
         """Parts of a concatenation that are one kernel from the start, which no fusion made, have the number of the
@@ -56,12 +56,12 @@ def describe_decisions(schedule: Schedule, graph: report.Graph, context: Context
     numbers = Numbers(schedule, context)
     told = _weightiest(schedule)
     tried = _worth_trying(schedule, told)
-    for place, decision in enumerate(schedule.decisions):
-        if place in told:
-            described = describe_decision(decision, schedule, numbers, numbers.made.get(place))
-            if place in growths:
-                _tell_growth(described, growths[place])
-            if place in tried:
+    for position, decision in enumerate(schedule.decisions):
+        if position in told:
+            described = describe_decision(decision, schedule, numbers, numbers.made.get(position))
+            if position in growths:
+                _tell_growth(described, growths[position])
+            if position in tried:
                 described.would_fuse_if = would_fuse_if(decision, Pair.of(decision, schedule.graph, context))
             graph.decisions.append(described)
         else:
@@ -77,45 +77,45 @@ def _tell_growth(described: report.Decision, growth: int) -> None:
 
 
 def _weightiest(schedule: Schedule) -> set[int]:
-    """Places of the decisions that are told at length."""
+    """Positions of the decisions that are told at length."""
     if len(schedule.decisions) <= MOST_DECISIONS:
         return set(range(len(schedule.decisions)))
     told: set[int] = set()
     for is_fused in (True, False):
-        places = [p for p, d in enumerate(schedule.decisions) if isinstance(d.verdict, Fuse) == is_fused]
-        told |= set(sorted(places, key=lambda place: -_stake(place, schedule))[: MOST_DECISIONS // 2])
+        positions = [p for p, d in enumerate(schedule.decisions) if isinstance(d.verdict, Fuse) == is_fused]
+        told |= set(sorted(positions, key=lambda position: -_stake(position, schedule))[: MOST_DECISIONS // 2])
     return told
 
 
-def _stake(place: int, schedule: Schedule) -> int:
+def _stake(position: int, schedule: Schedule) -> int:
     """Bytes that a fusion saved, or that a refusal leaves to be moved."""
-    decision = schedule.decisions[place]
+    decision = schedule.decisions[position]
     if isinstance(decision.verdict, Fuse):
         return decision.verdict.score.bytes_saved
     return schedule.graph.buffers[decision.shared[0]].bytes if decision.shared else 0
 
 
 def _worth_trying(schedule: Schedule, told: set[int]) -> set[int]:
-    """Places of refusals that lasted, each pair once for a reason."""
-    kernel_of = {name: place for place, unit in enumerate(schedule.units) for name in unit.names}
+    """Positions of refusals that lasted, each pair once for a reason."""
+    kernel_of = {name: position for position, unit in enumerate(schedule.units) for name in unit.names}
     last: dict[tuple[str, ...], int] = {}
-    for place in sorted(told):
-        decision = schedule.decisions[place]
+    for position in sorted(told):
+        decision = schedule.decisions[position]
         if isinstance(decision.verdict, Fuse) or kernel_of[decision.a] == kernel_of[decision.b]:
             continue
-        last[decision.a, decision.b, decision.reason] = place
-    return set(sorted(last.values(), key=lambda place: -_stake(place, schedule))[:MOST_TRIED])
+        last[decision.a, decision.b, decision.reason] = position
+    return set(sorted(last.values(), key=lambda position: -_stake(position, schedule))[:MOST_TRIED])
 
 
 def _rounds(schedule: Schedule, numbers: Numbers) -> list[report.Round]:
     rounds: list[report.Round] = []
     units = len(schedule.graph.nodes)
-    for place, decision in enumerate(schedule.decisions):
+    for position, decision in enumerate(schedule.decisions):
         if not rounds or rounds[-1].number != decision.round:
             rounds.append(report.Round(number=decision.round, units=units))
-        if place in numbers.made:
+        if position in numbers.made:
             units -= 1
-            fusion = (numbers.of(decision.one), numbers.of(decision.two), numbers.made[place])
+            fusion = (numbers.of(decision.one), numbers.of(decision.two), numbers.made[position])
             rounds[-1].fused.append(fusion)
             rounds[-1].units = units
         elif not isinstance(decision.verdict, Fuse):
@@ -147,7 +147,7 @@ def describe_decision(decision: Decision, schedule: Schedule, numbers: Numbers, 
     )
 
 
-#: Numbers of a verdict that have a place of their own in the report.
+#: Numbers of a verdict that have a field of their own in the report.
 _TOLD_APART = frozenset(("shared", "written", "read", "bytes_saved", "fused_us", "unfused_us"))
 
 
@@ -204,9 +204,9 @@ def marked(index: Index, other: Index) -> list[report.IndexTerm]:
     pieces = list(_pieces(index)) or [Index.number(0)]
     return [
         report.IndexTerm(
-            text=_with_sign(str(piece), is_first=place == 0), differs=piece not in theirs and index != other
+            text=_with_sign(str(piece), is_first=position == 0), differs=piece not in theirs and index != other
         )
-        for place, piece in enumerate(pieces)
+        for position, piece in enumerate(pieces)
     ]
 
 

@@ -81,7 +81,7 @@ class _Edges:
     def __init__(self, schedule: Schedule, moved: Mapping[str, Moved]) -> None:
         self.nodes, self.moved, self.units = schedule.graph.nodes, moved, schedule.units
         self.maker = {buffer: node.name for node in self.nodes for buffer in _made_by(node)}
-        self.place = {name: n for n, unit in enumerate(self.units) for name in (*unit.produced, unit.name)}
+        self.number_of = {name: n for n, unit in enumerate(self.units) for name in (*unit.produced, unit.name)}
         self.stored = frozenset[str]().union(*(unit.stored for unit in self.units))
         self.unread = [dict(moved_by(unit, schedule.graph.buffers).read) for unit in self.units]
 
@@ -92,7 +92,7 @@ class _Edges:
         # What a scatter updates has the scatter's own name in its figures.
         name = buffer if buffer in self.moved[node.name].read else node.name
         size = self.moved[node.name].read.get(name, 0)
-        reader = self.place[next(iter(_made_by(node)), node.name)]
+        reader = self.number_of[next(iter(_made_by(node)), node.name)]
         fate, paid = self._fate(buffer, node, reader), 0
         if fate == "memory":
             paid = min(size, self.unread[reader].get(name, 0))
@@ -110,7 +110,7 @@ class _Edges:
 
     def _fate(self, buffer: str, node: Node, reader: int) -> report.EdgeFate:
         unit = self.units[reader]
-        if self.place.get(buffer) != reader:
+        if self.number_of.get(buffer) != reader:
             return "memory" if buffer in unit.needed else "recomputed"
         if isinstance(unit, Group) and _computes_again(unit, node.name, buffer):
             return "recomputed"
@@ -196,7 +196,7 @@ def _stretches(
         return
     count = hint(node.numel) * hint(node.reduction_numel)
     for access in node.body.reads:
-        place = (node.name, access.index) if access.index.indirections else access.index.bounds
-        yield access.buffer, place, touched_bytes(access, count, layouts[access.buffer])
+        region = (node.name, access.index) if access.index.indirections else access.index.bounds
+        yield access.buffer, region, touched_bytes(access, count, layouts[access.buffer])
     if isinstance(node, LoopNode) and node.updates is not None:
         yield node.updates, (node.name,), moved[node.name].read.get(node.name, 0)

@@ -60,8 +60,8 @@ class _Ordering:
     def __init__(self, units: Sequence[Unit], graph: LoopGraph) -> None:
         self.units = units
         self.graph = graph
-        places = {node.name: place for place, node in enumerate(graph.nodes)}
-        self.position = [min(places[name] for name in unit.names) for unit in units]
+        positions = {node.name: position for position, node in enumerate(graph.nodes)}
+        self.position = [min(positions[name] for name in unit.names) for unit in units]
         self.producer = {name: number for number, unit in enumerate(units) for name in unit.produced}
         self.makers: dict[int, set[int]] = {}
         self.consumers: defaultdict[int, set[int]] = defaultdict(set)
@@ -138,8 +138,8 @@ class _Ordering:
     def _key(self, number: int) -> Key:
         """Smaller runs first. Hill and valley are bytes above those that are alive now."""
         hill, valley = self._ahead(number)
-        place = self.position[number]
-        return (0, hill, place) if valley <= 0 else (1, valley - hill, place)
+        position = self.position[number]
+        return (0, hill, position) if valley <= 0 else (1, valley - hill, position)
 
     def _ahead(self, number: int) -> tuple[int, int]:
         """The lowest valley that running the unit, and then what that makes ready, leads to; and the hill before it."""

@@ -24,11 +24,11 @@ MOST_WORK = 20_000
 
 
 def peak_growths(schedule: Schedule, plan: MemoryPlan) -> dict[int, int]:
-    """By the places of decisions, the bytes by which each of these fusions made the peak larger."""
+    """By the positions of decisions, the bytes by which each of these fusions made the peak larger."""
     alone = plan_memory(without_fusion(schedule)).peak_bytes
     if plan.peak_bytes <= alone:
         return {}
-    fusions = [place for place, decision in enumerate(schedule.decisions) if is_merge(decision)]
+    fusions = [position for position, decision in enumerate(schedule.decisions) if is_merge(decision)]
     left = MOST_WORK // max(len(schedule.graph.nodes), 1)
     found: dict[int, int] = {}
 
@@ -61,10 +61,10 @@ def is_merge(decision: Decision) -> bool:
     )
 
 
-def units_after(schedule: Schedule, place: int) -> Sequence[Unit]:
-    """The units that there were after the decision at `place`."""
+def units_after(schedule: Schedule, position: int) -> Sequence[Unit]:
+    """The units that there were after the decision at `position`."""
     units = {unit.names: unit for unit in without_fusion(schedule).units}
-    for decision in schedule.decisions[: place + 1]:
+    for decision in schedule.decisions[: position + 1]:
         for unit in (decision.one, decision.two):
             if unit.names not in units:
                 if not is_merge(decision):

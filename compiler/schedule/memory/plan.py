@@ -114,10 +114,10 @@ class _Pool:
         if not isinstance(size, int):
             yield from ((size, name) for name in reversed(self.names[size]))
             return
-        for place in range(bisect_left(self.sizes, size), len(self.sizes)):
-            if self.sizes[place] > MOST_SLACK * size:
+        for number in range(bisect_left(self.sizes, size), len(self.sizes)):
+            if self.sizes[number] > MOST_SLACK * size:
                 return
-            yield self.sizes[place], self.names[self.sizes[place]][-1]
+            yield self.sizes[number], self.names[self.sizes[number]][-1]
 
     def take(self, size: Integer, name: str) -> None:
         self.names[size].remove(name)
@@ -198,8 +198,8 @@ class _Planner:
         self.storage[name] = storage_bytes(layout)
         given = None if name in self.wholes else self.written_back.get(name)
         if given is not None and _may_write_input(unit, position, name, given, self.layouts, self.last_use):
-            for place in range(position, len(self.live)):
-                self.live[place] -= hint(self.storage[name])
+            for step in range(position, len(self.live)):
+                self.live[step] -= hint(self.storage[name])
             return PlannedBuffer(name, layout, "output", position, last, given)
         if name in self.kept:
             return PlannedBuffer(name, layout, "output" if name in self.outputs else "allocated", position, last)
@@ -244,10 +244,10 @@ class _Planner:
         """Take note that `name` gets the storage of `source`, which therefore stays alive until then."""
         died = self.last_use.get(source, position)
         size, own, ends = hint(self.storage[source]), self.lives[name].bytes, self.lives[name].last
-        for place in range(died + 1, position):
-            self.live[place] += size
-        for place in range(position, ends + 1):
-            self.live[place] += size - own
+        for step in range(died + 1, position):
+            self.live[step] += size
+        for step in range(position, ends + 1):
+            self.live[step] += size - own
         if died == position:
             self.live[position] -= size
         self.storage[name] = self.storage[source]
@@ -284,15 +284,15 @@ def _reads_where_it_writes(group: Group, name: str, old: str) -> bool:
     `name` in its place, and first no later than that."""
     if group.space.r:
         return False
-    places = {member.name: place for place, member in enumerate(group.members)}
-    written = group.members[places[name]].body.writes
+    positions = {member.name: number for number, member in enumerate(group.members)}
+    written = group.members[positions[name]].body.writes
     reads = [
-        (place, i)
-        for place, member in enumerate(group.members)
+        (number, i)
+        for number, member in enumerate(group.members)
         for i in member.body.instructions if i.op == "load" and i.buffer == old
     ]  # fmt: skip
     # An element is loaded once, where it is needed first: what needs it after the write has it in a register.
-    is_loaded_before = not reads or reads[0][0] <= places[name]
+    is_loaded_before = not reads or reads[0][0] <= positions[name]
     return (
         len(written) == 1
         and is_loaded_before

@@ -43,8 +43,8 @@ class _Rewriting:
             if s.op == "reduce":
                 self._add_reduction(s)
             elif self._is_of_parts(s):
-                for place, numbers in enumerate(self.parts):
-                    self._add_part(s, place, numbers)
+                for part, numbers in enumerate(self.parts):
+                    self._add_part(s, part, numbers)
             else:
                 self.result.append(s)
 
@@ -64,15 +64,15 @@ class _Rewriting:
         is_along = s.index is not None and self.whole in s.index.dims
         return s.level == "r" or (s.level == "tail" and (follows or is_along))
 
-    def _add_part(self, s: Statement, place: int, numbers: dict[int, int]) -> None:
-        numbers[s.number] = s.number if place == 0 else next(self.numbers)
+    def _add_part(self, s: Statement, part: int, numbers: dict[int, int]) -> None:
+        numbers[s.number] = s.number if part == 0 else next(self.numbers)
         operands = tuple(numbers.get(operand, operand) for operand in s.operands)
-        mask = self.mask if place == len(self.parts) - 1 else None
+        mask = self.mask if part == len(self.parts) - 1 else None
         if mask is not None and s.op == "load":
             operands = (self._both(s, mask, operands[0]),) if operands else (mask,)
         elif mask is not None and s.op == "store":
             operands = (*operands, mask)
-        index = None if s.index is None else self._moved(s.index, numbers, Index.of(self.lanes) + place * self.size)
+        index = None if s.index is None else self._moved(s.index, numbers, Index.of(self.lanes) + part * self.size)
         self.result.append(replace(s, number=numbers[s.number], operands=operands, index=index))
 
     def _both(self, model: Statement, one: int, other: int) -> int:
@@ -99,16 +99,16 @@ class _Rewriting:
 
     def _joined(self, plain: Statement, op: str, values: Sequence[int]) -> Iterator[int]:
         """Neighbours joined in pairs."""
-        for place in range(0, len(values) - 1, 2):
+        for first in range(0, len(values) - 1, 2):
             number = next(self.numbers)
-            self.result.append(replace(plain, number=number, op=op, operands=(values[place], values[place + 1])))
+            self.result.append(replace(plain, number=number, op=op, operands=(values[first], values[first + 1])))
             yield number
         if len(values) % 2:
             yield values[-1]
 
-    def _moved(self, index: Index, numbers: Mapping[int, int], place: Index) -> Index:
+    def _moved(self, index: Index, numbers: Mapping[int, int], lane: Index) -> Index:
         moved = {number: numbers.get(number, number) for number in (i.value for i in index.indirections)}
-        return index.renumber(moved).substitute({self.whole: place})
+        return index.renumber(moved).substitute({self.whole: lane})
 
 
 def _nothing(kind: str, dtype: torch.dtype) -> bool | int | float:

@@ -43,21 +43,21 @@ def in_32_bits(statements: Sequence[Statement], length: Integer = 0) -> list[Sta
     is how many points the loops have that sums and scans go over, 0 where that is not known."""
     if not any(s.dtype == torch.int64 for s in statements):
         return list(statements)
-    places = {s.number: place for place, s in enumerate(statements)}
-    steps = [_with_indices(s, places) for s in statements]
+    positions = {s.number: position for position, s in enumerate(statements)}
+    steps = [_with_indices(s, positions) for s in statements]
     ranges = ranges_of(steps)
-    for place, s in enumerate(statements):
+    for position, s in enumerate(statements):
         if _is_sum(s):
-            ranges[place] = _of_sum(ranges[steps[place].operands[0]], length)
+            ranges[position] = _of_sum(ranges[steps[position].operands[0]], length)
     fits = {s.number for s, found in zip(statements, ranges, strict=True) if s.dtype == torch.int64 and _fits(found)}
     narrow = _narrow(statements, fits)
     narrow = _worth_it(statements, narrow)
     return _written(statements, narrow) if narrow else list(statements)
 
 
-def _with_indices(s: Statement, places: Mapping[int, int]) -> Statement:
-    """The statement with its operands by their places."""
-    operands = tuple([places[number] for number in s.operands])
+def _with_indices(s: Statement, positions: Mapping[int, int]) -> Statement:
+    """The statement with its operands by their positions."""
+    operands = tuple([positions[number] for number in s.operands])
     return s if operands == s.operands else replace(s, operands=operands)
 
 
@@ -116,12 +116,12 @@ def _worth_it(statements: Sequence[Statement], narrow: set[int]) -> set[int]:
 
 def _taken(s: Statement, narrow: set[int]) -> set[int]:
     """The narrow values that a statement takes as they are."""
-    places = s.needs - set(s.operands)
+    indices = s.needs - set(s.operands)
     if s.number in narrow or s.op in ("to_dtype", "load") or (s.op in _COMPARISONS and narrow.issuperset(s.operands)):
         return narrow & s.needs
     # The position beside a value.
     position = s.operands[1:] if s.op == "reduce" and str(s.value).startswith("arg") else ()
-    return narrow & places.union(position)
+    return narrow & indices.union(position)
 
 
 def _written(statements: Sequence[Statement], narrow: set[int]) -> list[Statement]:

@@ -65,7 +65,7 @@ class Statement:
 
     @property
     def is_scatter(self) -> bool:
-        """Whether it updates memory at a place that other points may update too; `value` says how."""
+        """Whether it updates memory at an element that other points may update too; `value` says how."""
         return self.op == "store" and self.value is not None
 
     @lazy
@@ -120,7 +120,7 @@ class Program:
 
     @property
     def scatters(self) -> tuple[Statement, ...]:
-        """Stores that several points may share a place of."""
+        """Stores that several points may share an element of."""
         return tuple(s for s in self.statements if s.is_scatter)
 
     @property

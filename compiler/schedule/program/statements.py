@@ -25,12 +25,12 @@ from compiler.schedule.program.program import EFFECTS, Level, Section, Statement
 
 def without_known_conditions(statements: list[Statement]) -> list[Statement]:
     """The statements, which are numbered in order, without conditions and bounds that are kept wherever they stand, and
-    with the places of loads as simple as their masks let them be."""
+    with the indices of loads as simple as their masks let them be."""
     if not any(s.op == "index_value" or (s.index is not None and s.index.indirections) for s in statements):
         return statements
-    places = simpler_indices(statements, lambda mask, load: _is_known_for(statements[mask], statements[load]))
+    indices = simpler_indices(statements, lambda mask, load: _is_known_for(statements[mask], statements[load]))
     statements = [
-        replace(s, index=place.index, operands=place.masks) if (place := places.get(s.number)) else s
+        replace(s, index=access.index, operands=access.masks) if (access := indices.get(s.number)) else s
         for s in statements
     ]
     statements = _with_known_values(statements)
@@ -95,7 +95,7 @@ class _Inliner:
 
     def __init__(self, group: Group) -> None:
         self.r_dims = frozenset(group.space.r)
-        # A scatter happens once for each of its sources, whether or not its place and value depend on all loops.
+        # A scatter happens once for each of its sources, whether or not its index and value depend on all loops.
         inside = [m for m in group.members if m.node.is_scatter and m.node.numel != group.space.numel]
         self.runs_inside = {member.name for member in inside} if self.r_dims else set()
         self.is_flat = not self.r_dims and not group.across
@@ -106,7 +106,7 @@ class _Inliner:
     def add(self, instruction: Instruction, node: str) -> int:
         key = key_of(instruction)
         number = self.known.get(key)
-        # Two scatters of one value to one place are two additions.
+        # Two scatters of one value to one element are two additions.
         is_scatter = instruction.op == "store" and instruction.value is not None
         if number is not None and not is_scatter:
             statement = self.statements[number]

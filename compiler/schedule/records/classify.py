@@ -1,7 +1,7 @@
 """Classify a refusal: its exact reason, from its record.
 
 The rules refuse as soon as they know that two units cannot become one, in the broadest terms. Which of several causes
-it was (read backwards, transposed, shifted, at computed places; a call on another device) is told here, from the index
+it was (read backwards, transposed, shifted, at computed indices; a call on another device) is told here, from the index
 expressions, when somebody asks.
 """
 
@@ -79,7 +79,7 @@ def reordered(index: Index, dims: Iterable[Dim]) -> Iterable[Index]:
 
 
 def _is_indirect(one: Unit, two: Unit, shared: tuple[str, ...]) -> bool:
-    """Whether one of the two touches all that they share at places that are known only when it runs."""
+    """Whether one of the two touches all that they share at indices that are known only when it runs."""
     groups = [unit for unit in (one, two) if isinstance(unit, Group)]
     return bool(shared) and any(
         all(access.index.indirections for buffer in shared for access in group.accesses.get(buffer, ()))

@@ -22,7 +22,7 @@ class Scores:
     def __init__(self, schedule: Schedule, context: Context | None) -> None:
         self._layouts = schedule.graph.buffers
         self._context = context
-        self._position = {node.name: place for place, node in enumerate(schedule.graph.nodes)}
+        self._position = {node.name: position for position, node in enumerate(schedule.graph.nodes)}
         self._moved: dict[int, Moved] = {}
         self._costs: dict[Group, Cost] = {}
 

@@ -81,7 +81,7 @@ class Pair:
         return Pair(
             units=(decision.one, decision.two),
             layouts=graph.buffers,
-            position={node.name: place for place, node in enumerate(graph.nodes)},
+            position={node.name: number for number, node in enumerate(graph.nodes)},
             needed=decision.needed,
             is_vertical=decision.is_vertical,
             device=context.device,
@@ -230,7 +230,7 @@ def _other_reads(decision: Decision, pair: Pair) -> Iterator[Change]:
                 sentence = f"`{reader}` read `{buffer}` with its loops in another order, at {other} instead of {read}"
                 yield sentence, _reading(pair, buffer, {read: other})
     if len(reads) > 1:
-        # A place that is loaded is known from its load on, which may come after the other reads.
+        # An index that is loaded is known from its load on, which may come after the other reads.
         for read in (read for read in reads if not read.indirections):
             yield f"`{reader}` read `{buffer}` at {read} only", _reading(pair, buffer, dict.fromkeys(reads, read))
     in_order = _row_major(two.space)
@@ -238,19 +238,19 @@ def _other_reads(decision: Decision, pair: Pair) -> Iterator[Change]:
     yield sentence, _reading(pair, buffer, dict.fromkeys(reads, in_order))
 
 
-def _reading(pair: Pair, buffer: str, places: Mapping[Index, Index]) -> Pair:
+def _reading(pair: Pair, buffer: str, indices: Mapping[Index, Index]) -> Pair:
     """The pair with the second unit's loads of `buffer` moved elsewhere."""
     one, two = pair.units
     assert isinstance(two, Group)
-    members = tuple(replace(m, body=_with_loads(m.body, buffer, places)) for m in two.members)
+    members = tuple(replace(m, body=_with_loads(m.body, buffer, indices)) for m in two.members)
     return replace(pair, units=(one, replace(two, members=members)))
 
 
-def _with_loads(body: Body, buffer: str, places: Mapping[Index, Index]) -> Body:
+def _with_loads(body: Body, buffer: str, indices: Mapping[Index, Index]) -> Body:
     def moved(i: Instruction) -> Instruction:
         if i.op != "load" or i.buffer != buffer or i.index is None:
             return i
-        return replace(i, index=places.get(i.index, i.index))
+        return replace(i, index=indices.get(i.index, i.index))
 
     return Body(tuple(map(moved, body.instructions)))
 
@@ -295,18 +295,18 @@ def _same_axis(decision: Decision, pair: Pair) -> Iterator[Change]:
 
 def _dimensions(index: Index, dims: tuple[Dim, ...], layout: Layout) -> str:
     """Which dimensions of a tensor these loops run through, where each is one of them."""
-    strides = {stride: place for place, stride in enumerate(layout.stride) if layout.shape[place] != 1}
-    places = [strides.get(index.coefficient(dim)) for dim in dims]
-    return "" if None in places else " and ".join(str(place) for place in sorted(p for p in places if p is not None))
+    strides = {stride: axis for axis, stride in enumerate(layout.stride) if layout.shape[axis] != 1}
+    axes = [strides.get(index.coefficient(dim)) for dim in dims]
+    return "" if None in axes else " and ".join(str(axis) for axis in sorted(axis for axis in axes if axis is not None))
 
 
 def _as_many_iterations(decision: Decision, pair: Pair) -> Iterator[Change]:
     """The outermost loop of one unit as long as it must be for both to run over as many points."""
-    for place in (1, 0):
-        one, other = pair.units[place], pair.units[1 - place]
+    for position in (1, 0):
+        one, other = pair.units[position], pair.units[1 - position]
         if not isinstance(one, Group) or not isinstance(other, Group) or not one.space.x:
             continue
-        outer, name = one.space.x[0], (decision.a, decision.b)[place]
+        outer, name = one.space.x[0], (decision.a, decision.b)[position]
         for wanted in (other.space.numel, other.space.numel * other.space.reduction_numel):
             size = _length(outer.size, one.space.numel * one.space.reduction_numel, wanted)
             if size is None:
@@ -314,7 +314,7 @@ def _as_many_iterations(decision: Decision, pair: Pair) -> Iterator[Change]:
             resized, starts_elsewhere = _resized(one, outer, size)
             sentence = f"the outer loop of `{name}` ran {size:,} times instead of {outer.size:,}"
             sentence += " and read from the first element on" if starts_elsewhere else ""
-            yield sentence, replace(pair, units=(other, resized) if place else (resized, other))
+            yield sentence, replace(pair, units=(other, resized) if position else (resized, other))
 
 
 def _length(outer: Integer, points: Integer, wanted: Integer) -> int | None:

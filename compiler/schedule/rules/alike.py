@@ -37,15 +37,15 @@ def pair_of(a: int, b: int, shared: Sequence[str], context: Context) -> Pair | N
             return None
     first, second = context.form(one), context.form(two)
     names = tuple(dict.fromkeys((*first.names, *second.names)))
-    places = {name: place for place, name in enumerate(names)}
+    positions = {name: position for position, name in enumerate(names)}
     needed = graph.escaping((*one.produced, *two.produced), {a, b})
     # Rules take results, and what is read, in the order of their names.
     ordered = [*shared, *sorted(one.stored), *(sorted(one.read_buffers) if one.space.r and not two.space.r else ())]
     form = (
         first.number,
         second.number,
-        tuple([places[name] for name in second.names]),
-        tuple([places[name] for name in ordered]),
-        frozenset([places[name] for name in needed]),
+        tuple([positions[name] for name in second.names]),
+        tuple([positions[name] for name in ordered]),
+        frozenset([positions[name] for name in needed]),
     )
     return Pair(form, names)

@@ -43,7 +43,7 @@ def batch_launches(
     if "batch" in context.disabled:
         return False
     recent: list[int] = []
-    places: dict[int, int] = {}
+    positions: dict[int, int] = {}
     made = False
     live = live_bytes(lifetimes(ordered, graph.layouts, graph.outputs).values(), len(ordered))
     peak = max(live, default=0)
@@ -52,13 +52,13 @@ def batch_launches(
             continue
         number = graph.number_of(unit)
         stored = sum(hint(graph.layouts[buffer].bytes) for buffer in unit.stored)
-        for place in range(len(recent) - 1, max(len(recent) - 1 - NEAREST, -1), -1):
-            other = recent[place]
+        for position in range(len(recent) - 1, max(len(recent) - 1 - NEAREST, -1), -1):
+            other = recent[position]
             if graph.must_precede(other, number) or graph.must_precede(number, other):
                 continue
             verdict = batch(other, number, context)
-            between = range(places[other], here)
-            growth = max(live[place] for place in between) + stored - peak
+            between = range(positions[other], here)
+            growth = max(live[position] for position in between) + stored - peak
             if len(between) > 1 and growth > MOST_EARLY and isinstance(verdict, Fuse):
                 kept = {"early": unit.members[-1].name, "bytes": growth, "limit": MOST_EARLY}
                 verdict = Refuse("profit.kept_longer", verdict.numbers | kept)
@@ -67,13 +67,13 @@ def batch_launches(
                 for earlier in between:
                     live[earlier] += stored
                     peak = max(peak, live[earlier])
-                recent[place] = graph.merge(other, number, verdict.group)
-                places[recent[place]] = here
+                recent[position] = graph.merge(other, number, verdict.group)
+                positions[recent[position]] = here
                 made = True
                 break
         else:
             recent.append(number)
-            places[number] = here
+            positions[number] = here
     return made
 
 

@@ -78,8 +78,8 @@ def share_operand(a: int, b: int, context: Context) -> Fuse | Refuse:
 
 
 def _made_early(first: int, later: int, joined: Product, context: Context) -> Refuse | None:
-    """Whether a large result would be made long before the place where it stands, and be kept until then: the keys of
-    every layer of a decoder, say, which all come from one tensor."""
+    """Whether a large result would be made long before the position where it stands, and be kept until then: the keys
+    of every layer of a decoder, say, which all come from one tensor."""
     graph = context.graph
     apart = graph.first_position(later) - graph.first_position(first)
     size = sum(call.outputs[0][1].bytes for call in joined.beside if call.outputs[0] is not None)

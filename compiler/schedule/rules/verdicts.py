@@ -32,7 +32,7 @@ RANKS_PER_OCTAVE = 5
 #: Kinds of fusion that come after the others, whatever they bring. Units that only read the same data are brought
 #: together when each has what it makes or needs itself; and what is gathered across rows is of no use to anything else
 #: in its kernel, so that comes when nothing else is left, first where the rows lie along memory: those have room for
-#: more sums. A kernel that writes along one loop and along another (`Score.is_transposed`) comes one place later than
+#: more sums. A kernel that writes along one loop and along another (`Score.is_transposed`) comes one rank later than
 #: its kind, when the reductions of what it reads have joined what they can.
 LATER = {"horizontal": 1, "across": 2}
 
@@ -75,7 +75,7 @@ class Context:
     numbered_forms: dict[Hashable, int] = field(default_factory=dict)
     #: Costs by form: kernels that differ in names alone cost the same.
     costs: dict[int, Cost] = field(default_factory=dict)
-    #: Of the groups of a form, the places of the members whose sums need not wait, and of those that they go by.
+    #: Of the groups of a form, the positions of the members whose sums need not wait, and of those that they go by.
     relative: dict[int, dict[int, int]] = field(default_factory=dict)
     #: Verdicts on pairs of groups, by what the pairs are but for names; see `alike.py`.
     verdicts: dict[Hashable, Verdict] = field(default_factory=dict)
@@ -178,10 +178,10 @@ class Score:
         """Larger is fused first. Benefits that differ by no more than the model errs count as even; of these, small
         groups come first, as what a large one takes in has lost its other partners."""
         octave = math.log2(max(self.benefit_us, 1e-3))
-        benefit, place = round(RANKS_PER_OCTAVE * octave), LATER.get(self.category, 0)
+        benefit, lateness = round(RANKS_PER_OCTAVE * octave), LATER.get(self.category, 0)
         if self.is_transposed or (self.category == "across" and not self.goes_along_memory):
-            place += 1
-        return self.is_forced, -place, benefit, -self.nodes, self.bytes_saved, self.goes_along_memory, -self.distance
+            lateness += 1
+        return self.is_forced, -lateness, benefit, -self.nodes, self.bytes_saved, self.goes_along_memory, -self.distance
 
 
 @dataclass(frozen=True)

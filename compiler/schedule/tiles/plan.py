@@ -41,7 +41,7 @@ BYTES_PER_THREAD = 32
 class Axis:
     """One axis of the tile: `dims` (slowest first) run through together in blocks of `block`.
 
-    A scalar axis has one element a program and no place in the shape of values."""
+    A scalar axis has one element a program and no axis in the shape of values."""
 
     name: Literal["x", "y", "r", "b", "m", "n", "k"]
     dims: tuple[Dim, ...]

@@ -28,7 +28,7 @@ _SMALL = 3
 #: Elements that a thread takes at the most: of half types and bytes, beside elements of 32 bits, and where accesses
 #: have gaps; and accesses of which so few are no windows.
 _MOST_AT_ONCE, _MOST_OF_WIDE, _MOST_APART, _FEW_ACCESSES = 16, 8, 4, 4
-#: Places from one element to the next that are a wide gap.
+#: Elements from one element to the next that are a wide gap.
 _WIDE_GAP = 3
 #: Instructions of a thread that are fetched once for all warps.
 _LARGEST_CODE = 1800
@@ -74,7 +74,7 @@ _MEMORY_HIDES = 30
 _OF_A_ROW, _BY_ROW, _LONG_ROW = 2048, 4, 2048
 #: Of fewer programs for each multiprocessor the shares differ.
 _PROGRAMS_OF_ROWS = 16
-#: Programs of each multiprocessor that copy rows from loaded places.
+#: Programs of each multiprocessor that copy rows from loaded indices.
 _PROGRAMS_OF_LOOKED_UP = 8
 
 
@@ -144,7 +144,7 @@ def _transposed(
     """Tiles of up to 64 x 64, so that a row of the tile is whole sectors of memory in both directions; half as large
     where there is much to compute, as the registers of 16 elements leave room for fewer threads. On an H200 eight steps
     of z^2 + c on 2,048 x 2,048 float32 take 18.7 us by 16 elements a thread (59 registers), 16.6 by eight (32). The
-    last loop keeps its side: boxes of 85 values for each place of a grid take 64 us so, 85 where it does not."""
+    last loop keeps its side: boxes of 85 values for each point of a grid take 64 us so, 85 where it does not."""
     x_size, y_size = (prod(hint(dim.size) for dim in dims) for dims in (x_dims, y_dims))
     side = 64 if accesses <= 4 else 32
     if (x_size // side) * (y_size // side) < device.multiprocessors * 2:
@@ -175,7 +175,7 @@ def _is_read_for_each_row(accesses: list[Access], dims: tuple[Dim, ...]) -> bool
 
 
 def _looks_up_rows(program: Program, accesses: list[Access], dims: tuple[Dim, ...]) -> bool:
-    """Whether whole rows are copied from loaded places: threads wait twice for each, and should ask for
+    """Whether whole rows are copied from loaded indices: threads wait twice for each, and should ask for
     more at a time. On an H200 4,194,304 elements of rows of an embedding take 13.8 us by 32 bytes a thread, 13.1 by 64;
     of bfloat16 13.7 and 13.1."""
     loads = [s.index for s in program.statements if s.op == "load" and s.index is not None]
@@ -218,7 +218,7 @@ def _where_many_move_alone(along: list[Access], moves: Moves) -> tuple[int, int]
     """The share of a thread where half of many accesses move one element by an instruction: lanes then lie close."""
     is_of_bytes = all(access.itemsize == 1 for access in along)
     if 2 * moves.looked_up > moves.all:
-        # Closest where memory tells most places, unless several read one element of an image that is enlarged. A grid
+        # Closest where memory tells most indices, unless several read one element of an image that is enlarged. A grid
         # sample of 8 x 16 x 256 x 256 takes 121 us by one element, 126 by two, 133 by four, by eight warps.
         is_sampled = moves.sampled == moves.looked_up and all(_is_near(access) for access in along)
         return (_FEW_AT_ONCE, _WARPS_OF_AN_IMAGE) if is_sampled else (1, _MANY_WARPS)
@@ -230,7 +230,7 @@ def _where_many_move_alone(along: list[Access], moves: Moves) -> tuple[int, int]
         return _MOST_OF_WIDE, _WARPS
     if 2 * moves.alone >= moves.all >= 2 * (moves.placed + moves.looked_up):
         return _FEW_AT_ONCE, _MANY_WARPS
-    # No more bytes than floats: where memory has them at computed places they are no vectors.
+    # No more bytes than floats: where memory has them at computed indices they are no vectors.
     return (_MOST_APART, _WARPS) if is_of_bytes and 2 * moves.placed > moves.all else None
 
 
@@ -260,9 +260,9 @@ def _most_of_many(along: list[Access], dims: tuple[Dim, ...]) -> tuple[int, int]
 
 
 def _is_near(access: Access) -> bool:
-    """Whether all places that an access may be at, where memory tells, fit into half of a near cache."""
-    places = [(atom, factor) for atom, factor in access.index.terms if isinstance(atom, Indirect)]
-    low, high = Index(0, tuple(places)).bounds
+    """Whether all elements that an access may be at, where memory tells, fit into half of a near cache."""
+    loaded = [(atom, factor) for atom, factor in access.index.terms if isinstance(atom, Indirect)]
+    low, high = Index(0, tuple(loaded)).bounds
     return hint(high - low) * access.itemsize <= NEAR_CACHE // 2
 
 

@@ -122,7 +122,7 @@ def reads_near_tables(program: Program) -> bool:
 
 
 def _looked_up(program: Program) -> list[Index]:
-    """What is read of rows at places that other loads tell of."""
+    """What is read of rows at indices that other loads tell of."""
     by_number = program.by_number
     loads = [s.index for s in program.statements if s.op == "load" and s.level == "r" and s.index is not None]
     return [
@@ -133,8 +133,8 @@ def _looked_up(program: Program) -> list[Index]:
 
 
 def _is_element(index: Index, program: Program) -> bool:
-    """Whether the place of each element in a row of its own is looked up, and not where a row or a column begins."""
-    has_own = any(program.by_number[place.value].level == "r" for place in index.indirections)
+    """Whether the index of each element in a row of its own is looked up, and not where a row or a column begins."""
+    has_own = any(program.by_number[atom.value].level == "r" for atom in index.indirections)
     return (
         has_own
         and bool(index.dims)

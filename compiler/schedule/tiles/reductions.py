@@ -273,7 +273,7 @@ def _plan_cooperative(of: _Reduction) -> CooperativePlan | None:
 def _storing_rows_last(program: Program) -> Program:
     """The program with what is stored for a row as a whole behind its first reduction: sooner it might overwrite what
     another program of a team still has to read."""
-    first = next(place for place, section in enumerate(program.sections) if section.level == "r")
+    first = next(position for position, section in enumerate(program.sections) if section.level == "r")
     before, after = program.sections[: first + 1], program.sections[first + 1 :]
     early = tuple(s for section in before for s in section.statements if s.op == "store" and s.level == "x")
     if not early:

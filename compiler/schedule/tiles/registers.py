@@ -35,16 +35,16 @@ def live_registers(program: Program) -> int:
     made: dict[int, int] = {}
     last_use: dict[int, int] = {}
     words: dict[int, int] = {}
-    for place, section in enumerate(program.sections):
+    for position, section in enumerate(program.sections):
         for statement in section.statements:
             if statement.level == "r" and statement.op not in ("store", "constant"):
-                made[statement.number] = place
+                made[statement.number] = position
                 words[statement.number] = max(statement.dtype.itemsize // 4, 1)
             for number in statement.needs:
-                last_use[number] = place
+                last_use[number] = position
     crossing = [
-        sum(words[number] for number in made if made[number] <= place < last_use.get(number, -1))
-        for place in range(len(program.sections))
+        sum(words[number] for number in made if made[number] <= position < last_use.get(number, -1))
+        for position in range(len(program.sections))
     ]
     widest = max(words.values(), default=1)
     return max(crossing, default=0) + 2 * widest

@@ -24,7 +24,7 @@ _FROM = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
 class Moves:
     """Of the accesses that vary along the loop that lanes run through in order: how many there are, how many move one
     element at a time, and how many of these are where an interpolation has them, and where memory tells; and of the
-    latter those whose places are computed from floats in memory, as samples of an image are."""
+    latter those whose indices are computed from floats in memory, as samples of an image are."""
 
     all: int
     alone: int
@@ -45,7 +45,7 @@ def moves_of(program: Program, dims: Sequence[Dim]) -> Moves:
         elements = max(VECTOR_BYTES // program.storage[s.buffer].itemsize, 1)
         everything += 1
         if not _is_vectorised(s, by_number, dims, elements):
-            makers = [by_number[n] for n in closure((place.value for place in s.index.indirections), by_number)]
+            makers = [by_number[n] for n in closure((atom.value for atom in s.index.indirections), by_number)]
             alone += 1
             is_looked_up = any(maker.op == "load" for maker in makers)
             is_computed = any(maker.dtype.is_floating_point for maker in makers)

@@ -23,10 +23,10 @@ class Access:
 
 def accesses_of(program: Program) -> list[Access]:
     """Every load and store with the bytes that it touches."""
-    return list(accesses_by_place(program).values())
+    return list(accesses_by_index(program).values())
 
 
-def accesses_by_place(program: Program) -> dict[tuple[str | None, Index | None], Access]:
+def accesses_by_index(program: Program) -> dict[tuple[str | None, Index | None], Access]:
     """The same by buffer and index."""
     found: dict[tuple[str | None, Index | None], Access] = {}
     points = prod(hint(dim.size) for dim in (*program.space.x, *program.space.r))
@@ -39,7 +39,7 @@ def accesses_by_place(program: Program) -> dict[tuple[str | None, Index | None],
 
 
 def _elements(index: Index, points: int) -> int:
-    """Distinct elements, by the loops that an access depends on and by the range that it stays in; at places that are
+    """Distinct elements, by the loops that an access depends on and by the range that it stays in; at indices that are
     loaded, one for each of the `points` of all loops."""
     if index.indirections:
         return points

@@ -60,7 +60,7 @@ template <typename element> static void turn(const char* name) {
                 const uint64_t bits = next_bits() & 0x01010101;
                 memcpy(&source[n], &bits, sizeof(element));
             }
-            fs::turn(source.first, source_stride, rows, columns, target.first, target_stride);
+            fs::transpose(source.first, source_stride, rows, columns, target.first, target_stride);
             for (int64_t row = 0; row < rows; ++row)
                 for (int64_t column = 0; column < columns; ++column)
                     if (memcmp(&source[row * source_stride + column], &target[column * target_stride + row], sizeof(element)))
@@ -77,7 +77,7 @@ static void turn_then_read() {
     Exactly<float> source(256);
     for (int64_t n = 0; n < 256; ++n) source[n] = float(n);
     float turned[4 * 64], sums[64];
-    fs::turn(source.first, 4, 64, 4, turned, 64);
+    fs::transpose(source.first, 4, 64, 4, turned, 64);
     for (int64_t x = 0; x < 64; ++x) sums[x] = 0.0f;
     for (int64_t r = 0; r < 4; ++r)
         for (int64_t x = 0; x < 64; ++x) sums[x] += turned[64 * r + x];

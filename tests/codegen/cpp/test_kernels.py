@@ -80,7 +80,10 @@ def test_short_rows_are_turned_and_run_along_the_columns() -> None:
         torch.testing.assert_close(run(made, {"x": x})["softmax"], x.softmax(1))
         kernel = render(made, {"x": x})
         assert kernel.config["shape"] == "columns" and kernel.source.count("fs::exp(") == 1
-        assert kernel.source.count("fs::turn(x_ptr") == 1 and kernel.source.count("fs::turn(softmax_turned") == 1
+        assert (
+            kernel.source.count("fs::transpose(x_ptr") == 1
+            and kernel.source.count("fs::transpose(softmax_transposed") == 1
+        )
 
 
 def test_what_passes_over_columns_store_along_rows_is_turned_tile_by_tile() -> None:
@@ -312,7 +315,7 @@ def test_transposed_read_is_turned_square_by_square() -> None:
     x = torch.randn(77, 100)
     assert torch.equal(run(made, {"x": x})["out"], x.t())
     source = render(made, {"x": x}).source
-    assert "fs::turn(x_ptr + 100 * x1_start + x0_start, 100," in source
+    assert "fs::transpose(x_ptr + 100 * x1_start + x0_start, 100," in source
 
 
 def test_what_is_stored_both_ways_is_turned_on_its_way_out() -> None:

@@ -1,26 +1,26 @@
 import { describe, expect, it } from "vitest";
-import { requestWith, withoutPair, withPair, wishesOf } from "../whatIf";
+import { requestWith, withoutPair, withPair, directivesOf } from "../whatIf";
 import { exampleReport } from "./example";
 
 const shown = { ...exampleReport, id: "first", options: { device: "cpu", entry: null, seed: 3, forbid: [["relu", "sum"]] } };
 
 describe("what if", () => {
-  it("asks for all that the first was asked for, and for the wishes", () => {
-    const request = requestWith(shown, { ...wishesOf(shown), rules_off: ["batch"], largest_group: 4 });
+  it("asks for all that the first was asked for, and for the directives", () => {
+    const request = requestWith(shown, { ...directivesOf(shown), rules_off: ["batch"], largest_group: 4 });
     expect(request).toMatchObject({ device: "cpu", seed: 3, rules_off: ["batch"], largest_group: 4, forbid: [["relu", "sum"]] });
     expect(request).toMatchObject({ based_on: "first", source: exampleReport.source });
     expect(request).not.toHaveProperty("entry");
   });
 
-  it("never wishes both of a pair, whichever way around it is named", () => {
-    const wishes = withPair(wishesOf(shown), "force", ["sum", "relu"]);
-    expect(wishes).toMatchObject({ force: [["sum", "relu"]], forbid: [] });
-    expect(withPair(wishes, "forbid", ["relu", "sum"])).toMatchObject({ force: [], forbid: [["relu", "sum"]] });
-    expect(withoutPair(wishes, ["relu", "sum"]).force).toEqual([]);
+  it("never asks for both of a pair, whichever way around it is named", () => {
+    const directives = withPair(directivesOf(shown), "force", ["sum", "relu"]);
+    expect(directives).toMatchObject({ force: [["sum", "relu"]], forbid: [] });
+    expect(withPair(directives, "forbid", ["relu", "sum"])).toMatchObject({ force: [], forbid: [["relu", "sum"]] });
+    expect(withoutPair(directives, ["relu", "sum"]).force).toEqual([]);
   });
 
-  it("has no wishes where none were asked for", () => {
+  it("has no directives where none were asked for", () => {
     const none = { force: [], forbid: [], rules_off: [], largest_group: null, device_model: null };
-    expect(wishesOf({ ...exampleReport, options: {} })).toEqual(none);
+    expect(directivesOf({ ...exampleReport, options: {} })).toEqual(none);
   });
 });

@@ -12,7 +12,7 @@
 #include "lanes.h"
 #include "positions.h"
 #include "random.h"
-#include "turn.h"
+#include "transpose.h"
 
 namespace fs = fusionscope;
 
@@ -34,11 +34,11 @@ template <typename T> struct Values {
     }
     Values(const Values&) = delete;
     ~Values() { __builtin_free(first); }
-    T& operator[](int64_t place) const { return first[place]; }
+    T& operator[](int64_t index) const { return first[index]; }
 };
 
 template <typename T> inline void fill(T* target, int64_t count, T value) {
-    for (int64_t place = 0; place < count; ++place) target[place] = value;
+    for (int64_t index = 0; index < count; ++index) target[index] = value;
 }
 }  // namespace fusionscope
 

@@ -40,23 +40,23 @@ inline half to_half(float value) {
 
 // An element that lies anywhere. Machines gather vectors of 32 bits, not of 16: this is the half wanted of an aligned
 // word, all of which lies in one page of memory with it. The other half may be nobody's, so no sanitizer looks.
-template <typename element> __attribute__((no_sanitize("address"))) inline element gathered(const element* source, int64_t place) {
+template <typename element> __attribute__((no_sanitize("address"))) inline element gathered(const element* source, int64_t index) {
     typedef uint32_t word __attribute__((may_alias));
     const uint64_t address = reinterpret_cast<uint64_t>(source);
     const word* const words = reinterpret_cast<const word*>(address & ~uint64_t(3));
-    const int64_t half_words = place + int64_t(address >> 1 & 1);
+    const int64_t half_words = index + int64_t(address >> 1 & 1);
     return {uint16_t(words[half_words >> 1] >> (half_words & 1) * 16)};
 }
 
 // Rows of `count` elements from one type to the other.
 template <typename narrow_type> inline void widen(const narrow_type* source, int64_t count, float* target) {
 #pragma omp simd
-    for (int64_t place = 0; place < count; ++place) target[place] = to_float(source[place]);
+    for (int64_t index = 0; index < count; ++index) target[index] = to_float(source[index]);
 }
 
 inline void narrow(const float* source, int64_t count, bfloat16* target) {
 #pragma omp simd
-    for (int64_t place = 0; place < count; ++place) target[place] = to_bfloat16(source[place]);
+    for (int64_t index = 0; index < count; ++index) target[index] = to_bfloat16(source[index]);
 }
 
 #ifdef __F16C__
@@ -70,36 +70,36 @@ typedef float converted_floats __attribute__((vector_size(4 * CONVERTED), aligne
 typedef short converted_halves __attribute__((vector_size(2 * CONVERTED), aligned(2), may_alias));
 
 inline void widen(const half* source, int64_t count, float* target) {
-    int64_t place = 0;
-    for (; place + CONVERTED <= count; place += CONVERTED) {
-        const converted_halves halves = *reinterpret_cast<const converted_halves*>(source + place);
+    int64_t index = 0;
+    for (; index + CONVERTED <= count; index += CONVERTED) {
+        const converted_halves halves = *reinterpret_cast<const converted_halves*>(source + index);
 #ifdef __AVX512F__
         const converted_floats floats = __builtin_ia32_vcvtph2ps512_mask(halves, converted_floats{}, 0xFFFF, 4);
 #else
         const converted_floats floats = __builtin_ia32_vcvtph2ps256(halves);
 #endif
-        *reinterpret_cast<converted_floats*>(target + place) = floats;
+        *reinterpret_cast<converted_floats*>(target + index) = floats;
     }
-    for (; place < count; ++place) target[place] = to_float(source[place]);
+    for (; index < count; ++index) target[index] = to_float(source[index]);
 }
 
 inline void narrow(const float* source, int64_t count, half* target) {
-    int64_t place = 0;
-    for (; place + CONVERTED <= count; place += CONVERTED) {
-        const converted_floats floats = *reinterpret_cast<const converted_floats*>(source + place);
+    int64_t index = 0;
+    for (; index + CONVERTED <= count; index += CONVERTED) {
+        const converted_floats floats = *reinterpret_cast<const converted_floats*>(source + index);
 #ifdef __AVX512F__
         const converted_halves halves = __builtin_ia32_vcvtps2ph512_mask(floats, 0, converted_halves{}, 0xFFFF);
 #else
         const converted_halves halves = __builtin_ia32_vcvtps2ph256(floats, 0);
 #endif
-        *reinterpret_cast<converted_halves*>(target + place) = halves;
+        *reinterpret_cast<converted_halves*>(target + index) = halves;
     }
-    for (; place < count; ++place) target[place] = to_half(source[place]);
+    for (; index < count; ++index) target[index] = to_half(source[index]);
 }
 #else
 inline void narrow(const float* source, int64_t count, half* target) {
 #pragma omp simd
-    for (int64_t place = 0; place < count; ++place) target[place] = to_half(source[place]);
+    for (int64_t index = 0; index < count; ++index) target[index] = to_half(source[index]);
 }
 #endif
 

@@ -44,14 +44,14 @@ inline uint32_t word(int64_t seed, int64_t position) {
 
 inline float rand(int64_t seed, int64_t position) { return uniform(word<kept_rounds>(seed, position)); }
 
-// Where a number is only compared, two in a row share a word, which the second one sees turned by 16 bits; it is the
+// Where a number is only compared, two in a row share a word, which the second one sees rotated by 16 bits; it is the
 // upper 31 bits.
-inline uint32_t turned(uint32_t bits) { return bits << 16 | bits >> 16; }
+inline uint32_t rotated(uint32_t bits) { return bits << 16 | bits >> 16; }
 inline float upper(uint32_t bits) { return float(int32_t(bits >> 1)) * 4.6566127342e-10f; }
 
 inline float rand_compared(int64_t seed, int64_t position) {
     const uint32_t shared = word<compared_rounds>(seed, position >> 1);
-    return upper(position & 1 ? turned(shared) : shared);
+    return upper(position & 1 ? rotated(shared) : shared);
 }
 
 // The numbers at `count` positions in a row, at the address that is returned: each word of each draw is used, and the
@@ -59,12 +59,12 @@ inline float rand_compared(int64_t seed, int64_t position) {
 inline const float* draw(int64_t seed, int64_t position, int64_t count, float* numbers) {
     const int64_t first = position >> 2, draws = ((position + count + 3) >> 2) - first;
     #pragma omp simd
-    for (int64_t place = 0; place < draws; ++place) {
-        const Random bits = philox<kept_rounds>(seed, first + place);
-        numbers[4 * place] = uniform(bits.first);
-        numbers[4 * place + 1] = uniform(bits.second);
-        numbers[4 * place + 2] = uniform(bits.third);
-        numbers[4 * place + 3] = uniform(bits.fourth);
+    for (int64_t index = 0; index < draws; ++index) {
+        const Random bits = philox<kept_rounds>(seed, first + index);
+        numbers[4 * index] = uniform(bits.first);
+        numbers[4 * index + 1] = uniform(bits.second);
+        numbers[4 * index + 2] = uniform(bits.third);
+        numbers[4 * index + 3] = uniform(bits.fourth);
     }
     return numbers + (position & 3);
 }
@@ -73,16 +73,16 @@ inline const float* draw(int64_t seed, int64_t position, int64_t count, float* n
 inline const float* draw_compared(int64_t seed, int64_t position, int64_t count, float* numbers) {
     const int64_t first = position >> 3, draws = ((position + count + 7) >> 3) - first;
     #pragma omp simd
-    for (int64_t place = 0; place < draws; ++place) {
-        const Random bits = philox<compared_rounds>(seed, first + place);
-        numbers[8 * place] = upper(bits.first);
-        numbers[8 * place + 1] = upper(turned(bits.first));
-        numbers[8 * place + 2] = upper(bits.second);
-        numbers[8 * place + 3] = upper(turned(bits.second));
-        numbers[8 * place + 4] = upper(bits.third);
-        numbers[8 * place + 5] = upper(turned(bits.third));
-        numbers[8 * place + 6] = upper(bits.fourth);
-        numbers[8 * place + 7] = upper(turned(bits.fourth));
+    for (int64_t index = 0; index < draws; ++index) {
+        const Random bits = philox<compared_rounds>(seed, first + index);
+        numbers[8 * index] = upper(bits.first);
+        numbers[8 * index + 1] = upper(rotated(bits.first));
+        numbers[8 * index + 2] = upper(bits.second);
+        numbers[8 * index + 3] = upper(rotated(bits.second));
+        numbers[8 * index + 4] = upper(bits.third);
+        numbers[8 * index + 5] = upper(rotated(bits.third));
+        numbers[8 * index + 6] = upper(bits.fourth);
+        numbers[8 * index + 7] = upper(rotated(bits.fourth));
     }
     return numbers + (position & 7);
 }

@@ -78,13 +78,13 @@ class Gathering:
     @property
     def workspace(self) -> tuple[dict[int, int], int]:
         """Where the parts of each reduction lie in the workspace (in bytes), and its size."""
-        places: dict[int, int] = {}
+        slots: dict[int, int] = {}
         size = self.first_byte
         for s in self.plan.program.across:
-            places[s.number] = size
+            slots[s.number] = size
             values = (self.parts.count + self.parts.teams) * self._row if s.level == "r" else self.parts.count
             size += -(-values * self.reductions[s.number].dtype.itemsize // 16) * 16
-        return places, size
+        return slots, size
 
     @property
     def config(self) -> dict[str, int]:
@@ -97,18 +97,18 @@ class Gathering:
         return known(self.r_axis.numel)
 
     def store_parts(self) -> None:
-        places, _ = self.workspace
+        slots, _ = self.workspace
         for s in self.plan.program.across:
             reduction, name = self.reductions[s.number], f"{s.target}_acc"
             if self.has_rows:
                 value = reduction.collapse(name, 0)
                 value = f"{value}[None, :]" if s.level == "r" else reduction.collapse(value, 0)
                 self.writer.line(f"{name} = {value}", s.nodes)
-            start = places[s.number]
+            start = slots[s.number]
             base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
             self.writer.line(f"{name}_ptr = {base}.to(tl.pointer_type({_type(reduction)}))", s.nodes)
-            place = self._place(s, self.part)
-            self.writer.store(place, name, self._mask(s), s.nodes)
+            slot = self._slot(s, self.part)
+            self.writer.store(slot, name, self._mask(s), s.nodes)
 
     def join(self, tail: Callable[[], None]) -> None:
         """The parts of all programs as one; the last program goes on with `tail`."""
@@ -136,8 +136,8 @@ class Gathering:
         last = last if is_full else f"tl.minimum({last}, {parts.count})"
         self._add_up(of_rows, first, last, is_full and parts.team_size % _TOGETHER == 0)
         for s in of_rows:
-            place = self._place(s, f"({parts.count} + team)")
-            self.writer.store(place, f"{s.target}_acc", self._mask(s), s.nodes)
+            slot = self._slot(s, f"({parts.count} + team)")
+            self.writer.store(slot, f"{s.target}_acc", self._mask(s), s.nodes)
         self.writer.line("tl.debug_barrier()")
         with self.writer.last_of("counters_ptr", f"{parts.teams} - 1", "arrived_teams"):
             self.finish(str(parts.count), parts.teams, tail)
@@ -172,12 +172,12 @@ class Gathering:
         """Some rows of the workspace at once: each load waits as long as all of them do."""
         reduction, name = self.reductions[statement.number], f"{statement.target}_acc"
         loaded = []
-        for place in range(_TOGETHER):
-            row = f"(other + {place})" if place else "other"
-            masks = self._mask(statement) + ([f"(other + {place} < {last})"] if place and not is_even else [])
-            arguments = [self._place(statement, row)]
+        for number in range(_TOGETHER):
+            row = f"(other + {number})" if number else "other"
+            masks = self._mask(statement) + ([f"(other + {number} < {last})"] if number and not is_even else [])
+            arguments = [self._slot(statement, row)]
             arguments += [" & ".join(masks), f"other={reduction.identity}"] if masks else []
-            loaded.append(f"{statement.target}_{place}")
+            loaded.append(f"{statement.target}_{number}")
             arguments.append('cache_modifier=".cg"')
             self.writer.line(f"{loaded[-1]} = tl.load({', '.join(arguments)})", statement.nodes)
         while len(loaded) > 1:
@@ -202,7 +202,7 @@ class Gathering:
             )
             self.writer.line(f"{name} = {reduction.collapse(load, 0)}", s.nodes)
 
-    def _place(self, statement: Statement, row: str) -> str:
+    def _slot(self, statement: Statement, row: str) -> str:
         pointer = f"{statement.target}_acc_ptr"
         if statement.level == "x":
             return f"{pointer} + {row}"

@@ -37,7 +37,7 @@ def send(pointer, value, launch):
 ''',
     "receive": '''@triton.jit
 def receive(pointer, launch):
-    """The float32 at these places, when all of them are there."""
+    """The float32 at these addresses, when all of them are there."""
     words = tl.load(pointer, volatile=True)
     while any_lane((words & 0xFFFFFFFF) != launch):
         words = tl.load(pointer, volatile=True)
@@ -52,7 +52,7 @@ def send_wide(pointer, apart, value, launch):
 ''',
     "look_back": '''@triton.jit
 def look_back(pointer, is_before, launch):
-    """The 32 bits that programs before this one leave at these places, when all of them are there; 0 elsewhere."""
+    """The 32 bits that programs before this one leave at these addresses, when all of them are there; 0 elsewhere."""
     words = tl.load(pointer, is_before, other=launch, volatile=True)
     while any_lane((words & 0xFFFFFFFF) != launch):
         words = tl.load(pointer, is_before, other=launch, volatile=True)
@@ -66,19 +66,19 @@ def look_back_wide(pointer, apart, is_before, launch):
 ''',
     "open_gate": '''@triton.jit
 def open_gate(expected):
-    """A place to wait for so many bytes; to be opened before the programs of the cluster arrive."""
+    """A gate to wait for so many bytes; to be opened before the programs of the cluster arrive."""
     return tl.inline_asm_elementwise(
         """{
-        .reg .b32 place, thread;
+        .reg .b32 address, thread;
         .reg .pred opens;
         .shared .align 8 .b8 gate[8];
-        mov.u32 place, gate;
+        mov.u32 address, gate;
         mov.u32 thread, %tid.x;
         setp.eq.u32 opens, thread, 0;
-        @opens mbarrier.init.shared::cta.b64 [place], 1;
+        @opens mbarrier.init.shared::cta.b64 [address], 1;
         @opens fence.mbarrier_init.release.cluster;
-        @opens mbarrier.arrive.expect_tx.shared::cta.b64 _, [place], $1;
-        mov.b32 $0, place;
+        @opens mbarrier.arrive.expect_tx.shared::cta.b64 _, [address], $1;
+        mov.b32 $0, address;
         }""",
         "=r,r",
         [expected],
@@ -106,7 +106,7 @@ def leave(value, gate):
     """Leave a float32 with every program of the cluster; where in its shared memory those of all programs lie."""
     return tl.inline_asm_elementwise(
         """{
-        .reg .b32 rank, size, thread, mine, place, opened;
+        .reg .b32 rank, size, thread, mine, address, opened;
         .reg .pred sends;
         .shared .align 4 .b8 left[64];
         mov.u32 rank, %cluster_ctarank;
@@ -117,9 +117,9 @@ def leave(value, gate):
         shl.b32 rank, rank, 2;
         add.u32 mine, mine, rank;
         setp.lt.u32 sends, thread, size;
-        @sends mapa.shared::cluster.u32 place, mine, thread;
+        @sends mapa.shared::cluster.u32 address, mine, thread;
         @sends mapa.shared::cluster.u32 opened, $2, thread;
-        @sends st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [place], $1, [opened];
+        @sends st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [address], $1, [opened];
         }""",
         "=r,r,r",
         [value, gate],
@@ -147,10 +147,10 @@ def wait_at(gate):
     )
 ''',
     "left_by": '''@triton.jit
-def left_by(place, part):
+def left_by(address, part):
     """What these programs of the cluster have left here."""
     return tl.inline_asm_elementwise(
-        "ld.shared.f32 $0, [$1];", "=f,r", [place + 4 * part], dtype=tl.float32, is_pure=False, pack=1
+        "ld.shared.f32 $0, [$1];", "=f,r", [address + 4 * part], dtype=tl.float32, is_pure=False, pack=1
     )
 ''',
 }

@@ -13,7 +13,7 @@
 `schedule/tiles/look_back.py` says why the order of these sums is always the same. What is left are words of 64 bits, 32
 of a value and the number of the launch: a word says by itself whether it is there, so that no memory has to be in
 order, and nothing has to be cleared for the next launch. A value of 64 bits is two words, each with the number.
-Whoever waits does so for programs that have started, since places are drawn in that order.
+Whoever waits does so for programs that have started, since tickets are drawn in that order.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LookBackPrinter(SharedRowPrinter):
     def how(self) -> str:
         return f", by {self.splits} programs that look back at those before them"
 
-    def draw_place(self) -> str:
+    def draw_program_id(self) -> str:
         return self.draw_with_launch()
 
     def in_order(self, statements: Sequence[Statement]) -> list[Statement]:
@@ -117,7 +117,7 @@ class LookBackPrinter(SharedRowPrinter):
         pending, self.pending = self.pending, []
         size, groups = self.plan.chunks.of_group, self.plan.chunks.groups
         if not self.has_indices:
-            self._print_places()
+            self._print_positions()
         first = f"group * {size} + " if groups > 1 else ""
         for statement in pending:
             self._join(statement, "before", f"{first}lanes", "lanes < mate")
@@ -135,7 +135,7 @@ class LookBackPrinter(SharedRowPrinter):
                 self.writer.line(f"{before} = {scan.join(f'{name}_groups', before)}", statement.nodes)
             self.writer.line(f"{name} = {scan.join(before, name)}", statement.nodes)
 
-    def _print_places(self) -> None:
+    def _print_positions(self) -> None:
         """Where a chunk stands, and lanes for what stands before it: as many as threads at the least, so that one of
         them reads a word, and not one of each warp."""
         self.has_indices = True
@@ -147,12 +147,12 @@ class LookBackPrinter(SharedRowPrinter):
         self.writer.line(f"mate = part % {size}" if groups > 1 else "mate = part")
         self.writer.line(f"lanes = tl.arange(0, {lanes})")
 
-    def _join(self, statement: Statement, suffix: str, place: str, is_before: str) -> None:
-        """What the programs before come to, those that have left words at these places of a row."""
+    def _join(self, statement: Statement, suffix: str, index: str, is_before: str) -> None:
+        """What the programs before come to, those that have left words at these offsets of a row."""
         scan, name = self.scans.kind_of(statement), statement.target
-        found = f"look_back({name}_words + {place}, {is_before}, launch)"
+        found = f"look_back({name}_words + {index}, {is_before}, launch)"
         if scan.dtype.itemsize == WORD:
-            found = f"look_back_wide({name}_words + {place}, {self._words}, {is_before}, launch)"
+            found = f"look_back_wide({name}_words + {index}, {self._words}, {is_before}, launch)"
         if scan.dtype.is_floating_point:
             found += f".to({DTYPES[scan.dtype]}, bitcast=True)"
         # Lanes of nobody are zeros.
@@ -170,8 +170,8 @@ class LookBackPrinter(SharedRowPrinter):
         self.writer.line(f"{total} = {scan.join(f'{name}_base', total)}", statement.nodes)
         self._send(statement, f"{self._bases} + group + 1", total)
 
-    def _send(self, statement: Statement, place: str, value: str) -> None:
-        words = f"{statement.target}_words + {place}"
+    def _send(self, statement: Statement, index: str, value: str) -> None:
+        words = f"{statement.target}_words + {index}"
         is_wide = self.scans.kind_of(statement).dtype.itemsize == WORD
         call = f"send_wide({words}, {self._words}," if is_wide else f"send({words},"
         self.writer.line(f"{call} {value}, launch)", statement.nodes)

@@ -3,7 +3,7 @@
     loop      acc = start;  for each block: acc = acc + x;   total = sum of acc over the lanes
     at once   total = sum of x over the lanes
 
-A position (`argmax`) is the first place where the extreme is, which is found with it where it is wanted too.
+A position (`argmax`) is the first position where the extreme is, which is found with it where it is wanted too.
 """
 
 from __future__ import annotations
@@ -139,13 +139,13 @@ class Reductions:
         self.writer.line(f"{statement.target} = {text}", statement.nodes)
 
     def _emit_position(self, statement: Statement, reduction: Reduction, lanes: list[str]) -> None:
-        """The extreme of a tile, and then the first place where it is: both are cheaper than pairs that are joined."""
-        values, places = lanes
+        """The extreme of a tile, then the first position where it is: both are cheaper than pairs that are joined."""
+        values, positions = lanes
         axis, dtype = len(self.vectors) - 1, position_dtype(statement, self.printer.by_number)
         spread, last = "[:, None]" if axis else "", torch.iinfo(dtype).max
         best = f"{statement.target}_best"
         extreme = reduction_of(reduction.kind.removeprefix("arg"), reduction.dtype)
         self.writer.line(f"{best} = {extreme.collapse(values, axis)}{spread}", statement.nodes)
         widened = f".to({DTYPES[statement.dtype]})" if dtype != statement.dtype else ""
-        call = f"first_place_of({best}, {values}, {places}, {last}, {axis}){spread}{widened}"
+        call = f"first_index_of({best}, {values}, {positions}, {last}, {axis}){spread}{widened}"
         self.writer.line(f"{statement.target} = {call}", statement.nodes)

@@ -20,8 +20,8 @@ LARGE_WARPS = 16
 #: Bytes of a word, and the counters that the number of all programs so far takes where words are sent.
 WORD, COUNTERS_OF_WORDS = 8, 2
 
-#: What the lines are for that draw a place.
-IN_ORDER = "# Places are drawn in the order in which programs start, since they wait for each other."
+#: What the lines are for that draw a ticket.
+IN_ORDER = "# Tickets are drawn in the order in which programs start, since they wait for each other."
 
 
 class SharedRowPrinter(KernelPrinter):
@@ -35,29 +35,29 @@ class SharedRowPrinter(KernelPrinter):
         super().__init__(plan)
         self.splits, self.x_axis, self.r_axis = plan.splits, plan.axes[0], plan.axes[-1]
 
-    def draw_place(self) -> str:
-        """The place of a program among all of them."""
-        return self.place
+    def draw_program_id(self) -> str:
+        """The number of a program among all of them."""
+        return self.program_id
 
     def print_indices(self) -> None:
         """Which row a program shares with others, and which part of it is its own."""
-        place = self.draw_place() + (".to(tl.int64)" if self.is_wide else "")
+        program_id = self.draw_program_id() + (".to(tl.int64)" if self.is_wide else "")
         row, part = ("%", "//") if self.has_rows_together else ("//", "%")
         count = self.x_axis.blocks if self.has_rows_together else self.splits
-        self.writer.line(f"x_block = {place} {row} {count}")
-        self.writer.line(f"part = {place} {part} {count}")
-        self.place_axis(self.x_axis, "x_block")
+        self.writer.line(f"x_block = {program_id} {row} {count}")
+        self.writer.line(f"part = {program_id} {part} {count}")
+        self.print_axis(self.x_axis, "x_block")
         if not isinstance(self.plan, SplitPlan):
-            self.place_axis(self.r_axis, "part")
+            self.print_axis(self.r_axis, "part")
 
     def draw_with_launch(self) -> str:
-        """The place of a program, and the number of the launch."""
+        """The ticket of a program, and the number of the launch."""
         programs = known(self.plan.grid)
         self.writer.line(IN_ORDER)
         self.writer.line('drawn = tl.atomic_add(counters_ptr.to(tl.pointer_type(tl.int64)), 1, sem="relaxed")')
-        self.writer.line(f"place = (drawn % {programs}).to(tl.int32)")
+        self.writer.line(f"ticket = (drawn % {programs}).to(tl.int32)")
         self.writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
-        return "place"
+        return "ticket"
 
     def point_to(self, name: str, start: int, dtype: str, nodes: tuple[str, ...], row: str = "") -> None:
         """A pointer to what lies from byte `start` on in the workspace."""
@@ -79,15 +79,15 @@ class JoiningPrinter(SharedRowPrinter):
     @cached_property
     def workspace(self) -> tuple[dict[tuple[int, int], int], int]:
         """Where the parts of each reduction lie in the workspace (in bytes, by statement and value), and its size."""
-        places: dict[tuple[int, int], int] = {}
+        slots: dict[tuple[int, int], int] = {}
         size = 0
         for section in self.program.sections:
             for statement in section.reductions:
                 for which, (_, dtype, _) in enumerate(self.reducer(statement).values(statement)):
-                    places[statement.number, which] = size
+                    slots[statement.number, which] = size
                     bytes_of_one = self.word or dtype.itemsize
                     size += -(-self.splits * self.rows * bytes_of_one // 16) * 16
-        return places, size
+        return slots, size
 
     @property
     def rows(self) -> int:
@@ -99,9 +99,9 @@ class JoiningPrinter(SharedRowPrinter):
         for which, (name, dtype, _) in enumerate(self.reducer(statement).values(statement)):
             start = self.workspace[0][statement.number, which]
             self.point_to(f"{name}_ptr", start, DTYPES[dtype], statement.nodes)
-            self.writer.store(f"{name}_ptr + {self._place('part')}", name, masks, statement.nodes)
+            self.writer.store(f"{name}_ptr + {self._slot('part')}", name, masks, statement.nodes)
 
-    def _place(self, part: str) -> str:
+    def _slot(self, part: str) -> str:
         return part if self.rows == 1 else f"({part} * {self.rows} + x_index)"
 
     def join(self, section: Section, chunk: str) -> None:
@@ -120,7 +120,7 @@ class JoiningPrinter(SharedRowPrinter):
         splits = self.splits
         is_within = f"(parts < {splits})" if self.rows > 1 else f"parts < {splits}"
         masks = " & ".join([is_within, *self.printer.masks(frozenset("x"))])
-        return f'tl.load({name}_ptr + {self._place("parts")}, {masks}, other={fill}, cache_modifier=".cg")'
+        return f'tl.load({name}_ptr + {self._slot("parts")}, {masks}, other={fill}, cache_modifier=".cg")'
 
 
 class SplitPrinter(JoiningPrinter):
@@ -148,8 +148,8 @@ class SplitPrinter(JoiningPrinter):
     def print_rows(self) -> None:
         """Each program reduces its part of r; the last one to finish combines the parts, in their order."""
         sections, gathering = self.program.sections, self.gathering
-        place = next(number for number, section in enumerate(sections) if section.level == "r")
-        before, reducing, after = sections[:place], sections[place], sections[place + 1 :]
+        first = next(number for number, section in enumerate(sections) if section.level == "r")
+        before, reducing, after = sections[:first], sections[first], sections[first + 1 :]
         self.print_sections(before)
         self.comment_pass(reducing, 1)
         self._part(reducing)

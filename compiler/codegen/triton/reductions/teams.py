@@ -2,7 +2,7 @@
 one has left what its part comes to. Each joins the parts for itself, in the same order, and goes on with its own.
 
 The programs of a team must run at the same time. Which part a program takes is therefore not its number in the launch
-but the place at which it started, drawn from a counter: whoever waits only waits for programs that have started or
+but the ticket with which it started, drawn from a counter: whoever waits only waits for programs that have started or
 start next, and a team is small enough for all of it to run (`schedule/tiles/cooperative.py`).
 
 There are three ways to exchange values:
@@ -78,13 +78,13 @@ class CooperativePrinter(JoiningPrinter):
         self.printer.unread = self.kept.unread
         first = self.program.sections.index(self.exchanging[0])
         early = loads_before_waiting(self.program.sections[first + 1 :], self.r_axis, self.plan.team.share)
-        for place, section in enumerate(self.program.sections):
+        for position, section in enumerate(self.program.sections):
             if section.level == "r":
                 passes += 1
                 self.comment_pass(section, passes)
             reductions = {s.number for s in section.reductions}
             plain = tuple(s for s in section.statements if s.number not in reductions and s not in early)
-            self.print_statements(Section(section.level, (*plain, *early) if place == first else plain))
+            self.print_statements(Section(section.level, (*plain, *early) if position == first else plain))
             if reductions:
                 exchanges += 1
                 self._exchange(section, exchanges)
@@ -137,16 +137,16 @@ class CountedTeamPrinter(CooperativePrinter):
 
     @property
     def scratch(self) -> dict[str, int]:
-        # One counter for the places, and one for each team.
+        # One counter for the tickets, and one for each team.
         counters = COUNTERS_APART * (1 + known(self.x_axis.blocks))
         return {"workspace_bytes": self.workspace[1], "counters": counters, "team": self.splits, "waits": 1}
 
-    def draw_place(self) -> str:
+    def draw_program_id(self) -> str:
         self.writer.line(IN_ORDER)
-        self.writer.line('place = tl.atomic_add(counters_ptr, 1, sem="relaxed")')
-        with self.writer.block(f"if place == {known(self.plan.grid) - 1}"):
+        self.writer.line('ticket = tl.atomic_add(counters_ptr, 1, sem="relaxed")')
+        with self.writer.block(f"if ticket == {known(self.plan.grid) - 1}"):
             self.writer.line("tl.store(counters_ptr, 0)")
-        return "place"
+        return "ticket"
 
     def print_rows(self) -> None:
         self.writer.line(f"counter = counters_ptr + {COUNTERS_APART} * (1 + x_block)")
@@ -177,7 +177,7 @@ class SendingTeamPrinter(CooperativePrinter):
             "waits": 1,
         }
 
-    def draw_place(self) -> str:
+    def draw_program_id(self) -> str:
         return self.draw_with_launch()
 
     def leave(self, statement: Statement) -> None:
@@ -205,14 +205,14 @@ class ClusterPrinter(CooperativePrinter):
     def scratch(self) -> dict[str, int]:
         return {"team": self.splits, "cluster": self.splits}
 
-    def draw_place(self) -> str:
+    def draw_program_id(self) -> str:
         self.writer.line("# The programs of a row are a cluster: they run at the same time.")
         for number, section in enumerate(self.exchanging, start=1):
             values = sum(len(self.reducer(statement).values(statement)) for statement in section.reductions)
             self.writer.line(f"gate_{number} = open_gate({FLOAT} * {values} * {self.splits})")
         self.writer.line("cluster_arrive()")
-        self.writer.line("place = tl.program_id(0)")
-        return "place"
+        self.writer.line("ticket = tl.program_id(0)")
+        return "ticket"
 
     def leave(self, statement: Statement) -> None:
         """With those of the whole section, where the programs wait."""

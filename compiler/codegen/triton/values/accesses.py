@@ -2,11 +2,11 @@
 
 Triton is told how many neighbouring lanes share a computed index:
 
-    x2 = (x_index // 64) % 56;  place = floor(x2 * 0.5)              every 64 lanes have one place
-    load image + 64 * place + x_index % 64                           16 bytes at a time, if Triton knows that
+    x2 = (x_index // 64) % 56;  source = floor(x2 * 0.5)              every 64 lanes have one source
+    load image + 64 * source + x_index % 64                           16 bytes at a time, if Triton knows that
 
 It follows this through sums and products of whole numbers, but not through floats, by which interpolations compute
-their places, nor through absolute values, by which images are mirrored: without a word it loads element by element.
+their indices, nor through absolute values, by which images are mirrored: without a word it loads element by element.
 
 Loads stand before arithmetic, and some before programs wait for each other:
 
@@ -41,10 +41,10 @@ _FEW = 4
 def computed_indices(program: Program) -> frozenset[int]:
     """The statements that are parts of an address and follow from the loops alone."""
     by_number = program.by_number
-    places = {i.value for s in program.statements if s.index is not None for i in s.index.indirections}
+    numbers = {i.value for s in program.statements if s.index is not None for i in s.index.indirections}
     return frozenset(
         number
-        for number in places
+        for number in numbers
         if all(by_number[other].op not in _FROM_ELSEWHERE for other in closure([number], by_number))
     )
 
@@ -68,7 +68,7 @@ def _along(axis: Axis, dims: frozenset[Dim]) -> int:
 
 
 def loads_first(statements: Sequence[Statement]) -> list[Statement]:
-    """The statements with the loads, and what their places need, in front; each part keeps its order. Where something
+    """The statements with the loads, and what their indices need, in front; each part keeps its order. Where something
     is checked or scattered, the loads after it may depend on it, and all stays as it is."""
     if any(s.op == "check" or s.is_scatter for s in statements):
         return list(statements)
@@ -87,14 +87,14 @@ def loads_first(statements: Sequence[Statement]) -> list[Statement]:
 
 def loads_before_waiting(sections: Iterable[Section], axis: Axis, share: int) -> tuple[Statement, ...]:
     """The loads of `sections` along the reduction loops of `axis` that have few values in a program's `share` of it, as
-    the weights of channels, at places that follow from the loops alone: what a program loads after it has waited for
+    the weights of channels, at indices that follow from the loops alone: what a program loads after it has waited for
     others, it waits for once more."""
     loads = (s for section in sections if section.level == "r" for s in section.statements if s.op == "load")
     return tuple(s for s in loads if not s.needs and share <= _FEW * _run(s, axis))
 
 
 def _run(statement: Statement, axis: Axis) -> int:
-    """Points in a row along `axis` that load the same place."""
+    """Points in a row along `axis` that load the same element."""
     run = 1
     for dim in reversed(axis.dims):
         if statement.index is None or dim in statement.index.dims or not isinstance(dim.size, int):

@@ -11,7 +11,7 @@ def any_lane(mask):
     "multiply_in_turns": '''@triton.jit
 def multiply_in_turns(pointer, first, value, mask, bits: tl.constexpr):
     """Multiply the elements at `pointer` by `value` where the mask holds. GPUs have no atomic product: a lane writes if
-    the element is still what it read, bit for bit, and otherwise tries anew. `first` is a place that can be read."""
+    the element is still what it read, bit for bit, and otherwise tries anew. `first` is an address that can be read."""
     pointer = tl.where(mask, pointer, first)
     seen = tl.load(pointer)
     waits = mask
@@ -69,10 +69,10 @@ def smaller_at(a, a_at, b, b_at):
     takes_a = (a < b) | (a_is_nan & (b == b)) | (is_tie & (a_at < b_at))
     return tl.where(takes_a, a, b), tl.where(takes_a, a_at, b_at)
 ''',
-    "first_place_of": '''@triton.jit
-def first_place_of(best, values, places, last: tl.constexpr, axis: tl.constexpr):
-    """The lowest place of the extreme along an axis: where that is NaN, of a NaN."""
-    return tl.min(tl.where((values == best) | (values != values), places, last), axis)
+    "first_index_of": '''@triton.jit
+def first_index_of(best, values, indices, last: tl.constexpr, axis: tl.constexpr):
+    """The lowest index of the extreme along an axis: where that is NaN, of a NaN."""
+    return tl.min(tl.where((values == best) | (values != values), indices, last), axis)
 ''',
     "floor_divide_integers": '''@triton.jit
 def floor_divide_integers(a, b):

@@ -37,7 +37,7 @@ def interleaved_stores(section: Section, printer: StatementPrinter) -> list[tupl
     rows: list[tuple[Statement, ...]] = []
     for stores in of_whole.values():
         runs = side_by_side([s.index for s in stores if s.index is not None])
-        rows += [tuple(stores[place] for place in run) for run in runs]
+        rows += [tuple(stores[position] for position in run) for run in runs]
     return rows
 
 
@@ -67,7 +67,7 @@ def _along_points(store: Statement, printer: StatementPrinter) -> str:
 
 
 def _joined(values: Sequence[str]) -> str:
-    """Values as one tensor, whose last dimensions are the digits of their places in binary."""
+    """Values as one tensor, whose last dimensions are the digits of their positions in binary."""
     if len(values) == 1:
         return values[0]
     return f"tl.join({_joined(values[::2])}, {_joined(values[1::2])})"

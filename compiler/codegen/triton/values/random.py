@@ -7,7 +7,7 @@ word that is its. Numbers that are only compared (`rand_compared`) share a word 
 in a row:
 
     draw n             a        b        c        d
-    numbers 8n ...     a a'     b b'     c c'     d d'        x' is x turned by 16 bits
+    numbers 8n ...     a a'     b b'     c c'     d d'        x' is x rotated by 16 bits
 
 A number is 31 bits of its word, its magnitude as a signed number, as a float32 and scaled; of a shared word it is the
 upper 31 bits. Shared words are of seven rounds, and all others of ten: see `compiler.ir.interpret.ROUNDS`.
@@ -72,16 +72,16 @@ def uniform_by_fours(seed, position):
     a, b, c, d = draw(seed, position // 4, 10)
     return tl.uint_to_uniform_float(in_a_row(a, b, c, d))
 ''',
-    "turned": '''@triton.jit
-def turned(word):
+    "rotated": '''@triton.jit
+def rotated(word):
     """The halves of a word in the other order."""
     return (word << 16) | (word >> 16)
 ''',
     "shared_word": '''@triton.jit
 def shared_word(seed, position):
-    """The words of numbers that are only compared; two in a row are one word and the same word turned."""
+    """The words of numbers that are only compared; two in a row are one word and the same word rotated."""
     word = drawn_word(seed, position // 2, 7)
-    return tl.where(position % 2 == 0, word, turned(word))
+    return tl.where(position % 2 == 0, word, rotated(word))
 ''',
     "shared_word_by_fours": '''@triton.jit
 def shared_word_by_fours(seed, position):
@@ -89,7 +89,7 @@ def shared_word_by_fours(seed, position):
     a, b, c, d = draw(seed, position // 8, 7)
     is_first = position % 8 == 0
     first, second = tl.where(is_first, a, c), tl.where(is_first, b, d)
-    return in_a_row(first, turned(first), second, turned(second))
+    return in_a_row(first, rotated(first), second, rotated(second))
 ''',
     "shared_word_by_eights": '''@triton.jit
 def shared_word_by_eights(seed, position):
@@ -98,7 +98,7 @@ def shared_word_by_eights(seed, position):
     words = in_a_row(a, b, c, d)
     lanes: tl.constexpr = 2 * words.shape[len(words.shape) - 1]
     rows: tl.constexpr = 2 * words.numel // lanes
-    joined = tl.join(words, turned(words))
+    joined = tl.join(words, rotated(words))
     return joined.reshape(lanes) if len(words.shape) == 1 else joined.reshape(rows, lanes)
 ''',
     "shared": '''@triton.jit

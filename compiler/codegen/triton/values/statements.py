@@ -57,7 +57,7 @@ class StatementPrinter:
         return f"[{', '.join(axis.block_name if axis.name in wanted else '1' for axis in self.vectors)}]"
 
     def spread(self, text: str, axes: frozenset[str], wanted: frozenset[str]) -> str:
-        """A value that varies along `axes`, with a place for each point along the `wanted` ones."""
+        """A value that varies along `axes`, with an element for each point along the `wanted` ones."""
         return text if axes == wanted else f"tl.broadcast_to({text}, {self.shape(wanted)})"
 
     def masks(self, axes: frozenset[str]) -> list[str]:
@@ -95,7 +95,7 @@ class StatementPrinter:
         if statement.op == "scan":
             axes = set(self.all_axes)
         if statement.is_scatter:
-            # Once for each point, also along axes that neither its place nor its value depends on.
+            # Once for each point, also along axes that neither its index nor its value depends on.
             axes = {axis.name for axis in self.vectors if axis.name != "r" or statement.level == "r"}
         self.axes_of[statement.number] = frozenset(axes) & self.all_axes
 

@@ -48,7 +48,7 @@ export function kindInWords(kernel: Kernel | PeerKernel, graph: Graph | null): s
   if (kernel.kind === "extern") return "library call";
   const loops = loopsOf(kernel, graph);
   if (kernel.levels) return PLANS[kernel.levels.plan](kernel.levels, sizeOfReduction(loops));
-  if (loops.some((loop) => loop.kind === "scatter")) return "writes at computed places";
+  if (loops.some((loop) => loop.kind === "scatter")) return "writes at computed indices";
   if (loops.some((loop) => loop.kind === "scan")) return `running sums${sizeOfReduction(loops)}`;
   if (loops.some((loop) => loop.kind === "reduction")) return `reduction${sizeOfReduction(loops)}`;
   if (loops.length > 0) return "element by element";

@@ -3,7 +3,7 @@ import { isEmbedded } from "../../embed";
 import { open, pathOf } from "../../explore";
 import type { Graph, Report, WhatIf } from "../../report";
 import { beside, comparedWith, isRunning, openView, report } from "../../state";
-import { ask, outcomeOf, type Pair, withPair, wishesOf } from "../../whatIf";
+import { ask, outcomeOf, type Pair, withPair, directivesOf } from "../../whatIf";
 import { Worded } from "../Worded";
 import { isAboutCorrectness, whyNotForce } from "./answers";
 import { told } from "./changes";
@@ -82,7 +82,7 @@ export function Try({ answer, graph }: { answer: Answer; graph: Graph | null }) 
   if (whyNot !== null) return <p class="quiet">{whyNot}</p>;
   return (
     <p class="why-buttons">
-      <button type="button" class="primary" onClick={() => void ask(withPair(wishesOf(shown), option, nodes))}>
+      <button type="button" class="primary" onClick={() => void ask(withPair(directivesOf(shown), option, nodes))}>
         {option === "force" ? "Force this fusion" : "Forbid this fusion"}
       </button>
       <span class="quiet">

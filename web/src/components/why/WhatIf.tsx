@@ -1,7 +1,7 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import type { Report, WhatIf as Outcome } from "../../report";
 import { beside, choices, isRunning, openView, reasons } from "../../state";
-import { ask, type Pair, type Wishes, wishesOf, withoutPair } from "../../whatIf";
+import { ask, type Pair, type Directives, directivesOf, withoutPair } from "../../whatIf";
 import { Scroller } from "../Scroller";
 import { Worded } from "../Worded";
 import { LinkTo, useChildren } from "./Explorations";
@@ -41,28 +41,28 @@ function sentenceOf(rule: string): string {
   return SENTENCES[rule] ?? reasons.value.get(REASONS[rule] ?? `fused.${rule}`)?.sentence ?? "";
 }
 
-/** The wishes of the next exploration, which begin as those of the one on screen. */
+/** The directives of the next exploration, which begin as those of the one on screen. */
 function Form({ report }: { report: Report }) {
-  const [wishes, setWishes] = useState<Wishes>(wishesOf(report));
-  useEffect(() => setWishes(wishesOf(report)), [report.id]);
+  const [directives, setDirectives] = useState<Directives>(directivesOf(report));
+  useEffect(() => setDirectives(directivesOf(report)), [report.id]);
   const id = useId();
   const turn = (rule: string, isUsed: boolean): void =>
-    setWishes({ ...wishes, rules_off: isUsed ? wishes.rules_off.filter((off) => off !== rule) : [...wishes.rules_off, rule] });
+    setDirectives({ ...directives, rules_off: isUsed ? directives.rules_off.filter((off) => off !== rule) : [...directives.rules_off, rule] });
   const onSubmit = (event: Event): void => {
     event.preventDefault();
-    void ask(wishes);
+    void ask(directives);
   };
   return (
     <form class="filters what-if-form" aria-label="What if" onSubmit={onSubmit}>
       <fieldset>
-        <legend>{`Active rules${wishes.rules_off.length > 0 ? `, except ${wishes.rules_off.length}` : ""}`}</legend>
+        <legend>{`Active rules${directives.rules_off.length > 0 ? `, except ${directives.rules_off.length}` : ""}`}</legend>
         <div class="rule-list">
           {choices.value?.rules.map((rule) => (
             <div key={rule}>
               <label class="check">
                 <input
                   type="checkbox"
-                  checked={!wishes.rules_off.includes(rule)}
+                  checked={!directives.rules_off.includes(rule)}
                   aria-describedby={`${id}-${rule}`}
                   onChange={(event) => turn(rule, event.currentTarget.checked)}
                 />
@@ -81,13 +81,13 @@ function Form({ report }: { report: Report }) {
           type="number"
           min={1}
           placeholder={choices.value?.largest_group.toString()}
-          value={wishes.largest_group ?? ""}
-          onInput={(event) => setWishes({ ...wishes, largest_group: event.currentTarget.valueAsNumber || null })}
+          value={directives.largest_group ?? ""}
+          onInput={(event) => setDirectives({ ...directives, largest_group: event.currentTarget.valueAsNumber || null })}
         />
       </label>
       <label class="check">
         device that decides
-        <select value={wishes.device_model ?? ""} onChange={(event) => setWishes({ ...wishes, device_model: event.currentTarget.value || null })}>
+        <select value={directives.device_model ?? ""} onChange={(event) => setDirectives({ ...directives, device_model: event.currentTarget.value || null })}>
           <option value="">{`as now: ${report.environment.decides_for || "the one that kernels are for"}`}</option>
           {choices.value?.device_models.map((name) => (
             <option key={name} value={name}>
@@ -97,7 +97,7 @@ function Form({ report }: { report: Report }) {
         </select>
       </label>
       {(["force", "forbid"] as const).map((name) => (
-        <Pairs key={name} name={name} pairs={wishes[name]} onDrop={(pair) => setWishes(withoutPair(wishes, pair))} />
+        <Pairs key={name} name={name} pairs={directives[name]} onDrop={(pair) => setDirectives(withoutPair(directives, pair))} />
       ))}
       <button type="submit" disabled={isRunning.value || !report.id}>
         Explore and compare

@@ -8,11 +8,11 @@
 
 namespace fusionscope {
 
-// Rows and columns that are turned at a time, in registers: as many as a register has of four bytes.
+// Rows and columns that are transposed at a time, in registers: as many as a register has of four bytes.
 #ifdef __AVX512F__
-constexpr int TURNED = 16;
+constexpr int SQUARE = 16;
 #else
-constexpr int TURNED = 8;
+constexpr int SQUARE = 8;
 #endif
 
 // A type of its own for each width, since a template takes a type without the attributes that were added to it.
@@ -25,45 +25,45 @@ template <> struct word_of<4> { typedef Word<uint32_t> type; };
 template <> struct word_of<8> { typedef Word<uint64_t> type; };
 
 template <typename word> struct row_of {
-    typedef typename word::type type __attribute__((vector_size(TURNED * sizeof(word))));
+    typedef typename word::type type __attribute__((vector_size(SQUARE * sizeof(word))));
 };
 
 // The numbers from 0 to below `count`. (Those of the C++ library are in a header that takes longer to read than the rest.)
-template <int... place> struct Places {};
-template <int count, int... place> struct places_below : places_below<count - 1, count - 1, place...> {};
-template <int... place> struct places_below<0, place...> { typedef Places<place...> type; };
+template <int... lane> struct Lanes {};
+template <int count, int... lane> struct lanes_below : lanes_below<count - 1, count - 1, lane...> {};
+template <int... lane> struct lanes_below<0, lane...> { typedef Lanes<lane...> type; };
 
 // The elements of a and b in turn, from `first` on.
-template <int first, typename row, int... place> inline row merge(row a, row b, Places<place...>) {
-    return __builtin_shufflevector(a, b, (first + place / 2 + place % 2 * TURNED)...);
+template <int first, typename row, int... lane> inline row merge(row a, row b, Lanes<lane...>) {
+    return __builtin_shufflevector(a, b, (first + lane / 2 + lane % 2 * SQUARE)...);
 }
 
 // Again and again, rows i and i + half are merged element by element into rows 2i and 2i + 1: each time moves one bit of
 // an element's row number to its column number, and one back.
-template <typename row> inline void turn_in_registers(row (&rows)[TURNED]) {
-    constexpr int half = TURNED / 2;
-    constexpr typename places_below<TURNED>::type places;
-    row merged[TURNED];
-    for (int bit = 1; bit < TURNED; bit *= 2) {
+template <typename row> inline void transpose_in_registers(row (&rows)[SQUARE]) {
+    constexpr int half = SQUARE / 2;
+    constexpr typename lanes_below<SQUARE>::type lanes;
+    row merged[SQUARE];
+    for (int bit = 1; bit < SQUARE; bit *= 2) {
         for (int i = 0; i < half; ++i) {
-            merged[2 * i] = merge<0>(rows[i], rows[i + half], places);
-            merged[2 * i + 1] = merge<half>(rows[i], rows[i + half], places);
+            merged[2 * i] = merge<0>(rows[i], rows[i + half], lanes);
+            merged[2 * i + 1] = merge<half>(rows[i], rows[i + half], lanes);
         }
-        for (int i = 0; i < TURNED; ++i) rows[i] = merged[i];
+        for (int i = 0; i < SQUARE; ++i) rows[i] = merged[i];
     }
 }
 
 // A square of as many rows as a row has elements.
-template <typename word> inline void turn_square(
+template <typename word> inline void transpose_square(
     const word* source, int64_t source_stride, word* target, int64_t target_stride) {
-    typename row_of<word>::type rows[TURNED];
-    for (int i = 0; i < TURNED; ++i) __builtin_memcpy(&rows[i], source + source_stride * i, sizeof(rows[i]));
-    turn_in_registers(rows);
-    for (int i = 0; i < TURNED; ++i) __builtin_memcpy(target + target_stride * i, &rows[i], sizeof(rows[i]));
+    typename row_of<word>::type rows[SQUARE];
+    for (int i = 0; i < SQUARE; ++i) __builtin_memcpy(&rows[i], source + source_stride * i, sizeof(rows[i]));
+    transpose_in_registers(rows);
+    for (int i = 0; i < SQUARE; ++i) __builtin_memcpy(target + target_stride * i, &rows[i], sizeof(rows[i]));
 }
 
 // What is left beside the squares, of fewer rows or columns.
-template <typename word> inline void turn_part(
+template <typename word> inline void transpose_part(
     const word* source, int64_t source_stride, int64_t rows, int64_t columns, word* target, int64_t target_stride) {
     for (int64_t row = 0; row < rows; ++row)
         for (int64_t column = 0; column < columns; ++column)
@@ -71,22 +71,22 @@ template <typename word> inline void turn_part(
 }
 
 // target[column * target_stride + row] = source[row * source_stride + column]; strides in elements.
-template <typename element> inline void turn(
+template <typename element> inline void transpose(
     const element* source, int64_t source_stride, int64_t rows, int64_t columns, element* target,
     int64_t target_stride) {
     typedef typename word_of<sizeof(element)>::type word;
     const word* const from = reinterpret_cast<const word*>(source);
     word* const to = reinterpret_cast<word*>(target);
-    for (int64_t row = 0; row < rows; row += TURNED) {
-        const int64_t rows_here = rows - row < TURNED ? rows - row : TURNED;
-        for (int64_t column = 0; column < columns; column += TURNED) {
-            const int64_t columns_here = columns - column < TURNED ? columns - column : TURNED;
+    for (int64_t row = 0; row < rows; row += SQUARE) {
+        const int64_t rows_here = rows - row < SQUARE ? rows - row : SQUARE;
+        for (int64_t column = 0; column < columns; column += SQUARE) {
+            const int64_t columns_here = columns - column < SQUARE ? columns - column : SQUARE;
             const word* const first = from + source_stride * row + column;
-            word* const place = to + target_stride * column + row;
-            if (rows_here == TURNED && columns_here == TURNED)
-                turn_square(first, source_stride, place, target_stride);
+            word* const destination = to + target_stride * column + row;
+            if (rows_here == SQUARE && columns_here == SQUARE)
+                transpose_square(first, source_stride, destination, target_stride);
             else
-                turn_part(first, source_stride, rows_here, columns_here, place, target_stride);
+                transpose_part(first, source_stride, rows_here, columns_here, destination, target_stride);
         }
     }
 }
