@@ -1737,11 +1737,11 @@ class Recompile:
 class Refusal:
     """Two kernels that share data and stayed apart. Each of their nodes was refused with one of the other's."""
 
-    #: Places of the two in `kernels`, in the order of their launches.
+    #: Positions of the two in `kernels`, in the order of their launches.
     kernels: tuple[int, int] = (0, 0)
 
-    #: Places in `decisions`, one for each pair of nodes. The first decided: it is about the largest groups of the two.
-    #: The others are about fewer of their nodes.
+    #: Positions in `decisions`, one for each pair of nodes. The first decided: it is about the largest groups of the
+    #: two. The others are about fewer of their nodes.
     decisions: list[int] = field(default_factory=list)
 
     #: Bytes that the first of them could save, at most.
@@ -2292,7 +2292,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class UserArgument:
-    """What a Triton kernel of the snippet's gets in one place."""
+    """What a Triton kernel of the snippet's gets in one position."""
 
     #: The type as Triton writes it, such as *fp32 or i32.
     type: str = ""

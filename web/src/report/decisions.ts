@@ -142,9 +142,9 @@ export interface PaddingDecision {
 
 /** Two kernels that share data and stayed apart. Each of their nodes was refused with one of the other's. */
 export interface Refusal {
-  /** Places of the two in `kernels`, in the order of their launches. */
+  /** Positions of the two in `kernels`, in the order of their launches. */
   kernels: [number, number];
-  /** Places in `decisions`, one for each pair of nodes. The first decided: it is about the largest groups of the two. The others are about fewer of their nodes. */
+  /** Positions in `decisions`, one for each pair of nodes. The first decided: it is about the largest groups of the two. The others are about fewer of their nodes. */
   decisions: number[];
   /** Bytes that the first of them could save, at most. */
   bytes: number;

@@ -154,7 +154,7 @@ export interface TileDescriptor {
   tile: [number, number];
 }
 
-/** What a Triton kernel of the snippet's gets in one place. */
+/** What a Triton kernel of the snippet's gets in one position. */
 export interface UserArgument {
   /** The type as Triton writes it, such as *fp32 or i32. */
   type: string;
