@@ -145,7 +145,7 @@ def row_of_expanded(x: Tensor) -> None:
 
 @pytest.mark.parametrize(
     "write",
-    [one_column, some_columns, row_to_row, halves, looked_up, masked, listed_columns, listed_rows, row_of_expanded],
+    [one_column, some_columns, row_to_row, halves, looked_up, masked, listed_columns, listed_rows],
     ids=lambda f: f.__name__,
 )
 def test_elements_that_are_written_apart_from_what_is_read_are_compiled(write: Callable[[Tensor], None]) -> None:
@@ -156,6 +156,70 @@ def test_elements_that_are_written_apart_from_what_is_read_are_compiled(write: C
         given = torch.compile(function, backend=fusionscope, fullgraph=True)(x)
     assert len(seen) == 1
     torch.testing.assert_close(given, function(x))
+
+
+def through_an_expansion(x: Tensor) -> None:
+    x.expand(-1, 6)[1:, 0] = 7
+
+
+def through_the_shape_of_another(x: Tensor) -> None:
+    x.view(-1).expand_as(x.view(-1)).masked_fill_(torch.arange(24) > 3, 0)
+
+
+def through_new_dimensions(x: Tensor) -> None:
+    torch.broadcast_to(x, (1, 1, 4, 6))[..., 2:4].exp_()
+
+
+def through_broadcast_tensors(x: Tensor) -> None:
+    one, _ = torch.broadcast_tensors(x, x[0])
+    one.clamp_(min=0)
+
+
+def _on_infinite_and_small(
+    write: Callable[[Tensor], None], is_dynamic: bool | None = None
+) -> tuple[int, Tensor, Tensor]:
+    """How many graphs were compiled, and what came of it compiled and eagerly, of elements beside which small numbers
+    vanish."""
+    function = _writing(write)
+    torch._dynamo.reset()
+    x, seen = torch.full((4, 6), float("-inf")), list[Any]()
+    x[1:] = -1e8
+    with observed_compilations(seen.append):
+        given = torch.compile(function, backend=fusionscope, dynamic=is_dynamic)(x)
+    return len(seen), given, function(x)
+
+
+@pytest.mark.parametrize("is_dynamic", [None, True])
+@pytest.mark.parametrize(
+    "write",
+    [through_an_expansion, through_the_shape_of_another, through_new_dimensions, through_broadcast_tensors],
+    ids=lambda f: f.__name__,
+)
+def test_writes_through_expansions_that_repeat_nothing_are_exact(
+    write: Callable[[Tensor], None], is_dynamic: bool | None
+) -> None:
+    graphs, given, expected = _on_infinite_and_small(write, is_dynamic)
+    assert graphs == 1 and torch.equal(given, expected)
+
+
+@pytest.mark.parametrize("is_dynamic", [None, True])
+def test_one_write_through_repeated_elements_is_exact(is_dynamic: bool | None) -> None:
+    graphs, given, expected = _on_infinite_and_small(row_of_expanded, is_dynamic)
+    assert graphs == 0 and torch.equal(given, expected)
+
+
+def multiplied_by_one_number(x: Tensor) -> None:
+    x.mul_(torch.arange(1.0, 3.0)[:1].expand(4, 6))
+
+
+def filled_by_a_sum(x: Tensor) -> None:
+    torch.add(torch.arange(6.0).expand(4, 6), 1, out=x)
+
+
+@pytest.mark.parametrize("write", [multiplied_by_one_number, filled_by_a_sum], ids=lambda f: f.__name__)
+def test_what_is_only_read_may_repeat_elements(write: Callable[[Tensor], None]) -> None:
+    graphs, given, expected = _on_infinite_and_small(write)
+    assert graphs == 1 and torch.equal(given, expected)
 
 
 def rows_one_further(x: Tensor) -> None:

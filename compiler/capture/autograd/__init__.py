@@ -2,6 +2,7 @@
 
 aot, training, naming                 through AOTAutograd: a joint graph, split; its inputs by their names
 repeated_writes                       what is left to eager mode before
+expansions                            writes through expanded views, which torch makes inexact
 fixed_sizes                           what is compiled for the sizes of one call alone
 running_products                      gradients that torch makes too long
 draws                                 what the split would lose: numbers drawn again

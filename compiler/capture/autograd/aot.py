@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from compiler.accelerators import is_on
 from compiler.capture.autograd.draws import restore_values
+from compiler.capture.autograd.expansions import with_exact_writes
 from compiler.capture.autograd.naming import input_names, name_inputs
 from compiler.capture.autograd.running_products import short_gradients_of_running_products
 from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
@@ -122,7 +123,8 @@ def compile_through_aot(
         short_gradients_of_running_products(),
         autograd_kernels({torch.ops.aten.multilabel_margin_loss_forward.default: multilabel_margin_loss}),
     ):
-        compiled = _traced_once(backend, with_regions_written_out(rewriting.graph), example_inputs)
+        traced = with_exact_writes(with_regions_written_out(rewriting.graph))
+        compiled = _traced_once(backend, traced, example_inputs)
     if is_thin:
         without_marks()
         if phases == {"inference"} and is_on("without_hook_guard"):

@@ -2,9 +2,11 @@
 
     y = x.expand(4, 6);  y.add_(1)      several elements are one element of memory
     x[1:].add_(x[:-1])                  what is read is partly what is written
+    y = x.expand(4, 6);  y[0].add_(1)   one element is written, through a view that has it several times
 
-Eager mode refuses most of such writes. AOTAutograd turns them into values first and sees nothing wrong. A graph with
-one is therefore left to eager mode, which gives its error.
+Eager mode refuses most of the first two. AOTAutograd turns them into values first and sees nothing wrong. The third it
+writes by its difference, x + sum(y - x), which rounds and is NaN where x is infinite. A graph with one of them is
+therefore left to eager mode, which gives its error or the exact value.
 """
 
 from __future__ import annotations
@@ -52,7 +54,18 @@ def write_to_repeated_memory(graph: torch.fx.GraphModule) -> torch.fx.Node | Non
 def _is_refused(written: torch.Tensor, call: torch.fx.Node) -> bool:
     read = [node for node in call.all_input_nodes if call.target is not operator.setitem or node is not call.args[0]]
     others = (_value(node) for node in read)
-    return _repeats(written) or any(_overlap_partly(written, other) for other in others if other is not None)
+    is_repeated = repeats(written) or any(map(repeats, _written_through(call)))
+    return is_repeated or any(_overlap_partly(written, other) for other in others if other is not None)
+
+
+def _written_through(call: torch.fx.Node) -> Iterator[torch.Tensor]:
+    """The tensors through which a call in place writes: its first argument, and what that is a view of."""
+    node = call.args[0] if "out" not in call.kwargs else None
+    while isinstance(node, torch.fx.Node) and (value := _value(node)) is not None:
+        yield value
+        source = node.args[0] if node.args else None
+        before = _value(source)
+        node = source if before is not None and _share_storage(value, before) else None
 
 
 def _written_by(node: torch.fx.Node) -> Iterator[torch.Tensor]:
@@ -84,17 +97,24 @@ def _value(node: Any) -> torch.Tensor | None:
     return value if isinstance(value, torch.Tensor) and value.layout == torch.strided else None
 
 
-def _repeats(written: torch.Tensor) -> bool:
-    pairs = zip(written.shape, written.stride(), strict=True)
-    return any(isinstance(stride, int) and stride == 0 and size != 1 for size, stride in pairs if isinstance(size, int))
+def repeats(value: torch.Tensor) -> bool:
+    """Whether one element of memory is several of the tensor's, as `expand` makes it. An open size is never known to
+    be 1."""
+    pairs = zip(value.shape, value.stride(), strict=True)
+    return any(
+        isinstance(stride, int) and stride == 0 and not (isinstance(size, int) and size == 1) for size, stride in pairs
+    )
+
+
+def _share_storage(one: torch.Tensor, two: torch.Tensor) -> bool:
+    """Tensors that `torch.func` wraps, as `vmap` does, do not tell their memory."""
+    is_wrapped = any(map(torch._C._functorch.is_functorch_wrapped_tensor, (one, two)))
+    return not is_wrapped and one.untyped_storage()._cdata == two.untyped_storage()._cdata
 
 
 def _overlap_partly(one: torch.Tensor, two: torch.Tensor) -> bool:
-    """Whether two tensors of fixed sizes have elements of memory in common, and not each the one at its place. Those
-    that `torch.func` wraps, as `vmap` does, do not tell their memory."""
-    if any(map(torch._C._functorch.is_functorch_wrapped_tensor, (one, two))):
-        return False
-    if one.untyped_storage()._cdata != two.untyped_storage()._cdata:
+    """Whether two tensors of fixed sizes have elements of memory in common, and not each the one at its place."""
+    if not _share_storage(one, two):
         return False
     layouts = [(*x.shape, *x.stride(), x.storage_offset()) for x in (one, two)]
     is_known = all(isinstance(number, int) for layout in layouts for number in layout)

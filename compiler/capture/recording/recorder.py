@@ -120,9 +120,9 @@ class Recorder:
     def _left_to_eager(self, graph: torch.fx.GraphModule, written: torch.fx.Node) -> Any:
         lines = lines_of_text(written.meta.get("stack_trace"))
         self.note(
-            f"`{written.name}` writes to a tensor several elements of which are one element of memory, as expand makes "
-            "it, or which another argument overlaps. Eager mode refuses most of such writes, so its graph was left to "
-            "eager mode.",
+            f"`{written.name}` writes to, or through, a tensor several elements of which are one element of memory, as "
+            "expand makes it, or to one that another argument overlaps. Compiled, it would write other values, or "
+            "eager mode refuses it, so its graph was left to eager mode.",
             lines[-1] if lines else None,
         )
         return graph.forward
