@@ -202,9 +202,28 @@ def test_writes_through_expansions_that_repeat_nothing_are_exact(
     assert graphs == 1 and torch.equal(given, expected)
 
 
+def windows_with_gaps(x: Tensor) -> None:
+    x.unfold(1, 2, 4).mul_(0.5)
+
+
+def one_of_windows_that_overlap(x: Tensor) -> None:
+    x.unfold(1, 3, 1)[:, 1] = 7
+
+
+def one_of_strided_windows_that_overlap(x: Tensor) -> None:
+    x.as_strided((2, 3), (2, 1), 1)[0] = 7
+
+
 @pytest.mark.parametrize("is_dynamic", [None, True])
-def test_one_write_through_repeated_elements_is_exact(is_dynamic: bool | None) -> None:
-    graphs, given, expected = _on_infinite_and_small(row_of_expanded, is_dynamic)
+@pytest.mark.parametrize(
+    "write",
+    [row_of_expanded, windows_with_gaps, one_of_windows_that_overlap, one_of_strided_windows_that_overlap],
+    ids=lambda f: f.__name__,
+)
+def test_what_torch_would_write_with_other_values_is_left_to_eager_mode(
+    write: Callable[[Tensor], None], is_dynamic: bool | None
+) -> None:
+    graphs, given, expected = _on_infinite_and_small(write, is_dynamic)
     assert graphs == 0 and torch.equal(given, expected)
 
 

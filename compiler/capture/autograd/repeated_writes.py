@@ -3,9 +3,11 @@
     y = x.expand(4, 6);  y.add_(1)      several elements are one element of memory
     x[1:].add_(x[:-1])                  what is read is partly what is written
     y = x.expand(4, 6);  y[0].add_(1)   one element is written, through a view that has it several times
+    x.unfold(0, 2, 3).add_(1)           the view has gaps between its windows
 
 Eager mode refuses most of the first two. AOTAutograd turns them into values first and sees nothing wrong. The third it
-writes by its difference, x + sum(y - x), which rounds and is NaN where x is infinite. A graph with one of them is
+writes by its difference, x + sum(y - x), which rounds and is NaN where x is infinite. The last it writes with zeros in
+the gaps (PyTorch 2.13, `expand_inverse` and `unfold_inverse` of its functionalisation). A graph with one of them is
 therefore left to eager mode, which gives its error or the exact value.
 """
 
@@ -54,15 +56,20 @@ def write_to_repeated_memory(graph: torch.fx.GraphModule) -> torch.fx.Node | Non
 def _is_refused(written: torch.Tensor, call: torch.fx.Node) -> bool:
     read = [node for node in call.all_input_nodes if call.target is not operator.setitem or node is not call.args[0]]
     others = (_value(node) for node in read)
-    is_repeated = repeats(written) or any(map(repeats, _written_through(call)))
+    is_repeated = repeats(written) or any(map(_is_inexact, _written_through(call)))
     return is_repeated or any(_overlap_partly(written, other) for other in others if other is not None)
 
 
-def _written_through(call: torch.fx.Node) -> Iterator[torch.Tensor]:
+def _is_inexact(view: torch.fx.Node) -> bool:
+    value = _value(view)
+    return name_of_target(view) == "unfold" or (value is not None and repeats(value))
+
+
+def _written_through(call: torch.fx.Node) -> Iterator[torch.fx.Node]:
     """The tensors through which a call in place writes: its first argument, and what that is a view of."""
     node = call.args[0] if "out" not in call.kwargs else None
     while isinstance(node, torch.fx.Node) and (value := _value(node)) is not None:
-        yield value
+        yield node
         source = node.args[0] if node.args else None
         before = _value(source)
         node = source if before is not None and _share_storage(value, before) else None
@@ -98,12 +105,21 @@ def _value(node: Any) -> torch.Tensor | None:
 
 
 def repeats(value: torch.Tensor) -> bool:
-    """Whether one element of memory is several of the tensor's, as `expand` makes it. An open size is never known to
-    be 1."""
-    pairs = zip(value.shape, value.stride(), strict=True)
-    return any(
-        isinstance(stride, int) and stride == 0 and not (isinstance(size, int) and size == 1) for size, stride in pairs
-    )
+    """Whether one element of memory may be several of the tensor's: by strides of zero, as `expand` makes them, or by
+    strides that do not nest. An open size is never known to be 1, and open strides are taken to nest."""
+    pairs = [
+        (step, size)
+        for size, step in zip(value.shape, value.stride(), strict=True)
+        if type(size) is not int or size != 1
+    ]
+    if not all(type(number) is int for pair in pairs for number in pair):
+        return any(type(step) is int and step == 0 for step, _ in pairs)
+    reached = 0
+    for step, size in sorted(pairs):
+        if step <= reached and size != 0:
+            return True
+        reached += step * (size - 1)
+    return False
 
 
 def _share_storage(one: torch.Tensor, two: torch.Tensor) -> bool:

@@ -120,8 +120,8 @@ class Recorder:
     def _left_to_eager(self, graph: torch.fx.GraphModule, written: torch.fx.Node) -> Any:
         lines = lines_of_text(written.meta.get("stack_trace"))
         self.note(
-            f"`{written.name}` writes to, or through, a tensor several elements of which are one element of memory, as "
-            "expand makes it, or to one that another argument overlaps. Compiled, it would write other values, or "
+            f"`{written.name}` writes through a view whose elements share memory, as expand makes them, through "
+            "windows of unfold, or to memory that another argument overlaps. Compiled, it would write other values, or "
             "eager mode refuses it, so its graph was left to eager mode.",
             lines[-1] if lines else None,
         )
