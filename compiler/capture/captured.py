@@ -231,7 +231,7 @@ class EntryCall:
     eager: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    #: Those made for any of its calls, and the forward ones that ran in that first call.
+    #: Those made for any of its calls, and those that ran in that first call: a backward one where it runs backward.
     graphs: list[str] = field(default_factory=list)
     ran: list[str] = field(default_factory=list)
     #: Whether that first call returned: one that raised cannot be timed.
@@ -322,7 +322,7 @@ class Capture:
 
     @property
     def timed_graphs(self) -> set[str]:
-        """The graphs that these calls run. They make no gradients."""
+        """The graphs that these calls run. Backward graphs are among them only where a call runs backward itself."""
         return {name for entry in self.timed_entries for name in entry.ran}
 
     @property

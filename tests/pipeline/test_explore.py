@@ -150,7 +150,8 @@ def test_stages_that_were_not_asked_for_are_skipped() -> None:
 
 
 def test_the_verdict_names_the_graphs_that_were_timed_where_there_are_others() -> None:
-    """A later call with another number makes another graph, and `backward` runs one of its own: neither is timed."""
+    """A later call with another number makes another graph, and `backward` runs one of its own: neither is timed,
+    unless the call that is timed runs backward itself."""
     timing = Timing(min_runs=3, max_seconds=0.1)
     recompiled = """import torch
 @torch.compile
@@ -164,11 +165,21 @@ w = torch.randn(8, 8, requires_grad=True)
 torch.compile(lambda x: (x @ w).sin().sum())(torch.randn(8, 8)).backward()
 """
     whole = trained.replace(".backward()", "").replace(", requires_grad=True", "")
+    itself = """import torch
+w = torch.randn(8, 8, requires_grad=True)
+@torch.compile
+def step(x):
+    (x @ w).sin().sum().backward()
+step(torch.randn(8, 8))
+"""
     for source in (recompiled, trained):
         report = explore(source, Options(device="cpu", timing=timing))
         assert len(report.graphs) == 2
         assert "became" in report.summary.verdict and ", timed in graph_0 alone: " in report.summary.verdict
-    assert "timed in" not in explore(whole, Options(device="cpu", timing=timing)).summary.verdict
+    for source, graphs in ((whole, 1), (itself, 2)):
+        report = explore(source, Options(device="cpu", timing=timing))
+        assert len(report.graphs) == graphs
+        assert report.timing and "timed in" not in report.summary.verdict
 
 
 def test_each_stage_is_published_when_it_ends() -> None:

@@ -210,7 +210,7 @@ class Recorder:
         self._compilation_of[graph.name] = compilation
         if not backward:
             self.ledger.graph_made(name, compilation)
-            graph.runner.on_call = lambda: self._ran(name)
+        graph.runner.on_call = lambda: self._ran(graph)
         # A backward graph is made later, by autograd, for the entries that made its forward graph.
         owners = self._entries or [entry for entry in self.capture.entries if name in entry.graphs]
         for entry in owners:
@@ -218,11 +218,12 @@ class Recorder:
                 entry.graphs.append(graph.name)
         return graph.runner, graph
 
-    def _ran(self, name: str) -> None:
-        self.ledger.trail.ran(name)
+    def _ran(self, graph: CapturedGraph) -> None:
+        if graph.phase != "backward":
+            self.ledger.trail.ran(graph.name)
         for entry in self._entries:
-            if not entry.has_returned and name not in entry.ran:
-                entry.ran.append(name)
+            if not entry.has_returned and graph.name not in entry.ran:
+                entry.ran.append(graph.name)
 
     def _function_of_graph(self, name: str) -> str | None:
         return next((graph.function for graph in self.capture.graphs if graph.name == name), None)
