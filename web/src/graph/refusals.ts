@@ -17,7 +17,7 @@ export interface Refusal extends RefusedPair {
   stake: number;
   /** Places of the kernels of `a` and of `b`. */
   kernels: [number, number];
-  /** `graph 2`; empty where there is one. */
+  /** Its graph's name, for each graph counts its kernels from K1; empty where there is one graph. */
   where: string;
   /** The two sides as nodes of `aten`. */
   from: string;
@@ -30,7 +30,7 @@ export interface Refusal extends RefusedPair {
 
 /** Most bytes at stake first; the same refusal in equal layers is told once. */
 export function costliestRefusals(graphs: readonly Graph[], atMost: number = COSTLIEST): Refusal[] {
-  const all = graphs.flatMap((graph) => refusalsOf(graph, whereIn(graphs, graph.name)));
+  const all = graphs.flatMap((graph) => refusalsOf(graph, graphs.length > 1 ? graph.name : ""));
   all.sort((one, other) => other.stake - one.stake);
   const told = new Map<string, Refusal>();
   for (const { key, ...refusal } of all) {
@@ -39,11 +39,6 @@ export function costliestRefusals(graphs: readonly Graph[], atMost: number = COS
     else if (told.size < atMost) told.set(key, refusal);
   }
   return [...told.values()];
-}
-
-/** Each graph counts its kernels from K1: which of several is meant. */
-export function whereIn(graphs: readonly Graph[], name: string): string {
-  return graphs.length > 1 ? `graph ${graphs.findIndex((graph) => graph.name === name) + 1}` : "";
 }
 
 function refusalsOf(graph: Graph, where: string): (Refusal & { key: string })[] {

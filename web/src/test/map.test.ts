@@ -145,6 +145,12 @@ describe("what costs most", () => {
     expect(refusals.map(({ stake }) => stake)).toEqual(refusals.map(({ stake }) => stake).sort((one, other) => other - one));
   });
 
+  it("names the graph as the report does, where there are several: their numbers of kernels are the same", () => {
+    const graphs = [{ ...graph, name: "graph_0" }, { ...graph, name: "graph_0_backward" }, { ...graph, name: "graph_1" }];
+    expect(new Set(costliestRefusals(graphs, 100).map(({ graph: of, where }) => of === where && where))).toEqual(new Set(graphs.map(({ name }) => name)));
+    expect(costliestRefusals([graph]).every(({ where }) => where === "")).toBe(true);
+  });
+
   it("has a row for each two kernels, with what decided, and the other pairs of their nodes in it", () => {
     const [last] = graph.refusals.slice(-1);
     const decisions = [...graph.decisions, { ...graph.decisions[4]!, a: "buf6", b: "buf0" }];

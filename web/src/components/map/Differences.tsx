@@ -1,5 +1,4 @@
 import * as format from "../../format";
-import { whereIn } from "../../graph/refusals";
 import { refsOf } from "../../links";
 import type { AlignedKernels, Graph, Peer } from "../../report";
 import { pair, pinned } from "../../state";
@@ -31,7 +30,7 @@ export function Differences({ peer, graphs }: { peer: Peer; graphs: readonly Gra
               <span class="map-list-names">
                 {one.count > 1 ? `${one.count} times: ` : ""}
                 {one.sentence}
-                {graphs.length > 1 && <span class="quiet">{` (${whereIn(graphs, one.graph)})`}</span>}
+                {graphs.length > 1 && <span class="quiet">{` (${one.graph})`}</span>}
               </span>
               {one.because && <span class="map-list-reason"><Coded text={one.because} /></span>}
               {one.refusal && <span class="map-list-reason"><Coded text={`In its own words, ${one.refusal}.`} /></span>}
