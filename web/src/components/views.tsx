@@ -151,7 +151,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       label: "Errors",
       about: "Each output against the same computation in float64",
       hasPart: ({ graph, report }) => graph.errors.length > 0 || (report.peer?.errors ?? []).length > 0,
-      render: ({ graph, report }) => <Errors graph={graph} peer={report.peer} />,
+      render: ({ graph, report }) => <Errors graph={graph} report={report} />,
     },
     { of: "report", id: "notes", label: "Output", about: "Output of the snippet, and notes about it", tellsNoAnswer: true, badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },
   ],

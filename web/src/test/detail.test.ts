@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { traceOf } from "../components/detail/exports";
+import { Errors } from "../components/detail/Errors";
 import { besideEager } from "../components/detail/Timing";
 import { factsOf, kindInWords } from "../components/detail/kernelWords";
 import { bytesOf, measuredOf, predictedOf, recordedOf, stagesOf, ticksUpTo } from "../components/detail/lanes";
@@ -9,6 +10,7 @@ import * as format from "../format";
 import { linksOf } from "../links";
 import type { Contestant, Graph, Kernel, KernelLevels, Report } from "../report";
 import { exampleGraph, exampleReport } from "./example";
+import { textOf } from "./textOf";
 
 const [product, softmax] = exampleGraph.kernels as [Kernel, Kernel];
 const alone: Report = { ...exampleReport, graphs: [exampleGraph] };
@@ -159,5 +161,15 @@ describe("beside eager", () => {
     expect(besideEager(taken(30, true), taken(20, null))).toBe("takes 1.5× as long as eager ± 25 %");
     expect(besideEager(taken(10, false), taken(20, null))).toBe("no measurable difference from eager ± 25 %");
     expect(besideEager({ ...taken(10, true), ratio_factor: null }, taken(20, null))).toBe("2× as fast as eager");
+  });
+});
+
+describe("errors", () => {
+  it("say how the figure of the answer bar follows from them", () => {
+    const of = { largest: 2e-3, mean: 1e-4, largest_ulp: 41_000, mean_ulp: 0.5 };
+    const graph: Graph = { ...exampleGraph, errors: [{ output: "add", dtype: "float32", elements: 8, eager: of, compiled: of }] };
+    const told = textOf(Errors({ graph, report: { ...exampleReport, peer: null } }));
+    expect(told).toContain("Largest relative error of an output: 1.1e-3, eager 1.4e-3.");
+    expect(told).toContain("4.1e4");
   });
 });

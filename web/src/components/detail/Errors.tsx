@@ -1,6 +1,7 @@
 import { refs } from "../../state";
 import * as format from "../../format";
-import type { CallErrors, ElementErrors, Graph, OutputErrors, Peer } from "../../report";
+import type { CallErrors, ElementErrors, Graph, OutputErrors, Peer, Report } from "../../report";
+import { isWrong } from "../../wrong";
 import { Empty, Scroller } from "../Scroller";
 import { Name } from "../Name";
 import { type Column, Table } from "./Table";
@@ -35,12 +36,8 @@ function rowsOf(graph: Graph): Row[] {
   ]);
 }
 
-function figure(value: number): string {
-  return value === 0 ? "0" : value.toExponential(1);
-}
-
 function units(value: number): string {
-  return value < 1000 ? value.toPrecision(2).replace(/\.0$/, "") : value.toExponential(1);
+  return value < 1000 ? value.toPrecision(2).replace(/\.0$/, "") : format.scientific(value);
 }
 
 function numbers<R extends { of: ElementErrors | null }>(): Column<R>[] {
@@ -53,8 +50,8 @@ function numbers<R extends { of: ElementErrors | null }>(): Column<R>[] {
     cell: (row) => row.of !== null && shown(of(row.of)),
   });
   return [
-    number("largest", "largest difference", "The largest absolute difference of an element", (one) => one.largest, figure),
-    number("mean", "mean difference", "The mean of all absolute differences", (one) => one.mean, figure),
+    number("largest", "largest difference", "The largest absolute difference of an element", (one) => one.largest, format.scientific),
+    number("mean", "mean difference", "The mean of all absolute differences", (one) => one.mean, format.scientific),
     number("largest-ulp", "largest, ulp", "In units in the last place", (one) => one.largest_ulp, units),
     number("mean-ulp", "mean, ulp", "In units in the last place", (one) => one.mean_ulp, units),
   ];
@@ -85,10 +82,23 @@ function OfCalls({ peer }: { peer: Peer | null }) {
   );
 }
 
+/** The figure of the answer bar, which is of whole outputs: one element may be off by far more. */
+function OfOutputs({ report }: { report: Report }) {
+  const { compiled_error: ours, eager_error: eager, allowed_error: allowed } = report.summary;
+  if (ours === null || isWrong(report)) return null;
+  const beside = [eager !== null && `eager ${format.scientific(eager)}`, allowed != null && `${format.scientific(allowed)} allowed`].filter(Boolean);
+  return (
+    <p class="method">
+      {`Largest relative error of an output: ${[format.scientific(ours), ...beside].join(", ")}. It is the root mean square of the differences divided by that of the exact values; of integers and bools, the share of elements that differ.`}
+    </p>
+  );
+}
+
 /** How far each output is from float64: the largest and the mean error of an element, of eager, of ours, and of whole
  * calls of everybody. */
-export function Errors({ graph, peer }: { graph: Graph; peer: Peer | null }) {
+export function Errors({ graph, report }: { graph: Graph; report: Report }) {
   const rows = rowsOf(graph);
+  const { peer } = report;
   if (rows.length === 0 && callRows(peer).length === 0) return <Empty>No output was compared with float64.</Empty>;
   return (
     <Scroller label="Errors against float64">
@@ -107,6 +117,7 @@ export function Errors({ graph, peer }: { graph: Graph; peer: Peer | null }) {
           ...numbers<Row>(),
         ]}
       />
+      <OfOutputs report={report} />
       <p class="method">{RULE}</p>
     </Scroller>
   );
