@@ -17,13 +17,21 @@ const alone: Report = { ...exampleReport, graphs: [exampleGraph] };
 const ends = (lane: { rows: { from: number; length: number }[][] }): number[] => lane.rows.map((row) => row.reduce((sum, bar) => sum + bar.length, 0));
 
 describe("a kernel in words", () => {
-  const with_ = (levels: Partial<KernelLevels>): Kernel => ({ ...softmax, levels: { ...softmax.levels, ...levels } as KernelLevels });
+  const with_ = (levels: Partial<KernelLevels>): Kernel => ({ ...softmax, kind: "triton", levels: { ...softmax.levels, ...levels } as KernelLevels });
 
   it("says what it does and what one program takes", () => {
     expect(kindInWords(with_({ plan: "persistent", tile: { XBLOCK: 1, RBLOCK: 1024 } }), exampleGraph)).toBe("reduction over 1024 elements, a row in registers, one row a program");
     expect(kindInWords(with_({ plan: "looped", passes: 3, tile: { XBLOCK: 4, RBLOCK: 1024 } }), exampleGraph)).toBe("reduction over 1024 elements in 3 passes, 4 rows a program");
     expect(kindInWords(with_({ plan: "pointwise", tile: { XBLOCK: 1024 } }), exampleGraph)).toBe("element by element, 1,024 elements a program");
     expect(kindInWords(product, exampleGraph)).toBe("library call");
+  });
+
+  it("says of programs and registers beside a C++ kernel which target's they are", () => {
+    const { levels } = with_({ plan: "persistent", tile: { XBLOCK: 1, RBLOCK: 1024 } });
+    const compiled: Kernel = { ...softmax, kind: "cpp", registers: null, spills: null, levels, also: [{ ...softmax.also[0]!, target: "sm_90", registers: 32, spills: 0 }] };
+    expect(kindInWords(compiled, exampleGraph)).toBe(`reduction over 1024 elements, a row in registers, one row a program (${levels!.target})`);
+    expect(factsOf(compiled, "AMD EPYC", "NVIDIA H200").map(({ name }) => name)).toEqual(expect.arrayContaining(["registers (sm_90)", "spilled (sm_90)"]));
+    expect(factsOf({ ...softmax, kind: "triton", registers: 32, spills: 0 }, "NVIDIA H200", "NVIDIA H200").map(({ name }) => name)).toEqual(expect.arrayContaining(["registers", "spilled"]));
   });
 
   it("has no figure that is not known, and marks a prediction", () => {

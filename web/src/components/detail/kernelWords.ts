@@ -41,13 +41,18 @@ function tile(levels: KernelLevels): string {
   return sizes.length > 0 ? `, tiles of ${sizes.join(" × ")}` : "";
 }
 
+/** Programs and registers are those of the Triton kernel. Beside a C++ kernel, which has neither, it says so. */
+function ofTwin(kernel: Kernel, target: string | null): string {
+  return kernel.kind === "cpp" && target ? ` (${target})` : "";
+}
+
 /** `reduction over 128 elements, a row in registers, 4 rows a program`. */
 export function kindInWords(kernel: Kernel | PeerKernel, graph: Graph | null): string {
   if ("form" in kernel) return kernel.fuses.length > 0 ? `${kernel.form} of ${kernel.fuses.join(", ")}` : kernel.form;
   if (kernel.own) return "your own Triton kernel";
   if (kernel.kind === "extern") return "library call";
   const loops = loopsOf(kernel, graph);
-  if (kernel.levels) return PLANS[kernel.levels.plan](kernel.levels, sizeOfReduction(loops));
+  if (kernel.levels) return `${PLANS[kernel.levels.plan](kernel.levels, sizeOfReduction(loops))}${ofTwin(kernel, kernel.levels.target)}`;
   if (loops.some((loop) => loop.kind === "scatter")) return "writes at computed indices";
   if (loops.some((loop) => loop.kind === "scan")) return `running sums${sizeOfReduction(loops)}`;
   if (loops.some((loop) => loop.kind === "reduction")) return `reduction${sizeOfReduction(loops)}`;
@@ -80,8 +85,8 @@ export function factsOf(kernel: Kernel, device: string, predictedFor: string): F
     kernel.gb_per_s === null ? null : { name: "", value: `${format.rate(kernel.gb_per_s)} GB/s`, hint: "Bytes by the measured time" },
     kernel.percent_of_peak === null ? null : { name: "of peak", value: `${kernel.percent_of_peak.toFixed(0)} %`, hint: "Of the memory bandwidth of the device" },
     kernel.flops ? { name: "", value: format.operations(kernel.flops), hint: "Floating-point operations, counted" } : null,
-    made && made.from.registers !== null ? { name: made.from.registers === 1 ? "register" : "registers", value: String(made.from.registers), hint: `Of a thread, by the assembler${made.target ? ` for ${made.target}` : ""}` } : null,
-    made && made.from.spills !== null ? { name: "spilled", value: made.from.spills ? format.bytes(made.from.spills) : "nothing", hint: "Values that did not fit into a thread's registers" } : null,
+    made && made.from.registers !== null ? { name: `${made.from.registers === 1 ? "register" : "registers"}${ofTwin(kernel, made.target)}`, value: String(made.from.registers), hint: `Of a thread, by the assembler${made.target ? ` for ${made.target}` : ""}` } : null,
+    made && made.from.spills !== null ? { name: `spilled${ofTwin(kernel, made.target)}`, value: made.from.spills ? format.bytes(made.from.spills) : "nothing", hint: "Values that did not fit into a thread's registers" } : null,
   ];
   return facts.filter((fact) => fact !== null);
 }
