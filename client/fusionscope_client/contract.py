@@ -1946,7 +1946,8 @@ class SavedTensor:
 
 @dataclass(frozen=True)
 class Score:
-    """What the cost model expects of a fusion. Both times are predictions, in microseconds."""
+    """What the cost model expects of a fusion. Both times are predictions, in microseconds. They have the gaps before
+    and after a kernel, and what timing it adds. `predicted_us` of a kernel leaves both out."""
 
     #: The rule that the fusion would be made by, such as vertical.
     category: str = ""

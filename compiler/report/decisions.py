@@ -10,7 +10,8 @@ from compiler.report.model import ReportModel, SizeText, example
 
 
 class Score(ReportModel):
-    """What the cost model expects of a fusion. Both times are predictions, in microseconds.
+    """What the cost model expects of a fusion. Both times are predictions, in microseconds. They have the
+    gaps before and after a kernel, and what timing it adds. `predicted_us` of a kernel leaves both out.
 
     Of a refusal for which no kernel of both could be made, `bytes_saved` is the most that one could save, and there is
     no `fused_us`; where a library call takes part, there is no prediction of either time."""

@@ -162,7 +162,7 @@ export interface Round {
   units: number;
 }
 
-/** What the cost model expects of a fusion. Both times are predictions, in microseconds. */
+/** What the cost model expects of a fusion. Both times are predictions, in microseconds. They have the gaps before and after a kernel, and what timing it adds. `predicted_us` of a kernel leaves both out. */
 export interface Score {
   /** The rule that the fusion would be made by, such as vertical. */
   category: string;

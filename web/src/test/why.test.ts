@@ -4,8 +4,10 @@ import { bytesOf, decisionOf, historyOf, metAs, ofGraph, whyNotForce } from "../
 import { besideFigure, changeOf, told } from "../components/why/changes";
 import { hunks, lineDiff } from "../components/why/lineDiff";
 import { isProgram, partsOf } from "../components/why/page";
+import { Numbers } from "../components/why/Numbers";
 import { placeCard, type Rect } from "../components/why/place";
 import { exampleReport } from "./example";
+import { textOf } from "./textOf";
 
 const graph = exampleReport.graphs[0]!;
 const answer = (more: Partial<Answer> = {}): Answer => ({
@@ -70,6 +72,14 @@ describe("what is known of two nodes", () => {
   it("says why an input cannot be fused with", () => {
     expect(whyNotForce({ a: "arg0_1", b: "buf6", reason: "policy.no_loop" }, graph)).toContain("is an input of the graph");
     expect(whyNotForce(answer(), graph)).toBeNull();
+  });
+});
+
+describe("the numbers of a decision", () => {
+  it("say that predicted times have the gaps which the time of a kernel leaves out", () => {
+    const decision = { ...graph.decisions[0]!, score: { category: "vertical", bytes_saved: 8, distance: 1, fused_us: 12.353, unfused_us: 21.1 } };
+    const told = textOf(Numbers({ answer: answer(), decision, graph, report: exampleReport }));
+    expect(told).toContain("one kernel 12.4 µs, two kernels 21.1 µs, with launch gaps");
   });
 });
 

@@ -15,6 +15,7 @@ import { Empty, Scroller } from "../Scroller";
 import { Worded } from "../Worded";
 import { AskWhy } from "./AskWhy";
 import { familyOf, filtered, type Row, rowsOf, type Verdict } from "./decisionRows";
+import { WITH_GAPS } from "./Numbers";
 
 /** The costliest ones are what most readers come for. */
 const ROWS_AT_FIRST = 10;
@@ -33,7 +34,7 @@ function isAsked(graph: Graph, { decision }: Row): boolean {
 }
 
 function columnsOf(graph: Graph): Column<Row>[] {
-  const predicted = `By the cost model, for ${predictedFor.value}`;
+  const predicted = `By the cost model, for ${predictedFor.value}, ${WITH_GAPS}`;
   return [
     {
       id: "pair",

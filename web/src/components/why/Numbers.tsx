@@ -11,6 +11,9 @@ interface Fact {
   value: preact.ComponentChildren;
 }
 
+/** Why the predicted time that stands with a kernel is less. */
+export const WITH_GAPS = "with the gaps before and after a kernel and what timing it adds, which the time of a kernel leaves out";
+
 function readable(name: string, value: unknown): string {
   if (Array.isArray(value)) return value.map(format.plain).join(", ");
   if (typeof value !== "number") return format.plain(value);
@@ -25,7 +28,7 @@ function factsOf(answer: Answer, decision: Decision | null, graph: Graph, report
   const [fused, unfused] = [score?.fused_us, score?.unfused_us];
   if (fused != null || unfused != null) {
     const times = [fused != null && `one kernel ${format.microseconds(fused)}`, unfused != null && `two kernels ${format.microseconds(unfused)}`].filter(Boolean).join(", ");
-    facts.push({ name: `predicted for ${predictedFor.value}`, value: <em>{times}</em> });
+    facts.push({ name: `predicted for ${predictedFor.value}`, value: <em title={`By the cost model, ${WITH_GAPS}`}>{`${times}, with launch gaps`}</em> });
   } else {
     const predicted = kernelTimes(answer, graph, "predicted_us");
     if (predicted !== null) facts.push({ name: `predicted for ${predictedFor.value}`, value: <em>{`as they are, ${format.microseconds(predicted)}`}</em> });
