@@ -205,12 +205,17 @@ def as_one_lies(memory, tensor):
 def time_of(call, empty=None):
     """What a call takes, and what is in it. `empty` is the same call of a function that does nothing."""
     if DEVICE == "cuda":
-        return f"{gpu_microseconds(call):.3g} us on the GPU, from a cold L2 cache, without the host's launch"
+        return f"{written(gpu_microseconds(call))} on the GPU, from a cold L2 cache, without the host's launch"
     took = microseconds(call)
     if empty is None:
-        return f"{took:.3g} us, from warm caches, with Python's share"
+        return f"{written(took)}, from warm caches, with Python's share"
     share = microseconds(empty)
-    return f"{max(took - share, 0.0):.3g} us, from warm caches, without the {share:.3g} us that Python takes to call it"
+    alone = written(max(took - share, 0.0))
+    return f"{alone}, from warm caches, without the {written(share)} that Python takes to call it"
+
+
+def written(took):
+    return f"{took:,.0f} us" if took >= 100 else f"{took:.3g} us"
 
 
 def microseconds(call):

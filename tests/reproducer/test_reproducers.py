@@ -248,7 +248,7 @@ def test_the_time_on_a_gpu_has_no_wait_for_the_host_in_it(on_host: float, on_dev
     file |= {"torch": gpu.as_torch(), "time": gpu, "DEVICE": "cuda"}
     assert file["gpu_microseconds"](lambda: gpu.queue(on_host, on_device)) == pytest.approx(on_device)
     told = file["time_of"](lambda: gpu.queue(on_host, on_device))
-    assert told == f"{on_device:.3g} us on the GPU, from a cold L2 cache, without the host's launch"
+    assert told == f"{on_device:,.0f} us on the GPU, from a cold L2 cache, without the host's launch"
 
 
 def test_the_time_of_a_cpp_kernel_says_what_is_in_it() -> None:
@@ -266,6 +266,8 @@ def test_the_time_of_a_cpp_kernel_says_what_is_in_it() -> None:
         "0.25 us, from warm caches, without the 2.75 us that Python takes to call it"
     )
     assert file["time_of"]("launch") == "3 us, from warm caches, with Python's share"
+    took["launch"] = 11_700.0
+    assert file["time_of"]("launch") == "11,700 us, from warm caches, with Python's share"
 
 
 @pytest.mark.gpu
