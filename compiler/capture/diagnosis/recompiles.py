@@ -25,6 +25,20 @@ _PROPERTIES = {
     "requires_grad": "whether `{name}` requires a gradient",
     "dispatch key set": "the device or kind of `{name}`",
 }
+#: Names of C++ that a guard has for dtypes. Others differ from torch's in capitals alone.
+_DTYPES = {
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Half": "float16",
+    "Float": "float32",
+    "Double": "float64",
+    "ComplexHalf": "complex32",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
 
 
 class _Change(NamedTuple):
@@ -65,6 +79,8 @@ def _tensor_change(condition: str) -> _Change | None:
     if found["property"] == "requires_grad":
         expected = {"requires_grad=1": "True", "requires_grad=0": "False"}.get(expected, expected)
         actual = {"True": "False", "False": "True"}.get(expected, actual)
+    if found["property"] == "dtype":
+        expected, actual = (_DTYPES.get(one, one.lower()) for one in (expected, actual or ""))
     subject = f"{name}.{found['property']}({found['index']})" if found["index"] else name
     was = f"was {actual}, and the existing code is for {expected} only" if actual else f"was not {expected}"
     return _Change(f"{what} {was}", subject, expected, actual)
