@@ -10,6 +10,7 @@ const GAP = 46;
 const GAP_WITH_BREAK = 92;
 const NARROWEST = 300;
 const BESIDE_LAYERS = 134;
+const CHARACTER = 7.2;
 
 export interface Frame extends Box {
   graph: Graph;
@@ -70,9 +71,10 @@ export function stack(report: Report, drawn: readonly { graph: Graph; map: MapGr
       y += height;
     }
     const content = contentWidth(one.map, one.layout);
-    const width = Math.max(NARROWEST, content + 2 * PADDING);
+    const { title, detail } = nameOf(one.graph, drawn.length > 1);
+    const width = Math.max(NARROWEST, content + 2 * PADDING, (title.length + detail.length) * CHARACTER + 2 * PADDING);
     const height = one.layout.height + HEAD + 2 * PADDING;
-    frames.push({ ...one, x: -width / 2, y, width, height, origin: { x: -content / 2, y: y + HEAD + PADDING }, ...nameOf(one.graph) });
+    frames.push({ ...one, x: -width / 2, y, width, height, origin: { x: -content / 2, y: y + HEAD + PADDING }, title, detail });
     y += height;
   });
   return { frames, betweens, width: Math.max(0, ...frames.map((frame) => frame.width)), height: y };
@@ -95,8 +97,10 @@ function breakBetween(breaks: readonly GraphBreak[], before: Graph, after: Graph
   );
 }
 
-function nameOf(graph: Graph): { title: string; detail: string } {
+/** Of several graphs of a function each has its own name too, by which sentences speak of it. */
+function nameOf(graph: Graph, isOneOfSeveral: boolean): { title: string; detail: string } {
   const details = [
+    isOneOfSeveral && graph.function ? graph.name : "",
     graph.kernels.length > 0 ? format.count(graph.kernels.length, "kernel") : format.count((graph.aten.length > 0 ? graph.aten : graph.fx).length, "node"),
     graph.calls > 1 ? `called ${graph.calls.toLocaleString("en-US")} times` : graph.calls === 1 ? "called once" : "",
   ];

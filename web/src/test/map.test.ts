@@ -5,10 +5,10 @@ import { inColumns, needsColumns } from "../graph/columns";
 import { COLLAPSE_ABOVE, type Look, mapOf, shortTarget } from "../graph/map";
 import { costliestRefusals } from "../graph/refusals";
 import { search } from "../graph/search";
-import { inRunningOrder } from "../graph/stack";
+import { inRunningOrder, stack } from "../graph/stack";
 import { linksOf } from "../links";
 import type { FxNode, Graph, GraphBreak, Kernel } from "../report";
-import { exampleGraph as graph } from "./example";
+import { exampleGraph as graph, exampleReport } from "./example";
 
 const look = (opened: string[] = [], level: Look["level"] = "aten", showViews = false): Look => ({ level, showViews, opened: new Set(opened) });
 const draw = (one: Graph, asked = look()) => mapOf(one, asked, linksOf([one]));
@@ -234,5 +234,18 @@ describe("numbers beside lines", () => {
     const boxes = labels.flatMap((label) => (label ? [boxOf(label)] : []));
     expect(boxes).toHaveLength(4);
     boxes.forEach((box, place) => expect(boxes.slice(place + 1).map((other) => overlap(box, other))).toEqual(boxes.slice(place + 1).map(() => 0)));
+  });
+});
+
+describe("several graphs", () => {
+  it("have their names above them, and room for these", () => {
+    const layout = { width: 40, height: 40, nodes: {}, edges: [], boxes: {} } as unknown as Layout;
+    const drawn = ["graph_0", "graph_0_backward"].map((name) => ({ graph: { ...graph, name, function: "forward" }, map: draw(graph), layout }));
+    const [first, second] = stack({ ...exampleReport, breaks: [] }, drawn).frames;
+    expect([first?.title, second?.title]).toEqual(["forward", "forward"]);
+    expect(first?.detail).toMatch(/^graph_0, 3 kernels/);
+    expect(second?.detail).toMatch(/^graph_0_backward, 3 kernels/);
+    expect(second!.width).toBeGreaterThan(first!.width - 1);
+    expect(stack({ ...exampleReport, breaks: [] }, drawn.slice(0, 1)).frames[0]?.detail).not.toContain("graph_0");
   });
 });
