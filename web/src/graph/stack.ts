@@ -35,8 +35,11 @@ export interface Picture {
   height: number;
 }
 
-/** Forward graphs that a break joins are one call: their backward graphs run after all of them, the last one first. */
-export function inRunningOrder(graphs: readonly Graph[], breaks: readonly GraphBreak[]): Graph[] {
+/** Graphs are made as they run for the first time, unless the option `training` has each backward graph made with its
+ * forward graph. Forward graphs that a break joins are then one call: their backward graphs run after all of them, the
+ * last one first. */
+export function inRunningOrder({ graphs, breaks, options }: Pick<Report, "graphs" | "breaks" | "options">): Graph[] {
+  if (!options.training) return graphs;
   const joined = new Set(breaks.flatMap((found) => found.before.flatMap((before) => found.after.map((after) => `${before} ${after}`))));
   const backwardOf = new Map(graphs.filter((graph) => graph.phase === "backward").map((graph) => [graph.partner, graph]));
   const ordered: Graph[] = [];
@@ -89,9 +92,14 @@ function contentWidth(map: MapGraph, layout: Layout): number {
   return Math.max(layout.width, ...ends);
 }
 
+/** A break ends a forward graph; its backward graph may have run before the next one. */
+function forwardOf(graph: Graph): string {
+  return (graph.phase === "backward" && graph.partner) || graph.name;
+}
+
 function breakBetween(breaks: readonly GraphBreak[], before: Graph, after: Graph): GraphBreak | null {
   return (
-    breaks.find((found) => found.before.includes(before.name) && found.after.includes(after.name)) ??
+    breaks.find((found) => found.before.includes(forwardOf(before)) && found.after.includes(after.name)) ??
     breaks.find((found) => found.before.includes(before.name) && after.phase !== "backward") ??
     null
   );

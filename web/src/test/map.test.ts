@@ -7,7 +7,7 @@ import { costliestRefusals } from "../graph/refusals";
 import { search } from "../graph/search";
 import { inRunningOrder, stack } from "../graph/stack";
 import { linksOf } from "../links";
-import type { FxNode, Graph, GraphBreak, Kernel } from "../report";
+import type { FxNode, Graph, GraphBreak, Kernel, Report } from "../report";
 import { exampleGraph as graph, exampleReport } from "./example";
 
 const look = (opened: string[] = [], level: Look["level"] = "aten", showViews = false): Look => ({ level, showViews, opened: new Set(opened) });
@@ -186,8 +186,11 @@ describe("several graphs", () => {
     const named = (name: string, phase: Graph["phase"], partner: string | null = null): Graph => ({ ...graph, name, phase, partner });
     const graphs = [named("a", "forward", "a2"), named("a2", "backward", "a"), named("b", "forward", "b2"), named("b2", "backward", "b"), named("c", "inference")];
     const joins = { before: ["a"], after: ["b"] } as GraphBreak;
-    expect(inRunningOrder(graphs, [joins]).map(({ name }) => name)).toEqual(["a", "b", "b2", "a2", "c"]);
-    expect(inRunningOrder(graphs, []).map(({ name }) => name)).toEqual(["a", "a2", "b", "b2", "c"]);
+    const order = (breaks: GraphBreak[], options: Report["options"]) => inRunningOrder({ graphs, breaks, options }).map(({ name }) => name);
+    expect(order([joins], { training: true })).toEqual(["a", "b", "b2", "a2", "c"]);
+    expect(order([], { training: true })).toEqual(["a", "a2", "b", "b2", "c"]);
+    // As they were made: the function runs `a2` itself before it goes on in `b`.
+    expect(order([joins], {})).toEqual(["a", "a2", "b", "b2", "c"]);
   });
 });
 
@@ -237,7 +240,15 @@ describe("numbers beside lines", () => {
   });
 });
 
-describe("several graphs", () => {
+describe("several graphs in one picture", () => {
+  it("have a break between them also where a function runs backward at it", () => {
+    const layout = { width: 40, height: 40, nodes: {}, edges: [], boxes: {} } as unknown as Layout;
+    const named = (name: string, phase: Graph["phase"], partner: string | null) => ({ graph: { ...graph, name, phase, partner }, map: draw(graph), layout });
+    const drawn = [named("a", "forward", "a2"), named("a2", "backward", "a"), named("b", "inference", null)];
+    const found = { before: ["a"], after: ["b"] } as GraphBreak;
+    expect(stack({ ...exampleReport, breaks: [found] }, drawn).betweens.map((between) => between.found)).toEqual([null, found]);
+  });
+
   it("have their names above them, and room for these", () => {
     const layout = { width: 40, height: 40, nodes: {}, edges: [], boxes: {} } as unknown as Layout;
     const drawn = ["graph_0", "graph_0_backward"].map((name) => ({ graph: { ...graph, name, function: "forward" }, map: draw(graph), layout }));

@@ -33,7 +33,7 @@ function mapFor(graph: Graph): MapGraph {
 
 async function draw(report: Report, isWanted: () => boolean): Promise<Picture | null> {
   const ready = [];
-  for (const graph of inRunningOrder(report.graphs, report.breaks)) {
+  for (const graph of inRunningOrder(report)) {
     if (graph.aten.length + graph.fx.length === 0) continue;
     await breathe();
     if (!isWanted()) return null;
