@@ -157,8 +157,10 @@ def test_on_a_phone_the_card_is_a_sheet_from_below(browser: Browser, server_url:
 def test_comparison_needs_no_common_source(page: Page, server_url: str) -> None:
     other = open_stored(page, server_url, "# another one\n" + SOURCE)
     open_stored(page, server_url, look="?show=compare")
+    compare = page.locator(".compare-picker").get_by_role("button", name="Compare", exact=True)
+    expect(compare).to_be_disabled()
     page.get_by_label("Link or id of an exploration").fill(f"{server_url}/x/{other}?show=timing")
-    page.locator(".compare-picker").get_by_role("button", name="Compare", exact=True).click()
+    compare.click()
     shown = page.locator(".comparison")
     expect(shown.locator(".compare-difference").first).to_contain_text("different snippets")
     expect(shown.locator(".compare-kernels tbody tr")).to_have_count(len(STORED.graphs[0].kernels))

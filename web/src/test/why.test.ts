@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Answer, Comparison, Figure } from "../api";
 import { bytesOf, decisionOf, historyOf, metAs, ofGraph, whyNotForce } from "../components/why/answers";
-import { besideFigure, changeOf, told } from "../components/why/changes";
+import { besideFigure, changeOf, kernelsInWords, told } from "../components/why/changes";
 import { hunks, lineDiff } from "../components/why/lineDiff";
 import { isProgram, partsOf } from "../components/why/page";
 import { Numbers } from "../components/why/Numbers";
@@ -84,6 +84,12 @@ describe("the numbers of a decision", () => {
 });
 
 describe("a change in words", () => {
+  it("counts kernels in the number that they have", () => {
+    const [one, two] = [[{}], [{}, {}]] as unknown as [Comparison["kernels"], Comparison["kernels"]];
+    expect(kernelsInWords({ kernels: one, unchanged: [] })).toBe("1 group of kernels differs, 0 kernels have the same nodes");
+    expect(kernelsInWords({ kernels: two, unchanged: ["a"] as unknown as Comparison["unchanged"] })).toBe("2 groups of kernels differ, 1 kernel has the same nodes");
+  });
+
   const figure = (name: string, more: Partial<Figure>): Figure => ({ name, kind: "counted", unit: "", device: "", before: 2, after: 1, change: -1, ratio: 0.5, is_noise: false, ...more });
   const beside = (time: Partial<Figure>): Comparison => ({
     before: "a", after: "b", is_same_source: true, differences: [], kernels: [], unchanged: [], options: [], is_wrong: false, verdict: "",

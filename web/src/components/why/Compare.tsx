@@ -10,7 +10,7 @@ import { inAddress, text } from "../../view";
 import { Head } from "../Head";
 import { Name } from "../Name";
 import { Empty, Scroller } from "../Scroller";
-import { changeOf, valueOf } from "./changes";
+import { changeOf, kernelsInWords, valueOf } from "./changes";
 import { Picker, useReport } from "./Explorations";
 import { TextDiff } from "./TextDiff";
 
@@ -120,7 +120,7 @@ function Matches({ found, first, second }: { found: Comparison; first: Report | 
   if (all.length === 0) return null;
   return (
     <table class="compare-kernels">
-      <caption>{`${format.count(found.kernels.length, "group")} of kernels differ, ${format.count(found.unchanged.length, "kernel")} have the same nodes`}</caption>
+      <caption>{kernelsInWords(found)}</caption>
       <Head columns={["kernels", "in the first", "in this one", "text"]} />
       <tbody>
         {all.map((match) => (

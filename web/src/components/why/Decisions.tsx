@@ -146,7 +146,7 @@ function FilterBar({ graph, rows }: { graph: Graph; rows: Row[] }) {
 function Others({ graph }: { graph: Graph }) {
   return (
     <>
-      {graph.more_decisions.length > 0 && <p class="quiet">{`${format.count(graph.more_decisions.length, "more pair")} are not listed in full; ask why about any of them.`}</p>}
+      {graph.more_decisions.length > 0 && <p class="quiet">{`${format.count(graph.more_decisions.length, "more pair")} ${graph.more_decisions.length === 1 ? "is" : "are"} not listed in full; ask why about any of them.`}</p>}
       <Layouts graph={graph} />
       <Paddings graph={graph} />
       <Removed graph={graph} />

@@ -105,7 +105,7 @@ export function Picker({ shown }: { shown: Report }) {
         </select>
       </label>
       <input type="text" aria-label="Link or id of an exploration" placeholder="or paste a link or an id" value={pasted} onInput={(event) => setPasted(event.currentTarget.value)} />
-      <button type="submit">Compare</button>
+      <button type="submit" disabled={pasted.trim() === ""}>Compare</button>
       {now && (
         <button type="button" onClick={swap} title="The exploration on screen becomes the first of the two">
           Swap

@@ -70,3 +70,10 @@ export function told(beside: Comparison): Told[] {
   }
   return parts;
 }
+
+/** `1 group of kernels differs, 2 kernels have the same nodes`. */
+export function kernelsInWords({ kernels, unchanged }: Pick<Comparison, "kernels" | "unchanged">): string {
+  const differ = kernels.length === 1 ? "differs" : "differ";
+  const have = unchanged.length === 1 ? "has" : "have";
+  return `${format.count(kernels.length, "group")} of kernels ${differ}, ${format.count(unchanged.length, "kernel")} ${have} the same nodes`;
+}
