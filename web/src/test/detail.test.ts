@@ -174,10 +174,10 @@ describe("beside eager", () => {
 
 describe("errors", () => {
   it("say how the figure of the answer bar follows from them", () => {
-    const of = { largest: 2e-3, mean: 1e-4, largest_ulp: 41_000, mean_ulp: 0.5 };
+    const of = { largest: 2e-3, mean: 1e-4, largest_ulp: 41_000, mean_ulp: 957 };
     const graph: Graph = { ...exampleGraph, errors: [{ output: "add", dtype: "float32", elements: 8, eager: of, compiled: of }] };
     const told = textOf(Errors({ graph, report: { ...exampleReport, peer: null } }));
     expect(told).toContain("Largest relative error of an output: 1.1e-3, eager 1.4e-3.");
-    expect(told).toContain("4.1e4");
+    for (const units of ["4.1e4", "960"]) expect(told).toContain(units);
   });
 });

@@ -37,7 +37,7 @@ function rowsOf(graph: Graph): Row[] {
 }
 
 function units(value: number): string {
-  return value < 1000 ? value.toPrecision(2).replace(/\.0$/, "") : format.scientific(value);
+  return value < 1000 ? String(Number(value.toPrecision(2))) : format.scientific(value);
 }
 
 function numbers<R extends { of: ElementErrors | null }>(): Column<R>[] {

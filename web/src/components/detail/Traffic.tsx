@@ -185,7 +185,7 @@ function Saved({ traffic }: { traffic: Counted }) {
 function Together({ summary, graphs }: { summary: Summary; graphs: number }) {
   const figures: [string, number | null][] = [["eager", summary.eager_bytes], ["without fusion", summary.unfused_bytes], ["with fusion", summary.bytes], ["at least", summary.floor_bytes]];
   const known = figures.flatMap(([name, value]) => (value === null ? [] : [`${name} ${format.bytes(value)}`]));
-  return known.length > 0 ? <p>{`All ${graphs} graphs together: ${known.join(", ")}.`}</p> : null;
+  return known.length > 0 ? <p>{`${graphs === 2 ? "Both" : `All ${graphs}`} graphs together: ${known.join(", ")}.`}</p> : null;
 }
 
 /** Bytes that the graph moves: each figure is a sum, and the table beside it has its terms. */
