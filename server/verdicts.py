@@ -15,6 +15,10 @@ from server.wire.messages import Ended
 _SNIPPET_LINE = re.compile(r'File "(?:snippet\.py|<snippet>)", line (\d+)')
 # Python 3.14 writes the stack of native code behind it.
 _STACK_OF_CRASH = re.compile(r"(?<!C stack trace \()most recent call first")
+#: Below the outermost frame of the snippet in such a stack, where frames of this program run it.
+_BELOW_SNIPPET = re.compile(
+    r'(File "(?:snippet\.py|<snippet>)", line \d+ in .*\n)(?:  File "(?!snippet\.py|<snippet>).*\n)+(?!  File)'
+)
 _OUTPUT_SHOWN = 16 * 1024
 
 
@@ -142,7 +146,8 @@ def _explain(ended: Ended, wall_limit: float, rejected: str | None) -> tuple[Sta
 
 def _explain_exit(ended: Ended, line: int | None, rejected: str | None) -> tuple[Status, Error]:
     # The list of loaded extension modules, with which a crash ends, says nothing about the snippet.
-    last_words = _printable(ended.last_output).partition("\nExtension modules:")[0][-_OUTPUT_SHOWN:].strip() or None
+    words = _printable(ended.last_output).partition("\nExtension modules:")[0] + "\n"
+    last_words = _BELOW_SNIPPET.sub(r"\1", words)[-_OUTPUT_SHOWN:].strip() or None
     ran_out = "bad_alloc" in ended.last_output or "Cannot allocate memory" in ended.last_output
     if ended.signal == signal.SIGKILL or (ran_out and ended.signal is not None):
         return "out_of_memory", Error(

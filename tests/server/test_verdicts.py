@@ -30,3 +30,19 @@ def test_a_crash_names_the_line_also_where_the_stack_of_native_code_follows() ->
     verdict = conclude(latest, ended, 60.0)
     assert verdict.status == "crashed" and verdict.error is not None
     assert (verdict.error.type, verdict.error.line) == ("SIGSEGV", 4)
+
+
+def test_a_crash_shows_frames_down_to_the_snippets_and_none_of_the_service() -> None:
+    latest = Report.model_validate(json.loads(EXAMPLE.read_text()))
+    theirs = CRASH.replace(
+        '  File "<snippet>", line 4 in f\n', '  File "snippet.py", line 4 in f\n  File "/torch/x.py", line 1 in y\n'
+    )
+    service = '  File "/app/compiler/capture/capture.py", line 151 in _run\n  File "<string>", line 7 in <module>\n'
+    for crash in (theirs, theirs.partition("\nCurrent thread's")[0]):
+        told = crash.replace("line 5 in <module>\n", f"line 5 in <module>\n{service}") + "\n\nExtension modules: numpy"
+        ended = Ended(job="a", ending="exited", signal=signal.SIGSEGV, last_output=told)
+        error = conclude(latest, ended, 60.0).error
+        assert error is not None and error.traceback == crash.strip()
+    alone = CRASH.replace("<snippet>", "/app/kernel.py")
+    error = conclude(latest, Ended(job="a", ending="exited", signal=signal.SIGSEGV, last_output=alone), 60.0).error
+    assert error is not None and error.traceback == alone.strip()
