@@ -192,7 +192,9 @@ def _explain_no_graphs(recorder: Recorder) -> None:
         where = "" if one.line is None else f" in line {one.line}"
         recorder.note(f"Nothing was captured: tracing stopped{where}, and the graph break there says why.", one.line)
     elif not recorder.passed_on:
-        recorder.note("Nothing was captured: the called code works on no tensor, or could not be traced at all.")
+        recorder.note(
+            "Nothing was captured: the called code computes nothing from a tensor, or could not be traced at all."
+        )
 
 
 def _note_cuda(snippet: Snippet, recorder: Recorder) -> None:

@@ -489,7 +489,7 @@ def test_graph_that_cannot_be_captured_does_not_stop_the_snippet(monkeypatch: py
 
 def test_nothing_captured_is_said() -> None:
     capture = captured_source("import torch\ntorch.compile(lambda x: x)(torch.ones(2))\n")
-    assert capture.error is None and capture.notes[-1].message.startswith("Nothing was captured")
+    assert capture.error is None and "computes nothing from a tensor" in capture.notes[-1].message
 
 
 def test_the_break_that_left_nothing_to_capture_is_named() -> None:
