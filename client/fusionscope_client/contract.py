@@ -857,7 +857,7 @@ class Kernel:
     #: How much `measured_us` of another run may differ, in 95 of 100 runs.
     spread_us: Optional[float] = None
 
-    #: 10^9 bytes a second: `bytes` divided by `measured_us`.
+    #: 10^9 bytes a second: `bytes` divided by `measured_us`. Null where `steps` has a library call.
     gb_per_s: Optional[float] = None
 
     #: `gb_per_s` as a percentage of the device's memory bandwidth. Null on a CPU.
@@ -1624,7 +1624,7 @@ class PeerKernel:
     #: How much `measured_us` of another run may differ, in 95 of 100 runs.
     spread_us: Optional[float] = None
 
-    #: 10^9 bytes a second: `bytes` divided by `measured_us`.
+    #: 10^9 bytes a second: `bytes` divided by `measured_us`. Null where `steps` has a library call.
     gb_per_s: Optional[float] = None
 
     #: `gb_per_s` as a percentage of the device's memory bandwidth. Null on a CPU.

@@ -153,7 +153,10 @@ class Kernel(ReportModel):
     spread_us: float | None = Field(
         default=None, description="How much `measured_us` of another run may differ, in 95 of 100 runs."
     )
-    gb_per_s: float | None = Field(default=None, description="10^9 bytes a second: `bytes` divided by `measured_us`.")
+    gb_per_s: float | None = Field(
+        default=None,
+        description="10^9 bytes a second: `bytes` divided by `measured_us`. Null where `steps` has a library call.",
+    )
     percent_of_peak: float | None = Field(
         default=None, description="`gb_per_s` as a percentage of the device's memory bandwidth. Null on a CPU."
     )

@@ -133,7 +133,9 @@ def note_times(report: rep.Graph, found: KernelTimes, beside: str | None, peak_o
             continue
         kernel.measured_us, kernel.spread_us = round(1e3 * times.median_ms, 3), round(1e3 * times.spread_ms, 3)
         kernel.gb_per_s = kernel.percent_of_peak = None
-        if report.disturbed is None and kernel.own is None:  # which bytes that one moves is not known
+        # The bytes are those of the call of a kernel of the user's own, and of a product's kernel on a GPU: where the
+        # library makes the product, its result passes through memory too.
+        if report.disturbed is None and kernel.own is None and not kernel.steps:
             kernel.gb_per_s = round(kernel.bytes / max(kernel.measured_us, 1e-6) / 1e3, 3)
             if peak_of is not None:
                 kernel.percent_of_peak = round(100 * kernel.gb_per_s * 1e9 / peak_of.bandwidth, 2)

@@ -161,7 +161,7 @@ export interface PeerKernel {
   measured_us: number | null;
   /** How much `measured_us` of another run may differ, in 95 of 100 runs. */
   spread_us: number | null;
-  /** 10^9 bytes a second: `bytes` divided by `measured_us`. */
+  /** 10^9 bytes a second: `bytes` divided by `measured_us`. Null where `steps` has a library call. */
   gb_per_s: number | null;
   /** `gb_per_s` as a percentage of the device's memory bandwidth. Null on a CPU. */
   percent_of_peak: number | null;

@@ -2,13 +2,14 @@ import { describe, expect, it } from "vitest";
 import { traceOf } from "../components/detail/exports";
 import { Errors } from "../components/detail/Errors";
 import { besideEager } from "../components/detail/Timing";
+import { KernelLevels as LevelsOf } from "../components/detail/KernelLevels";
 import { factsOf, kindInWords } from "../components/detail/kernelWords";
 import { bytesOf, measuredOf, predictedOf, recordedOf, stagesOf, ticksUpTo } from "../components/detail/lanes";
 import { renderingsOf } from "../components/detail/renderings";
 import { along, decades, ridgeOf, roofAt, rooflineOf } from "../components/detail/roof";
 import * as format from "../format";
 import { linksOf } from "../links";
-import type { Contestant, Graph, Kernel, KernelLevels, Report } from "../report";
+import type { Contestant, Graph, Kernel, KernelLevels, LaunchTraffic, Report } from "../report";
 import { exampleGraph, exampleReport } from "./example";
 import { textOf } from "./textOf";
 
@@ -38,6 +39,17 @@ describe("a kernel in words", () => {
     const facts = factsOf({ ...softmax, measured_us: null, gb_per_s: null }, "Intel Xeon", "NVIDIA H200");
     expect(facts.map((fact) => fact.name)).not.toContain("measured");
     expect(facts.find((fact) => fact.isPredicted)).toMatchObject({ name: "for NVIDIA H200", value: "380 µs" });
+  });
+});
+
+describe("the levels of memory of a kernel", () => {
+  const launch = { kernel: softmax.name, bytes: 0, tensors: [] } as unknown as LaunchTraffic;
+  const levels = { target: "sm_90", plan: "product", programs: 1, threads: 32, tile: {}, passes: 1, loads: [], missed_bytes: 0, kept: [], combined: [] } as unknown as KernelLevels;
+
+  it("are not all of a product on a CPU, where the library's call writes to memory", () => {
+    const told = (steps: Kernel["steps"]): string => textOf(LevelsOf({ graph: exampleGraph, kernel: { ...softmax, kind: "cpp", levels, steps }, launch }));
+    expect(told([{ function: null, buffers: [], call: "mm" }])).toContain("the library computes mm. What passes between it and the C++ kernel goes through memory");
+    expect(told([])).toContain("It keeps the same values in the registers");
   });
 });
 
@@ -111,6 +123,7 @@ describe("the roofline", () => {
 
   it("has no point for what is not known", () => {
     expect(rooflineOf(timed({ measured_us: null }), alone, "measured")).toBeNull();
+    expect(rooflineOf(timed({ gb_per_s: null }), alone, "measured")).toBeNull();
     expect(rooflineOf(timed({ flops: null }), alone, "measured")).toBeNull();
     expect(rooflineOf({ ...timed({}), disturbed: "They do not add up." }, alone, "measured")).toBeNull();
     expect(rooflineOf(timed({}), { ...alone, environment: { ...alone.environment, peaks: [] } }, "measured")).toBeNull();

@@ -116,6 +116,13 @@ function Rate({ kernel }: { kernel: Kernel }) {
   return <p>{`Measured on ${report.value?.environment.device_name || "this device"}: ${format.bytes(kernel.bytes)} in ${format.microseconds(kernel.measured_us)}, ${format.rate(kernel.gb_per_s)} GB/s${peak}.`}</p>;
 }
 
+/** A product and what is fused with it are one kernel on a GPU alone. */
+function onThisMachine({ steps }: Kernel): string {
+  const called = (steps ?? []).flatMap(({ call }) => (call === null ? [] : [call]));
+  if (called.length === 0) return "On this machine the C++ kernel runs. It keeps the same values in the registers and the first cache of a core.";
+  return `On this machine the library computes ${called.join(" and ")}. What passes between it and the C++ kernel goes through memory, and is not among the bytes above.`;
+}
+
 /** Where the values of a kernel live, from the far and large to the near and small. */
 export function KernelLevels({ graph, kernel, launch }: { graph: Graph; kernel: Kernel; launch: LaunchTraffic }) {
   const { levels } = kernel;
@@ -136,7 +143,7 @@ export function KernelLevels({ graph, kernel, launch }: { graph: Graph; kernel: 
           </Level>
         )}
       </ol>
-      {levels && kernel.kind === "cpp" && <p class="note quiet">On this machine the C++ kernel runs. It keeps the same values in the registers and the first cache of a core.</p>}
+      {levels && kernel.kind === "cpp" && <p class="note quiet">{onThisMachine(kernel)}</p>}
     </Scroller>
   );
 }

@@ -66,7 +66,8 @@ export function rooflineOf(graph: Graph, report: Report, basis: "measured" | "pr
   if (!peak || (basis === "measured" && graph.disturbed !== null)) return null;
   const timed = graph.kernels.flatMap((kernel, place) => {
     const us = basis === "measured" ? kernel.measured_us : kernel.predicted_us;
-    return us && kernel.bytes && kernel.flops !== null ? [pointOf(kernel, place, us, graph, peak)] : [];
+    const isKnown = basis === "predicted" || kernel.gb_per_s !== null;
+    return us && isKnown && kernel.bytes && kernel.flops !== null ? [pointOf(kernel, place, us, graph, peak)] : [];
   });
   if (timed.length === 0) return null;
   return {
