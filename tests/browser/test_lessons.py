@@ -56,6 +56,7 @@ def test_a_lesson_asks_before_it_tells_and_remembers(page: Page, server_url: str
 
 def test_a_word_of_the_glossary_tells_its_meaning_on_focus(page: Page, server_url: str) -> None:
     page.goto(f"{server_url}/?lesson=memory_hierarchy")
+    expect(page.get_by_label("Example").locator("option:checked")).to_have_text("none of these")
     term = _panel(page).locator(".term").first
     expect(page.get_by_role("tooltip")).to_have_count(0)
     term.focus()

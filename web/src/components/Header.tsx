@@ -77,7 +77,7 @@ export function Header() {
       <label class="field">
         <span>Example</span>
         <select aria-label="Example" value={current?.name ?? ""} onChange={(event) => loadExample(event.currentTarget.value)}>
-          {!current && <option value="">your own code</option>}
+          {!current && <option value="">none of these</option>}
           {examples.value.map((example) => (
             <option key={example.name} value={example.name}>
               {example.title}
