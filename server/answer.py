@@ -12,12 +12,13 @@ from server.beside import print_what_if
 from server.captured import break_sentences
 from server.figures import gb_per_second, microseconds, milliseconds, plus_minus
 from server.plain_text import terminal
-from server.printer import print_error
+from server.printer import print_error, print_notes
 from server.wrong import untimed_sentence, wrong_sentences
 
 _MOST_KERNELS = 12
 _MOST_REFUSALS = 3
 _MOST_BREAKS = 5
+_MOST_NOTES = 3
 
 
 def print_answer(report: Report, console: Console) -> None:
@@ -30,6 +31,7 @@ def print_answer(report: Report, console: Console) -> None:
         colour = "red" if report.status == "wrong_result" else "green"
         console.print(f"[bold {colour}]{terminal(report.summary.verdict)}[/]")
     _print_times(report, console)
+    print_notes(report.notes[:_MOST_NOTES], console)
     print_what_if(report, console)
     if report.sweep is not None:
         console.print(f"Sizes of {terminal(report.sweep.name)}: {terminal(report.sweep.verdict)}")
@@ -124,7 +126,8 @@ def _print_refusal(graph: Graph, refusal: Refusal, report: Report, console: Cons
 def _print_rest(report: Report, console: Console) -> None:
     """What there is besides, and how to see it."""
     decisions = sum(len(graph.decisions) for graph in report.graphs)
-    there = [counted(len(report.notes), "note")] if report.notes else []
+    notes = len(report.notes) - _MOST_NOTES
+    there = [counted(notes, "more note")] if notes > 0 else []
     there += [counted(decisions, "decision")] if decisions else []
     if report.output:
         there.append("what the snippet printed")

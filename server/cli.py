@@ -6,6 +6,8 @@ Each command is a function of `server.commands`. `fusionscope --install-completi
 
 from __future__ import annotations
 
+import faulthandler
+import os
 from typing import Annotated
 
 import typer
@@ -45,6 +47,8 @@ app.command()(others.examples)
 
 
 def main() -> None:
+    # A snippet that crashes ends this process, and this says in which line. What it prints goes elsewhere meanwhile.
+    faulthandler.enable(os.fdopen(os.dup(2), "w"))
     app()
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import TypeAdapter
 from rich.console import Console
 from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
 
-from compiler.report import Environment, Graph, Kernel, MachineCode, Peer, Report
+from compiler.report import Environment, Graph, Kernel, MachineCode, Note, Peer, Report
 from compiler.why import Answer, UnknownNode, why
 from compiler.wording import counted, line_list
 from server.beside import print_what_if
@@ -34,13 +36,17 @@ from server.swept import columns_sentence, sweep_sentences, swept_table
 from server.wrong import untimed_sentence, wrong_sentences
 
 
+def print_notes(notes: Iterable[Note], console: Console) -> None:
+    for note in notes:
+        where = f" (line {note.line})" if note.line is not None else ""
+        console.print(f"[cyan]note[/]{where}: {terminal(note.message)}")
+
+
 def print_report(report: Report, console: Console) -> None:
     """What is wrong with the results comes first, and again in the verdict, which is the last line."""
     for sentence in wrong_sentences(report.wrong_results):
         console.print(f"[bold red]{terminal(sentence)}[/]")
-    for note in report.notes:
-        where = f" (line {note.line})" if note.line is not None else ""
-        console.print(f"[cyan]note[/]{where}: {terminal(note.message)}")
+    print_notes(report.notes, console)
     print_what_if(report, console)
     _print_capture(report, console)
     for graph in report.graphs:

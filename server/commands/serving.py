@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -47,7 +49,8 @@ def _serve(host: str | None, port: int | None, data: Path | None, with_worker: b
         if settings.tokens is not None:
             TokenFile(settings.tokens)
         own_worker = LocalWorker(settings) if with_worker and settings.needs_own_worker() else None
-    except (WrongSettings, WrongTokens) as wrong:
+        _try_to_listen(settings.host, settings.port)
+    except (WrongSettings, WrongTokens, CannotListen) as wrong:
         typer.echo(str(wrong), err=True)
         raise typer.Exit(WRONG_USE) from None
     if own_worker is not None:
@@ -76,6 +79,23 @@ def _serve(host: str | None, port: int | None, data: Path | None, with_worker: b
         forwarded_allow_ips=list(settings.trusted_proxies),
         server_header=False,
     )
+
+
+class CannotListen(Exception):
+    """Nothing can listen at that address. The message says why, and what to do."""
+
+
+def _try_to_listen(host: str, port: int) -> None:
+    """Before anything is started: the server tells it last, in a line of its log."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            why, other = "another program listens there", f", as in --port {port + 1 if port < 65535 else 8000}"
+        else:
+            why, other = (error.strerror or str(error)).lower(), " or host"
+        raise CannotListen(f"{host}:{port} cannot be listened at: {why}. Take another port{other}.") from None
 
 
 def token(

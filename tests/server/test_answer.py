@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from compiler.expectations import Expected, findings
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
-from compiler.report import ContestantOutcome, Error, GraphBreak, Peer, Report, TimingResult, WrongResult
+from compiler.report import ContestantOutcome, Error, GraphBreak, Note, Peer, Report, TimingResult, WrongResult
 from compiler.wording import beside_eager, byte_count, line_list
 from server.answer import print_answer
 from server.captured import break_sentences
@@ -73,6 +73,14 @@ def test_the_verdict_is_first_and_everything_fits_on_a_screen(apart: Report) -> 
     assert "µs predicted for NVIDIA H200" in text
     assert "Not fused: K1 and K2, at exp and sum_1" in text and "exp and sum_1 are to stay apart" in text
     assert "--all prints everything" in lines[-1]
+
+
+def test_what_was_not_run_as_written_is_said_and_many_notes_are_counted(whole: Report) -> None:
+    noted = whole.model_copy(update={"notes": [Note(message=f"Note {number}.", line=number) for number in range(1, 6)]})
+    text = screen(noted)
+    assert "note (line 1): Note 1." in text and "Note 3." in text and "Note 4." not in text
+    assert "graphs, 2 more notes" in text
+    assert "note" not in screen(whole)
 
 
 def test_kernels_of_one_code_are_one_row(apart: Report) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -104,6 +105,26 @@ def test_an_invalid_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = run_here("serve")
     assert ended.returncode == 2
     assert "queue_limit" in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "web"])
+def test_a_port_that_is_taken_is_told_in_a_sentence(command: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = run_here(command, "--port", str(port), "--data", str(tmp_path))
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert f"127.0.0.1:{port}" in line and "another program listens there" in line and "--port" in line
+    ended = run_here(command, "--host", "192.0.2.1", "--data", str(tmp_path))
+    assert ended.returncode == 2 and "192.0.2.1:8000 cannot be listened at" in ended.stderr
+
+
+def test_a_crash_of_the_snippet_names_its_line() -> None:
+    crash = "import ctypes\nctypes.string_at(0)\n"
+    command = [sys.executable, "-m", "server.cli", "explore", "-"]
+    ended = subprocess.run(command, cwd=ROOT, input=crash, capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGSEGV
+    assert 'File "snippet.py", line 2' in ended.stderr
 
 
 def test_a_database_that_is_not_there_is_told_without_a_stack(tmp_path: Path) -> None:

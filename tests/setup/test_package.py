@@ -148,7 +148,7 @@ def test_the_wheel_brings_the_command_the_backend_and_the_licence(wheel: zipfile
     (found,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
     entries = ConfigParser()
     entries.read_string(wheel.read(found).decode())
-    assert entries["console_scripts"]["fusionscope"] == "server.cli:app"
+    assert entries["console_scripts"]["fusionscope"] == "server.cli:main"
     assert entries["torch_dynamo_backends"]["fusionscope"] == "compiler.backend:fusionscope"
     assert any(name.endswith("licenses/LICENSE") for name in wheel.namelist())
 
