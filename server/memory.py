@@ -75,7 +75,7 @@ def level_sentences(kernel: Kernel) -> list[str]:
             if levels.missed_bytes
             else ""
         )
-        told.append(f"loaded again, from caches: {_listed(again)}{missed}")
+        told.append(f"loaded more than once, then from caches: {_listed(again)}{missed}")
     if levels.kept:
         told.append(f"kept in registers: {_listed(levels.kept)}")
     if levels.combined:
