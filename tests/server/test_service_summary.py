@@ -212,7 +212,8 @@ def test_what_moves_is_told_tensor_by_tensor() -> None:
 
 def test_levels_tell_what_is_counted_predicted_and_assembled() -> None:
     assert level_sentences(SOFTMAX) == [
-        "by its plan for sm_90, loaded more than once, then from caches: x 3 times; predicted to come from memory again: 500 bytes",
+        "by its plan for sm_90, loaded more than once, then from caches: x 3 times; "
+        "predicted to come from memory again: 500 bytes",
         "by its plan for sm_90, kept in registers: amax, sub",
         "by its plan for sm_90, combined by the threads of a program: amax",
         "assembled for sm_90: 16 bytes of shared memory a program, 32 registers a thread, 0 bytes of spills",
