@@ -223,3 +223,41 @@ def test_commands_of_a_notebook_are_left_out() -> None:
         ("Commands of a notebook were left out: lines 1, 2, 4.", 1),
         ("What `%timeit` or `%time` times was run once: line 8.", 8),
     ]
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        """>>> import torch
+>>> @torch.compile
+... def f(x):
+...     return x.sin() + 1
+...
+>>> f(torch.ones(3))
+tensor([1.8415, 1.8415, 1.8415])
+""",
+        """
+In [1]: import torch
+
+In [2]: @torch.compile
+   ...: def f(x):
+   ...:     return x.sin() + 1
+   ...:
+In [3]: f(torch.ones(3))
+Out[3]: tensor([1.8415, 1.8415, 1.8415])
+""",
+    ],
+    ids=["python", "ipython"],
+)
+def test_a_session_is_explored_without_its_prompts(session: str) -> None:
+    capture = captured_source(session)
+    [graph] = capture.graphs
+    line = next(n for n, text in enumerate(session.split("\n"), start=1) if "sin" in text)
+    assert line in lines(graph)
+    assert any("Prompts of a session were left out" in note.message for note in capture.notes)
+    assert capture.error is None
+
+
+def test_a_prompt_within_a_program_is_an_error() -> None:
+    error = captured_source("import torch\n>>> x = torch.ones(3)\n").error
+    assert error is not None and error.line == 2
