@@ -236,6 +236,21 @@ f(torch.randn(64, 64), torch.randn(64, 64), torch.randn(1000, 64), torch.tensor(
     assert all(twin.max_error is not None and twin.max_error < 1e-6 for twin in twins), [twin.check for twin in twins]
 
 
+def test_a_kernel_that_only_checks_values_runs_in_the_interpreter_too() -> None:
+    source = """import torch
+@torch.compile
+def f(x):
+    torch._assert_async((x.abs() < 9).all(), "large")
+    return x @ x
+f(torch.rand(8, 8))
+"""
+    report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    assert report.status == "ok", report.error
+    kernels = [kernel for graph in report.graphs for kernel in graph.kernels]
+    checks = [also.check for kernel in kernels for also in kernel.also if also.language == "triton"]
+    assert any(check is not None and check.endswith("writes nothing") for check in checks), checks
+
+
 def test_no_compiler_must_move_the_rows_of_an_input_that_nobody_changes() -> None:
     source = """import torch
 @torch.compile
