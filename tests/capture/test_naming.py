@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+from compiler.backend import fusionscope
 from compiler.capture.autograd.naming import user_name
+from compiler.options import Options, Timing
+from compiler.pipeline import explore
 
 
 @pytest.mark.parametrize(
@@ -21,3 +25,32 @@ from compiler.capture.autograd.naming import user_name
 )
 def test_user_name(placeholder: str, name: str) -> None:
     assert user_name(placeholder) == name
+
+
+def test_the_check_of_a_factorisation_shifts_no_names() -> None:
+    """It is a call with an effect, whose token is an input before all others."""
+    source = """import torch
+@torch.compile
+def likelihood(noise, rows, targets):
+    root = torch.linalg.cholesky(rows @ rows.T + noise.exp() * torch.eye(4))
+    return (torch.cholesky_solve(targets, root) * rows.sin()).sum()
+given = [torch.tensor(1.0), torch.randn(4, 4), torch.randn(4, 1)]
+likelihood(*(x.requires_grad_() for x in given)).backward()
+"""
+    report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    assert report.status == "ok", report.error
+    forward, backward = ({n.name: n.shape for n in graph.aten if n.op == "placeholder"} for graph in report.graphs)
+    given = {"noise": [], "rows": [4, 4], "targets": [4, 1]}
+    assert given.items() <= forward.items()
+    assert {name: shape for name, shape in backward.items() if name in given}.items() <= given.items()
+    assert {"noise", "rows"} <= backward.keys()
+
+
+def test_a_tensor_may_be_called_as_torch_calls_a_size() -> None:
+    def product(s77: torch.Tensor, s27: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.exp(s77) * s27.sin() * x * x.shape[0]
+
+    compiled = torch.compile(product, backend=fusionscope, dynamic=True)
+    for rows in (3, 5):
+        given = (torch.randn(()), torch.randn(()), torch.randn(rows, rows + 2))
+        torch.testing.assert_close(compiled(*given), product(*given))

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 from compiler.accelerators import is_on
 from compiler.capture.autograd.draws import restore_values
 from compiler.capture.autograd.expansions import with_exact_writes
-from compiler.capture.autograd.naming import input_names, name_inputs
+from compiler.capture.autograd.naming import input_names, name_inputs, names_by_position
 from compiler.capture.autograd.running_products import short_gradients_of_running_products
 from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
 from compiler.capture.autograd.training import CHEAP, VIEWS
@@ -84,7 +84,7 @@ def compile_through_aot(
     from compiler.passes.rewrite.regions import with_regions_written_out
     from compiler.passes.rewrite.rewriting import rewrite
 
-    names = input_names(graph)
+    names: dict[int, str] = {}
     straight: list[Implementation] = []
     written: list[int] = []
     phases: set[Phase] = set()
@@ -94,6 +94,7 @@ def compile_through_aot(
         if phase != "backward":
             refuse_merged_inputs(part, example_inputs)
             written.extend(written_inputs())
+            names.update(names_by_position(part, input_names(graph)))
         if phase == "forward":
             keep_saved_tensors()
         name_inputs(part, names)

@@ -11,6 +11,7 @@ AOTAutograd calls inputs `arg0_1` and `primals_3`; Dynamo knows that they are th
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -29,25 +30,37 @@ def user_name(placeholder: str) -> str:
 
 
 def input_names(dynamo: torch.fx.GraphModule) -> list[str]:
-    return [user_name(node.name) for node in dynamo.graph.nodes if node.op == "placeholder"]
+    """The user's names of a graph's inputs. Dynamo names a size by its symbol, `s77`, which no other input may take."""
+    placeholders = [node.name for node in dynamo.graph.find_nodes(op="placeholder")]
+    names = map(user_name, placeholders)
+    return [own if name in placeholders else name for own, name in zip(placeholders, names, strict=True)]
 
 
-def name_inputs(part: torch.fx.GraphModule, names: list[str]) -> None:
-    """Rename the placeholders of an ATen graph that are inputs of the graph that Dynamo captured.
+def names_by_position(part: torch.fx.GraphModule, names: Sequence[str]) -> dict[int, str]:
+    """The name of each input of an inference or forward graph, by the position that AOTAutograd gives it there and in
+    the backward graph. Before them come the tokens that keep calls with effects in their order.
 
-    Where AOTAutograd changed their number (inputs that share memory become one), all keep their names.
+    It is empty where AOTAutograd changed the number of inputs otherwise (inputs that share memory become one).
     """
-    positions = {node: position for node in part.graph.nodes if (position := _position(node)) is not None}
-    if any(position >= len(names) for position in positions.values()):
-        return
-    for node, position in positions.items():
-        node._rename(names[position])
-        node.target = node.name
+    calls = part.graph.find_nodes(op="call_function", target=torch.ops.higher_order.with_effects)
+    tokens = {call.args[0] for call in calls}
+    inputs = [position for node, position in _positions(part) if node not in tokens]
+    return dict(zip(inputs, names, strict=True)) if len(inputs) == len(names) else {}
+
+
+def name_inputs(part: torch.fx.GraphModule, names: Mapping[int, str]) -> None:
+    """Rename the placeholders of an ATen graph that are inputs of the graph that Dynamo captured."""
+    for node, position in _positions(part):
+        if position in names:
+            node._rename(names[position])
+            node.target = node.name
     part.recompile()
 
 
-def _position(node: torch.fx.Node) -> int | None:
-    found = _POSITION.match(node.name) if node.op == "placeholder" else None
-    if found is None:
-        return None
-    return int(found[1]) if found[1] is not None else int(found[2]) - 1
+def _positions(part: torch.fx.GraphModule) -> list[tuple[torch.fx.Node, int]]:
+    placeholders = part.graph.find_nodes(op="placeholder")
+    return [
+        (node, int(found[1]) if found[1] else int(found[2]) - 1)
+        for node in placeholders
+        if (found := _POSITION.match(node.name))
+    ]
