@@ -165,6 +165,10 @@ FUNCTIONS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
     "masked": masked,
     "grouped": grouped,
     "convolution": lambda layer, x: F.conv1d(layer(x)[:, None], layer.weight[:, None, :3], layer.bias),  # type: ignore[arg-type, index, operator]
+    "tensordot": lambda layer, x: torch.tensordot(layer(x), layer.weight, 1),  # type: ignore[arg-type]
+    "inner": lambda layer, x: torch.inner(layer(x) @ layer.weight, layer.weight),  # type: ignore[operator, arg-type]
+    "vecdot": lambda layer, x: torch.linalg.vecdot(layer(x), layer.bias),  # type: ignore[arg-type]
+    "multi_dot": lambda layer, x: torch.linalg.multi_dot([layer(x), layer.weight, x.mT]),  # type: ignore[list-item]
 }
 
 
@@ -194,6 +198,16 @@ def test_a_function_of_float32_is_run_in_float64(name: str) -> None:
     wanted = torch.autograd.grad(exact.sum(), [wide_x, *wide.parameters()])
     for gradient, reference in zip(ours, wanted, strict=True):
         torch.testing.assert_close(gradient.double(), reference, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_a_recurrent_network_is_run_in_float64(kind: Callable[[int, int], nn.Module]) -> None:
+    torch.manual_seed(3)
+    network, x = kind(16, 8), torch.randn(4, 16)
+    with InDoublePrecision() as mode, mode.calling():
+        result = network(x * 1)[0]
+    assert result.dtype == torch.float64
+    torch.testing.assert_close(result, network.double()(x.double())[0], rtol=1e-12, atol=1e-12)
 
 
 def test_what_is_written_to_is_written_in_its_own_dtype() -> None:

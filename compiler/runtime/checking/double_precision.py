@@ -20,6 +20,12 @@ from compiler.capture.exact_operators import IN_ANY_DTYPE
 from compiler.capture.reference import raise_precision
 
 _NARROW = (torch.float32, torch.bfloat16, torch.float16)
+_DTYPE = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
+#: What the names of operators begin with whose operands torch compares ahead of any dispatch.
+_COMPARED = tuple(
+    """conv1d conv2d conv3d conv_transpose lstm gru rnn_tanh rnn_relu tensordot bilinear inner vecdot linalg_vecdot
+    multi_dot linalg_multi_dot chain_matmul isclose""".split()
+)
 #: Held from here on: a snippet may put another one in its place.
 _to = torch.Tensor.to
 #: Each makes what it is given, its last argument, in the default dtype where none is named. The least float64, which
@@ -27,12 +33,16 @@ _to = torch.Tensor.to
 _OF_A_NUMBER = (torch.ops.aten.full.default, torch.ops.aten.scalar_tensor.default)
 
 
-class _WideConvolutions(TorchFunctionMode):
-    """Widens what a convolution is given before torch compares the dtypes of its input and its bias, which it does
-    ahead of any dispatch: the input is float64 as a rule, and a parameter float32."""
+class _WideArguments(TorchFunctionMode):
+    """Widens what an operator is given before torch compares the dtypes of its operands, which it does ahead of any
+    dispatch: the input is float64 as a rule, and a parameter float32. The modules of recurrent networks compare them
+    in Python, so every tensor says that it is float64."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(function, "__name__", "").startswith(("conv1d", "conv2d", "conv3d", "conv_transpose")):
+        if function == _DTYPE:
+            dtype = function(*args)
+            return torch.float64 if dtype in _NARROW else dtype
+        if getattr(function, "__name__", "").startswith(_COMPARED):
             args, kwargs = tree_map(_widened, (args, kwargs or {}))
         return function(*args, **(kwargs or {}))
 
@@ -58,7 +68,7 @@ class InDoublePrecision(TorchDispatchMode):
 
     def calling(self) -> contextlib.AbstractContextManager[Any]:
         """Around a call of the user's function, within all modes that it is called in."""
-        return _WideConvolutions()
+        return _WideArguments()
 
     @contextlib.contextmanager
     def differentiating(self) -> Iterator[None]:
