@@ -93,6 +93,22 @@ def test_a_break_where_none_may_be_has_its_remedy() -> None:
     assert error is not None and "Print after the compiled function" in (error.hint or "")
 
 
+def test_an_error_without_words_within_dynamo_has_its_name_and_advice() -> None:
+    source = """import torch
+class Parts(tuple):
+    def __len__(self):
+        raise NotImplementedError
+parts = Parts((1, 2))
+@torch.compile
+def f(x):
+    return x * sum(parts)
+f(torch.ones(4))
+"""
+    error = captured_source(source).error
+    assert error is not None and error.message == "NotImplementedError"
+    assert "torch.compiler.disable" in (error.hint or "")
+
+
 def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
     error = captured_source("import torch\ndef f(x): return x.sin()\n", entry="g").error
     assert error is not None and error.message == "The snippet defines no 'g'; it defines f." and error.hint is None

@@ -50,6 +50,7 @@ _NO_SECOND_GRADIENT = (
     "compiled function (torch.func.grad), or leave the function uncompiled."
 )
 _ONLY_COMPILED = "The same call without compilation succeeds: it is compiling it that fails."
+_KEPT_IN_EAGER = "Keep that part in eager mode by torch.compiler.disable."
 _LONGEST_MESSAGE = 4000
 #: What argparse ends a script with.
 _WRONG_ARGUMENTS = 2
@@ -162,7 +163,7 @@ def hint_only_compiled(error: BaseException) -> str:
     """For an exception of the compiler: the user's code is right, and the hint says so."""
     if type(error).__name__ == "Unsupported":
         return f"{_ONLY_COMPILED} {report_break(text_of(error)).remedy}"
-    return hint_for(error) or _ONLY_COMPILED
+    return hint_for(error) or f"{_ONLY_COMPILED} {_KEPT_IN_EAGER}"
 
 
 def is_raised_by_snippet(error: BaseException) -> bool:
@@ -198,6 +199,7 @@ def message_of_error(error: BaseException) -> str:
     if untold is not None:
         return f"`{error}` gives {untold} that only the values of its inputs tell, so the graph could not be traced."
     text = text_of(error).split("\n\nfrom user code:")[0].split("\n\nSet TORCHDYNAMO_VERBOSE")[0].strip()
+    text = text.removesuffix(":")  # Dynamo tells an error by its type and its text, which may be none
     return (text or type(error).__name__)[:_LONGEST_MESSAGE]
 
 
