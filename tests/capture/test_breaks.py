@@ -102,6 +102,12 @@ def test_a_hint_does_not_decide_the_kind() -> None:
     assert found.category == "c_function"
 
 
+@pytest.mark.parametrize("body", ["y = sorted([y[0], y[1]])[0]", "y = sorted([y, y[1:]], key=torch.sum)[0]"])
+def test_a_sort_by_tensors_depends_on_their_numbers(body: str) -> None:
+    (found,) = captured_source(program(body)).breaks
+    assert found.category == "data_dependent_branch" and "torch.sort" in found.remedy
+
+
 def test_a_recurrent_layer_is_not_taken_for_a_tensor() -> None:
     source = program("y = layer(y[None, None])[0]", "layer = torch.nn.GRU(8, 4)\n")
     (found,) = captured_source(source).breaks

@@ -44,9 +44,11 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
     BreakKind(
         id="data_dependent_branch",
         title="control flow that depends on data",
-        sentence="A branch depends on the numbers in a tensor, which are not known while tracing.",
-        remedy="Write it without a branch, as in torch.where(condition, a, b), or use torch.cond.",
+        sentence="A branch or the order of a Python sort depends on the numbers in a tensor, which are not known while "
+        "tracing.",
+        remedy="Write it without a branch, as in torch.where(condition, a, b) or torch.sort, or use torch.cond.",
         words=r"[Dd]ata-dependent (branch|assert|jump)|Assertion failed on symbolic|guard_scalar branch|__bool__",
+        context=r"non-constant key type: <class 'torch\.",
     ),
     BreakKind(
         id="scalar_read",
