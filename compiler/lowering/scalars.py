@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from compiler.ir.formulas import Real, as_operand, integer
-from compiler.ir.size import Integer, Size, Symbol, atoms_of, size, spelt_out, symbols_of
+from compiler.ir.size import Integer, Quotient, Size, SizeAtom, Symbol, atoms_of, size, spelt_out, symbols_of
 from compiler.lowering.values import CannotLower
 
 _TEMPLATES: dict[Any, str] = {
@@ -80,11 +80,17 @@ def formula(value: Any) -> str:
     if isinstance(value, Real):
         return value.text
     if isinstance(value, Size):
-        atoms = tuple(atoms_of(value))
-        return atoms[0].text if len(atoms) == 1 and value == size(atoms[0]) else spelt_out(value)
+        atom = next(atoms_of(value))
+        return atom.text if value == size(atom) and _is_of_symbols(atom) else spelt_out(value)
     if isinstance(value, bool | int | float):
         return repr(value) if math.isfinite(value) else f"float('{value}')"
     raise CannotLower(f"{value} is not a number that sizes tell")
+
+
+def _is_of_symbols(atom: SizeAtom) -> bool:
+    """Whether its text holds no names of other formulas, which only a wrapper knows: that of a quotient may."""
+    parts = (atom.numerator, atom.divisor) if isinstance(atom, Quotient) else ()
+    return all(isinstance(inner, Symbol) for part in parts for inner in atoms_of(part))
 
 
 def _text(target: Any, args: tuple[Any, ...]) -> str:
