@@ -224,8 +224,11 @@ def family_of(reason: str) -> str:
 
 
 def message_of(reason: str, names: Mapping[str, Any]) -> str:
-    """The sentence of one decision; `names` holds a, b and the numbers."""
-    return _Sentences().vformat(REASONS[reason], (), names)
+    """The sentence of one decision; `names` holds a, b and the numbers. Two times that it compares have as many digits
+    as tell them apart, up to a picosecond."""
+    compared = [names.get(key, 0) for key in ("fused_us", "unfused_us")]
+    digits = next((n for n in range(1, 6) if len({f"{time:.{n}f}" for time in compared}) > 1), 1)
+    return _Sentences().vformat(REASONS[reason].replace("_us:.1f}", f"_us:.{digits}f}}"), (), names)
 
 
 class _Sentences(Formatter):

@@ -69,3 +69,15 @@ def test_a_limit_of_one_is_told_in_the_singular() -> None:
     counts.take_request(client)
     with pytest.raises(Problem, match="Your limit of 1 request a minute is reached"):
         counts.take_request(client)
+
+
+@pytest.mark.parametrize(
+    ("fused", "unfused", "said"),
+    [
+        (12.44, 15.0, "predicted 12.4 us fused against 15.0 us apart"),
+        (12.441, 12.443, "predicted 12.441 us fused against 12.443 us apart"),
+        (12.44, 12.44, "predicted 12.4 us fused against 12.4 us apart"),
+    ],
+)
+def test_times_that_decide_are_told_apart(fused: float, unfused: float, said: str) -> None:
+    assert message_of("profit.slower", {"fused_us": fused, "unfused_us": unfused}) == said
