@@ -104,6 +104,49 @@ def test_a_call_counts_wherever_its_tensors_are(arguments: str, body: str) -> No
     assert repr(capture.entries[0].args) == repr((eval(arguments, {"torch": torch}),))
 
 
+TIMED = """
+import time, torch
+def f(x, *more, scale=1.0):
+    return torch.softmax(x * scale, -1)
+class Block(torch.nn.Module):
+    def forward(self, x, scale=1.0):
+        return torch.softmax(x * scale, -1)
+def bench(called, *args, **kwargs):
+    start = time.perf_counter()
+    for _ in range(3):
+        result = called(*args, **kwargs)
+    print(result.mean())
+    return time.perf_counter() - start
+def applied(called, x):
+    return called(x) + 1
+x = torch.randn(8, 16)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("bench(f, x)", "f"),
+        ("bench(f, x, 1, scale=2.0)", "f"),
+        ("bench(called=f, x=x)", "f"),
+        ("f(x); bench(f, x)", "f"),
+        ("print(applied(f, x)); bench(f, x)", "f"),
+        ("bench(Block(), x, scale=2.0)", "Block"),
+    ],
+)
+def test_what_a_benchmark_times_is_explored(call: str, name: str) -> None:
+    capture = captured_source(f"{TIMED}{call}\n")
+    assert capture.error is None and [entry.name for entry in capture.entries] == [name]
+    assert capture.entries[0].args[0].shape == (8, 16) and not capture.breaks
+    assert "aten.amax.default" in targets(capture.graphs[0])
+
+
+@pytest.mark.parametrize("call", ["applied(f, x)", "f(x); print(applied(f, x))", "applied(lambda x: f(x), x)"])
+def test_what_a_function_makes_of_another_is_explored_with_it(call: str) -> None:
+    capture = captured_source(f"{TIMED}{call}\n")
+    assert [entry.name for entry in capture.entries] == ["applied"]
+
+
 def test_calls_that_are_left_out_are_told() -> None:
     source = (
         "import torch\ndef g(x):\n    return x.sin()\ndef f(x, is_wide=False):\n    return x.cos()\ng(torch.ones(3))\n"

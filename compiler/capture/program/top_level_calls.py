@@ -6,8 +6,9 @@ import ast
 import contextlib
 import functools
 import inspect
+import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,6 +44,10 @@ class TopLevelCall:
     differentiates: bool = False
     is_differentiated: bool = False
     kinds: set[Any] = field(default_factory=set)
+
+
+#: By callable.
+Calls = dict[tuple[int, int], TopLevelCall]
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class CallObserver:
     the snippet takes gradients of gradients, which PyTorch refuses of a compiled graph."""
 
     device: torch.device
-    calls: dict[tuple[int, int], TopLevelCall] = field(default_factory=dict)
+    calls: Calls = field(default_factory=dict)
     trainer: Trainer | None = None
     _differentiates_again: bool = False
     _running: list[TopLevelCall] = field(default_factory=list)
@@ -93,13 +98,49 @@ class CallObserver:
             return function
 
         def observed(*args: Any, **kwargs: Any) -> Any:
-            self._running.append(self._note(called, name, args, kwargs))
+            call = self._note(called, name, args, kwargs)
+            self._running.append(call)
             try:
-                return function(*args, **kwargs)
+                with self._noting_calls_of([*args, *kwargs.values()]) as before:
+                    result = function(*args, **kwargs)
             finally:
                 self._running.pop()
+            if before and (call.differentiates or any(isinstance(x, torch.Tensor) for x in tree_leaves(result))):
+                self.calls = before
+            return result
 
         return observed
+
+    @contextlib.contextmanager
+    def _noting_calls_of(self, passed: Sequence[Any]) -> Iterator[Calls]:
+        """Within, the first call of each of these functions and modules is noted; gives what was noted before, once
+        there is one. What is called with a function and gives no tensor, as a benchmark of it does, is no more than
+        the way to that call."""
+        waiting, before = {code: one for one in passed if (code := _code_of(one)) is not None}, Calls()
+        if not waiting or sys.getprofile() is not None:
+            yield before
+            return
+
+        def look(frame: types.FrameType, event: str, _: Any) -> None:
+            one = waiting.get(frame.f_code) if event == "call" else None
+            if one is None or (isinstance(one, torch.nn.Module) and _first_argument(frame) is not one):
+                return
+            del waiting[frame.f_code]
+            args, kwargs = _arguments(frame)
+            before.update({} if before else self.calls)
+            if isinstance(one, torch.nn.Module):
+                self._note(one, type(one).__name__, args[1:], kwargs)
+            else:
+                self._note(one, one.__name__, args, kwargs)
+            if not waiting:
+                sys.setprofile(None)
+
+        sys.setprofile(look)
+        try:
+            yield before
+        finally:
+            if sys.getprofile() is look:
+                sys.setprofile(None)
 
     def note_differentiation(self, again: bool) -> None:
         """Autograd begins a backward pass, of which another can follow: what runs now asks for it."""
@@ -149,6 +190,25 @@ class CallObserver:
     def last_call_of_object(self) -> TopLevelCall | None:
         """The last call of a method, with tensors or without."""
         return next((call for call in reversed(self.calls.values()) if call.is_of_object), None)
+
+
+def _code_of(passed: Any) -> types.CodeType | None:
+    """Of a function of the snippet, or a module's; None of all else."""
+    function = type(passed).forward if isinstance(passed, torch.nn.Module) else passed
+    is_known = isinstance(function, types.FunctionType) and (function is not passed or is_of_snippet(passed))
+    return function.__code__ if is_known else None
+
+
+def _first_argument(frame: types.FrameType) -> Any:
+    return frame.f_locals.get(frame.f_code.co_varnames[0]) if frame.f_code.co_argcount else None
+
+
+def _arguments(frame: types.FrameType) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a frame that begins was called with."""
+    names, rest, more, values = inspect.getargvalues(frame)
+    count = frame.f_code.co_argcount
+    args = (*(values[name] for name in names[:count]), *(values[rest] if rest else ()))
+    return args, {name: values[name] for name in names[count:]} | (values[more] if more else {})
 
 
 def _kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
