@@ -5,8 +5,8 @@
 
 namespace {
 
-// A wrapper as a list of steps over places: first its inputs, then constants, then what its variables hold. Each step is
-// the kind, then numbers as below; places are numbers too. compiler/runtime/host/flat.py writes them.
+// A wrapper as a list of steps over slots: first its inputs, then constants, then what its variables hold. Each step is
+// the kind, then numbers as below; slots are numbers too. compiler/runtime/host/flat.py writes them.
 enum Step : std::int64_t {
   CALL,       // to, function, a tuple of keywords or -1, count, arguments...: those of keywords last
   CALL_WITH,  // to, function, a tuple of all arguments
@@ -17,7 +17,7 @@ enum Step : std::int64_t {
   GIVE,       // count, items...: the end
 };
 
-constexpr int MOST_PLACES = 512;  // as in flat.py
+constexpr int MOST_SLOTS = 512;  // as in flat.py
 
 struct Flat {
   const std::int64_t* steps;
@@ -31,16 +31,16 @@ struct Flat {
   PyObject* set_frames;     // a function of what Dynamo does with each frame of Python, which gives what it did
 };
 
-// What the steps do with the places of one call: variables are owned, inputs and constants are not.
+// What the steps do with the slots of one call: variables are owned, inputs and constants are not.
 class FlatRun {
  public:
   FlatRun(const Flat& flat, PyObject* const* inputs) : flat(flat), first(flat.inputs + flat.constants) {
-    for (std::int64_t n = 0; n < flat.inputs; ++n) places[n] = inputs[n];
-    for (std::int64_t n = 0; n < flat.constants; ++n) places[flat.inputs + n] = flat.constant[n];
-    for (std::int64_t n = 0; n < flat.variables; ++n) places[first + n] = nullptr;
+    for (std::int64_t n = 0; n < flat.inputs; ++n) slots[n] = inputs[n];
+    for (std::int64_t n = 0; n < flat.constants; ++n) slots[flat.inputs + n] = flat.constant[n];
+    for (std::int64_t n = 0; n < flat.variables; ++n) slots[first + n] = nullptr;
   }
   ~FlatRun() {
-    for (std::int64_t n = first; n < first + flat.variables; ++n) Py_DecRef(places[n]);
+    for (std::int64_t n = first; n < first + flat.variables; ++n) Py_DecRef(slots[n]);
   }
 
   // The list of outputs; null with Python's error set where a step has failed.
@@ -48,19 +48,19 @@ class FlatRun {
     for (next = flat.steps;;) switch (*next++) {
         case CALL: {
           const std::int64_t to = *next++;
-          PyObject* function = places[*next++];
+          PyObject* function = slots[*next++];
           const std::int64_t named = *next++, count = *next++;
-          PyObject* names = named < 0 ? nullptr : places[named];
+          PyObject* names = named < 0 ? nullptr : slots[named];
           PyObject* arguments[MOST_ARGUMENTS];
-          for (std::int64_t n = 0; n < count; ++n) arguments[n] = places[*next++];
+          for (std::int64_t n = 0; n < count; ++n) arguments[n] = slots[*next++];
           const std::intptr_t by_position = names ? count - PySequence_Size(names) : count;
           if (!put(to, PyObject_Vectorcall(function, arguments, by_position, names))) return nullptr;
           break;
         }
         case CALL_WITH: {
           const std::int64_t to = *next++;
-          PyObject* function = places[*next++];
-          if (!put(to, PyObject_CallObject(function, places[*next++]))) return nullptr;
+          PyObject* function = slots[*next++];
+          if (!put(to, PyObject_CallObject(function, slots[*next++]))) return nullptr;
           break;
         }
         case UNPACK:
@@ -73,14 +73,14 @@ class FlatRun {
         }
         case MOVE: {
           const std::int64_t to = *next++;
-          PyObject* moved = places[*next++];
+          PyObject* moved = slots[*next++];
           Py_IncRef(moved);
           put(to, moved);
           break;
         }
         case FREE: {
-          const std::int64_t place = *next++;
-          if (place >= first) Py_DecRef(std::exchange(places[place], nullptr));
+          const std::int64_t slot = *next++;
+          if (slot >= first) Py_DecRef(std::exchange(slots[slot], nullptr));
           break;
         }
         default:
@@ -91,12 +91,12 @@ class FlatRun {
  private:
   bool put(std::int64_t to, PyObject* value) {
     if (!value) return false;
-    Py_DecRef(to < 0 ? value : std::exchange(places[to], value));
+    Py_DecRef(to < 0 ? value : std::exchange(slots[to], value));
     return true;
   }
 
   bool unpack() {
-    PyObject* sequence = places[*next++];
+    PyObject* sequence = slots[*next++];
     const std::int64_t count = *next++;
     if (PySequence_Size(sequence) != count) {
       if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "%lld results were expected", (long long)count);
@@ -111,7 +111,7 @@ class FlatRun {
     const std::int64_t count = *next++;
     PyObject* made = PyList_New(count);
     for (std::int64_t n = 0; made && n < count; ++n) {
-      PyObject* item = places[*next++];
+      PyObject* item = slots[*next++];
       Py_IncRef(item);
       PyList_SetItem(made, n, item);
     }
@@ -121,7 +121,7 @@ class FlatRun {
   const Flat& flat;
   const std::int64_t first;
   const std::int64_t* next = nullptr;
-  PyObject* places[MOST_PLACES];
+  PyObject* slots[MOST_SLOTS];
 };
 
 bool set_gradients(const Flat& flat, bool on) {
@@ -190,8 +190,8 @@ PyObject* run_flat_boxed(PyObject* self, PyObject* const* arguments, std::intptr
   if (count != 1) return PyErr_Format(PyExc_TypeError, "a graph is called with one list of its inputs");
   const std::intptr_t given = PyList_Size(arguments[0]);
   if (given < 0) return nullptr;
-  PyObject* inputs[MOST_PLACES];
-  const std::intptr_t held = given < MOST_PLACES ? given : MOST_PLACES;
+  PyObject* inputs[MOST_SLOTS];
+  const std::intptr_t held = given < MOST_SLOTS ? given : MOST_SLOTS;
   for (std::intptr_t n = 0; n < held; ++n) Py_IncRef(inputs[n] = PyList_GetItem(arguments[0], n));
   PyObject* outputs = run_here(flat, inputs, given);
   for (std::intptr_t n = 0; n < held; ++n) Py_DecRef(inputs[n]);

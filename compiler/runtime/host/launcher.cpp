@@ -100,9 +100,9 @@ struct CpuKernel {
 
 // Addresses and 64-bit integers are passed alike on every machine that this runs on, so that one call does for all
 // kernels with as many arguments.
-template <std::size_t... places>
-void call(void* function, const std::int64_t* values, std::index_sequence<places...>) {
-  reinterpret_cast<void (*)(decltype(values[places] + 0)...)>(function)(values[places]...);
+template <std::size_t... indices>
+void call(void* function, const std::int64_t* values, std::index_sequence<indices...>) {
+  reinterpret_cast<void (*)(decltype(values[indices] + 0)...)>(function)(values[indices]...);
 }
 
 template <std::size_t count>

@@ -53,7 +53,7 @@ struct LibraryProduct {
     const float one = 1, none = 0;
     const std::int32_t transposed_a = right_transposed, transposed_b = left_transposed, kind = epilogue;
     const std::int64_t* matrices = at + tensors - 3;
-    const auto place = [&](int n) { return reinterpret_cast<void*>(matrices[n]); };
+    const auto address = [&](int n) { return reinterpret_cast<void*>(matrices[n]); };
     // One for each call, as it holds the bias's address and other threads may call at the same time.
     void* description = nullptr;
     if (const int failed = describe(&description, computed_in, FLOAT)) return failed;
@@ -62,8 +62,8 @@ struct LibraryProduct {
     failed |= set(description, EPILOGUE, &kind, sizeof kind);
     if (matrices != at) failed |= set(description, BIAS_POINTER, at, sizeof *at);
     if (!failed)
-      failed = multiply(handle, description, &one, place(1), right, place(0), left, &none, place(2), result, place(2),
-                        result, algorithm, reinterpret_cast<void*>(workspace), workspace_bytes, stream);
+      failed = multiply(handle, description, &one, address(1), right, address(0), left, &none, address(2), result,
+                        address(2), result, algorithm, reinterpret_cast<void*>(workspace), workspace_bytes, stream);
     forget(description);
     return failed;
   }
