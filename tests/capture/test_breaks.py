@@ -112,7 +112,7 @@ def test_a_recurrent_layer_is_not_taken_for_a_tensor() -> None:
     source = program("y = layer(y[None, None])[0]", "layer = torch.nn.GRU(8, 4)\n")
     (found,) = captured_source(source).breaks
     assert "tensor" not in f"{found.title} {found.remedy}" and "Dynamo's hint" in found.remedy
-    assert found.hint is not None and "allow_rnn" in found.hint
+    assert found.hint is not None and "allow_rnn" in found.hint and "allow_rnn" in found.remedy
 
 
 def test_a_break_is_told_without_addresses() -> None:

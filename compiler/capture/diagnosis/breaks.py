@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from compiler.capture.diagnosis.break_kinds import kind_of_break
+from compiler.capture.diagnosis.break_kinds import BreakKind, kind_of_break
 from compiler.fx.lines import SNIPPET_FILE, lines_of_text
 from compiler.report import GraphBreak
 
@@ -51,9 +51,17 @@ def report_break(payload: str) -> GraphBreak:
         hint=" ".join(hints) or None,
         category=kind.id,
         title=kind.title,
-        remedy=kind.remedy,
+        remedy=_remedy(kind, hints),
         url=_first_match(r"please visit:\s*(https://\S+\.html)", payload),
     )
+
+
+def _remedy(kind: BreakKind, hints: Sequence[str]) -> str:
+    """That of the kind. Of what is of none, what Dynamo hints at, if it does."""
+    if kind.id != "other":
+        return kind.remedy
+    hint = " ".join(hints).removesuffix(".")
+    return f"Dynamo's hint: {hint}." if hint else "Move the line out of the compiled function."
 
 
 def _break_line(payload: str) -> int | None:
