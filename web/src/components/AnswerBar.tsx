@@ -108,7 +108,7 @@ function Verdict({ hasStale }: { hasStale: boolean }) {
   return (
     <p class="verdict" data-tone={isWrong(shown) || isDoubted(shown) ? "bad" : undefined}>
       {isFailed(shown) && <span class="status-chip" data-status={shown.status}>{statusOf(shown)}</span>} {verdictOf(shown)}
-      {hasStale && !isRunning.value && <span class="quiet"> What is grey is from the previous version.</span>}
+      {hasStale && !isRunning.value && <span class="quiet"> What is grey is from the exploration before.</span>}
       {isEdited.value && <span class="quiet"> The snippet has changed since.</span>}
     </p>
   );

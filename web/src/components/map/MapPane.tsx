@@ -92,7 +92,7 @@ export function MapPane() {
         <h2>Map</h2>
         {hiddenNow.value === "kernels" && <span class="quiet">Kernels appear after your answer.</span>}
         {shown && <SearchBox report={shown} />}
-        {shown && stale && <span class="stale-note">from the previous version</span>}
+        {shown && stale && <span class="stale-note">from the exploration before</span>}
         {shown && <Toggles shown={shown} />}
       </div>
       <div class="view map-view" data-stale={stale || undefined}>
