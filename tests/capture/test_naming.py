@@ -54,3 +54,18 @@ def test_a_tensor_may_be_called_as_torch_calls_a_size() -> None:
     for rows in (3, 5):
         given = (torch.randn(()), torch.randn(()), torch.randn(rows, rows + 2))
         torch.testing.assert_close(compiled(*given), product(*given))
+
+
+def test_a_tensor_may_be_called_as_torch_calls_a_late_size() -> None:
+    def selected(u0: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x[x > 0]) * u0
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(selected, backend=fusionscope, fullgraph=True)
+        for rows in (3, 5):
+            given = (torch.randn((), requires_grad=True), torch.randn(rows, 4))
+            result = compiled(*given)
+            torch.testing.assert_close(result, selected(*given))
+            result.sum().backward()
+            expected = selected(*given)
+            torch.testing.assert_close(given[0].grad, torch.autograd.grad(expected.sum(), given[0])[0])

@@ -94,7 +94,7 @@ def compile_through_aot(
         if phase != "backward":
             refuse_merged_inputs(part, example_inputs)
             written.extend(written_inputs())
-            names.update(names_by_position(part, input_names(graph)))
+            names.update(names_by_position(part, input_names(graph, part)))
         if phase == "forward":
             keep_saved_tensors()
         name_inputs(part, names)

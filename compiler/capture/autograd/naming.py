@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_symbols
 
 _PATH = re.compile(r"_(?:modules|parameters|buffers)_")
 _POSITION = re.compile(r"arg(\d+)_1$|primals_(\d+)$")
@@ -29,11 +30,13 @@ def user_name(placeholder: str) -> str:
     return f"{owner}_{path}" if path[:1].isdigit() else path or name
 
 
-def input_names(dynamo: torch.fx.GraphModule) -> list[str]:
-    """The user's names of a graph's inputs. Dynamo names a size by its symbol, `s77`, which no other input may take."""
+def input_names(dynamo: torch.fx.GraphModule, part: torch.fx.GraphModule) -> list[str]:
+    """The user's names of a graph's inputs, of which `part` is the ATen graph. None takes the name of a size: an open
+    one, which Dynamo calls by its symbol, `s77`, or a late one, which code calls by it too, `u0`."""
+    sizes = {str(size) for node in part.graph.nodes for size in free_symbols(node.meta.get("val"))}
     placeholders = [node.name for node in dynamo.graph.find_nodes(op="placeholder")]
     names = map(user_name, placeholders)
-    return [own if name in placeholders else name for own, name in zip(placeholders, names, strict=True)]
+    return [own if name in sizes else name for own, name in zip(placeholders, names, strict=True)]
 
 
 def names_by_position(part: torch.fx.GraphModule, names: Sequence[str]) -> dict[int, str]:
