@@ -227,6 +227,34 @@ def test_what_torch_would_write_with_other_values_is_left_to_eager_mode(
     assert graphs == 0 and torch.equal(given, expected)
 
 
+def transposed_then_looked_at_by_strides(x: Tensor) -> Tensor:
+    x.mT.scatter_(0, torch.zeros(1, 1, dtype=torch.long), 5.0)
+    return x.as_strided((2, 3), (3, 1)) * 1
+
+
+def looked_at_by_strides_then_transposed(x: Tensor) -> Tensor:
+    view = x.clone().mT.as_strided((2, 2), (1, 1))
+    x.mT.index_add_(0, torch.tensor([0, 0]), torch.ones(2, 4))
+    return view + x.as_strided((2, 2), (1, 1))
+
+
+def through_a_strided_view_of_a_view(x: Tensor) -> Tensor:
+    x[None].as_strided((3,), (2,), 1).mul_(2)
+    return x * 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [transposed_then_looked_at_by_strides, looked_at_by_strides_then_transposed, through_a_strided_view_of_a_view],
+    ids=lambda f: f.__name__,
+)
+def test_memory_that_as_strided_looks_at_is_written_as_eager_mode_does(function: Callable[[Tensor], Tensor]) -> None:
+    torch._dynamo.reset()
+    given, same = torch.arange(24.0).view(4, 6), torch.arange(24.0).view(4, 6)
+    result = torch.compile(function, backend=fusionscope)(given)
+    assert torch.equal(result, function(same)) and torch.equal(given, same)
+
+
 def multiplied_by_one_number(x: Tensor) -> None:
     x.mul_(torch.arange(1.0, 3.0)[:1].expand(4, 6))
 

@@ -4,6 +4,7 @@
     x[1:].add_(x[:-1])                  what is read is partly what is written
     y = x.expand(4, 6);  y[0].add_(1)   one element is written, through a view that has it several times
     x.unfold(0, 2, 3).add_(1)           the view has gaps between its windows
+    x.T.add_(1);  x.as_strided((2,), (1,))      memory is looked at by strides of its own
 
 Eager mode refuses most of the first two. AOTAutograd turns them into values first and sees nothing wrong. The third it
 writes by its difference, x + sum(y - x), which rounds and is NaN where x is infinite. The last it writes with zeros in
@@ -48,9 +49,14 @@ def name_of_target(node: torch.fx.Node) -> str:
 
 
 def write_to_repeated_memory(graph: torch.fx.GraphModule) -> torch.fx.Node | None:
-    """The first call of Dynamo's graph that writes to a tensor whose elements share memory by a stride of zero, or to
-    one that partly overlaps another argument of the call."""
-    return next((node for node in graph.graph.nodes if any(_is_refused(to, node) for to in _written_by(node))), None)
+    """The first call of Dynamo's graph that writes to a tensor whose elements share memory by a stride of zero, to one
+    that partly overlaps another argument of the call, or to memory that `as_strided` looks at too."""
+    strided = [value for node in graph.graph.nodes if _is_strided(node) and (value := _value(node)) is not None]
+
+    def is_refused(node: torch.fx.Node) -> bool:
+        return any(_is_refused(to, node) or _is_looked_at(to, node, strided) for to in _written_by(node))
+
+    return next(filter(is_refused, graph.graph.nodes), None)
 
 
 def _is_refused(written: torch.Tensor, call: torch.fx.Node) -> bool:
@@ -58,6 +64,19 @@ def _is_refused(written: torch.Tensor, call: torch.fx.Node) -> bool:
     others = (_value(node) for node in read)
     is_repeated = repeats(written) or any(map(_is_inexact, _written_through(call)))
     return is_repeated or any(_overlap_partly(written, other) for other in others if other is not None)
+
+
+def _is_looked_at(written: torch.Tensor, call: torch.fx.Node, strided: list[torch.Tensor]) -> bool:
+    """Whether `as_strided` views have elements of what a call writes to. A write through such a view of an input leaves
+    the input's strides."""
+    if not any(_share_storage(written, view) for view in strided):
+        return False
+    views = list(_written_through(call))
+    return not (len(views) == 2 and _is_strided(views[0]) and views[1].op == "placeholder")
+
+
+def _is_strided(node: torch.fx.Node) -> bool:
+    return name_of_target(node) == "as_strided"
 
 
 def _is_inexact(view: torch.fx.Node) -> bool:

@@ -121,8 +121,8 @@ class Recorder:
         lines = lines_of_text(written.meta.get("stack_trace"))
         self.note(
             f"`{written.name}` writes through a view whose elements share memory, as expand makes them, through "
-            "windows of unfold, or to memory that another argument overlaps. Compiled, it would write other values, or "
-            "eager mode refuses it, so its graph was left to eager mode.",
+            "windows of unfold, or to memory that another argument overlaps or as_strided looks at. Compiled, it would "
+            "give other values, or eager mode refuses it, so its graph was left to eager mode.",
             lines[-1] if lines else None,
         )
         return graph.forward
