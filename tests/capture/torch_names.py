@@ -223,8 +223,8 @@ TABLE = (
     ),
     Taken(
         INTERNALS,
-        "know which inputs a graph writes to, and which of them overlap",
-        ("torch._guards.TracingContext.try_get", "torch._C._dynamo.guards.compute_overlapping_tensors"),
+        "know which inputs a graph writes to",
+        ("torch._guards.TracingContext.try_get",),
     ),
     Taken(
         INTERNALS,

@@ -122,6 +122,11 @@ def halves(x: Tensor) -> None:
     x[:, ::2], x[:, 1::2] = -x[:, 1::2], x[:, ::2]
 
 
+def channels(x: Tensor) -> None:
+    first, second = x.view(2, 2, 4, -1).unbind(1)
+    second.sub_(first)
+
+
 def looked_up(x: Tensor) -> None:
     x[x.argmax(0)] += 1
 
@@ -145,7 +150,7 @@ def row_of_expanded(x: Tensor) -> None:
 
 @pytest.mark.parametrize(
     "write",
-    [one_column, some_columns, row_to_row, halves, looked_up, masked, listed_columns, listed_rows],
+    [one_column, some_columns, row_to_row, halves, channels, looked_up, masked, listed_columns, listed_rows],
     ids=lambda f: f.__name__,
 )
 def test_elements_that_are_written_apart_from_what_is_read_are_compiled(write: Callable[[Tensor], None]) -> None:
