@@ -191,7 +191,7 @@ def _explain_no_graphs(recorder: Recorder) -> None:
         one = breaks[0]
         where = "" if one.line is None else f" in line {one.line}"
         recorder.note(f"Nothing was captured: tracing stopped{where}, and the graph break there says why.", one.line)
-    elif not recorder.passed_on:
+    elif not recorder.passed_on and not recorder.has_left_to_eager:
         recorder.note(
             "Nothing was captured: the called code computes nothing from a tensor, or could not be traced at all."
         )

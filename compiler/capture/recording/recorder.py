@@ -62,6 +62,8 @@ class Recorder:
         self.failures: list[Exception] = []
         #: Names of what was called where no call can be made again, and where PyTorch compiles nothing.
         self.passed_on: set[str] = set()
+        #: Whether a graph was not compiled for what it writes to.
+        self.has_left_to_eager = False
         self._entries: list[EntryCall] = []
         self._compilation_of: dict[str, str] = {}
         self._forward_count = 0
@@ -96,6 +98,7 @@ class Recorder:
                 check = rewritings[0][1]
                 return compiled if check is None else check.watching(compiled)
             except OverlappingWrite as refusal:
+                self.has_left_to_eager = True
                 self.note(str(refusal))
                 return graph.forward
             except Exception as error:
@@ -118,6 +121,7 @@ class Recorder:
         self.note(f"A graph of {name} could not be captured and ran without compilation: {said}", line_of_error(error))
 
     def _left_to_eager(self, graph: torch.fx.GraphModule, written: torch.fx.Node) -> Any:
+        self.has_left_to_eager = True
         lines = lines_of_text(written.meta.get("stack_trace"))
         self.note(
             f"`{written.name}` writes through a view whose elements share memory, as expand makes them, through "
