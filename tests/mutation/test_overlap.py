@@ -260,6 +260,23 @@ def test_memory_that_as_strided_looks_at_is_written_as_eager_mode_does(function:
     assert torch.equal(result, function(same)) and torch.equal(given, same)
 
 
+@pytest.mark.parametrize("is_dynamic", [None, True])
+def test_a_whole_tensor_may_be_written_before_as_strided_looks_at_it(is_dynamic: bool | None) -> None:
+    """As Longformer divides its queries and makes windows of them."""
+
+    def windows(x: Tensor) -> Tensor:
+        x = x * 2
+        x /= 3
+        return x.view(2, -1, 6).as_strided((2, 3, 6), (6, 3, 1)) + 1
+
+    torch._dynamo.reset()
+    seen = list[Any]()
+    with observed_compilations(seen.append):
+        result = torch.compile(windows, backend=fusionscope, dynamic=is_dynamic)(torch.arange(24.0).view(4, 6))
+    assert len(seen) == 1
+    torch.testing.assert_close(result, windows(torch.arange(24.0).view(4, 6)))
+
+
 def multiplied_by_one_number(x: Tensor) -> None:
     x.mul_(torch.arange(1.0, 3.0)[:1].expand(4, 6))
 

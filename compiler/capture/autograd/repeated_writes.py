@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._pytree import tree_leaves
 
 from compiler.capture.torch_internals import may_overlap
@@ -68,11 +69,22 @@ def _is_refused(written: torch.Tensor, call: torch.fx.Node) -> bool:
 
 def _is_looked_at(written: torch.Tensor, call: torch.fx.Node, strided: list[torch.Tensor]) -> bool:
     """Whether `as_strided` views have elements of what a call writes to. A write through such a view of an input leaves
-    the input's strides."""
+    the input's strides, and so does one to a contiguous tensor that is no view."""
     if not any(_share_storage(written, view) for view in strided):
         return False
     views = list(_written_through(call))
+    if len(views) == 1:
+        return not _is_contiguous(_value(views[0]))
     return not (len(views) == 2 and _is_strided(views[0]) and views[1].op == "placeholder")
+
+
+def _is_contiguous(value: torch.Tensor | None) -> bool:
+    expected: Any = 1
+    for size, step in zip(reversed(value.shape), reversed(value.stride()), strict=True) if value is not None else ():
+        if not statically_known_true(step == expected):
+            return False
+        expected = expected * size
+    return value is not None
 
 
 def _is_strided(node: torch.fx.Node) -> bool:
