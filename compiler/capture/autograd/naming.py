@@ -18,6 +18,7 @@ from torch.fx.experimental.symbolic_shapes import free_symbols
 
 _PATH = re.compile(r"_(?:modules|parameters|buffers)_")
 _POSITION = re.compile(r"arg(\d+)_1$|primals_(\d+)$")
+_SYMBOL = re.compile(r"[a-z]+\d+")
 
 
 def user_name(placeholder: str) -> str:
@@ -33,9 +34,11 @@ def user_name(placeholder: str) -> str:
 def input_names(dynamo: torch.fx.GraphModule, part: torch.fx.GraphModule) -> list[str]:
     """The user's names of a graph's inputs, of which `part` is the ATen graph. None takes the name of a size: an open
     one, which Dynamo calls by its symbol, `s77`, or a late one, which code calls by it too, `u0`."""
-    sizes = {str(size) for node in part.graph.nodes for size in free_symbols(node.meta.get("val"))}
     placeholders = [node.name for node in dynamo.graph.find_nodes(op="placeholder")]
-    names = map(user_name, placeholders)
+    names = list(map(user_name, placeholders))
+    if not any(map(_SYMBOL.fullmatch, names)):
+        return names
+    sizes = {str(size) for node in part.graph.nodes for size in free_symbols(node.meta.get("val"))}
     return [own if name in sizes else name for own, name in zip(placeholders, names, strict=True)]
 
 
