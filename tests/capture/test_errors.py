@@ -141,12 +141,20 @@ def test_inference_mode_inside_says_what_to_do() -> None:
     assert "around the call" in (hint_for(RuntimeError("Cannot set version_counter for inference tensor")) or "")
 
 
-def test_writes_to_expanded_tensors_are_noted_and_left_to_eager() -> None:
-    source = PROGRAM.format(first="y = x.expand(4, 6)", second="y.zero_()", is_trained=False, after="")
-    capture = captured_source(source)
-    assert capture.error is None and not capture.graphs
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ("y = x.expand(4, 6)", "y.zero_()", "as expand makes them"),
+        ("y = x * 2", "y.unfold(0, 2, 3).add_(1)", "through windows of unfold"),
+        ("y = x * 2", "y[1:].copy_(y[:-1])", "another argument of the call overlaps"),
+        ("y = x.view(2, 2) * 2", "y.T.add_(1); y = y.as_strided((2,), (1,))", "as_strided looks at"),
+    ],
+)
+def test_writes_that_are_left_to_eager_are_noted_with_the_cause(first: str, second: str, words: str) -> None:
+    capture = captured_source(PROGRAM.format(first=first, second=second, is_trained=False, after=""))
+    assert not capture.graphs
     (note,) = capture.notes
-    assert note.line == 6 and "left to eager mode" in note.message
+    assert note.line == 6 and "left to eager mode" in note.message and words in note.message
 
 
 def test_the_backend_leaves_them_to_eager_too() -> None:

@@ -49,22 +49,23 @@ def name_of_target(node: torch.fx.Node) -> str:
     return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
 
 
-def write_to_repeated_memory(graph: torch.fx.GraphModule) -> torch.fx.Node | None:
-    """The first call of Dynamo's graph that writes to a tensor whose elements share memory by a stride of zero, to one
-    that partly overlaps another argument of the call, or to memory that `as_strided` looks at too."""
+def write_to_repeated_memory(graph: torch.fx.GraphModule) -> tuple[torch.fx.Node, str] | None:
+    """The first such call of Dynamo's graph, and what it writes to, as a sentence about it goes on."""
     strided = [value for node in graph.graph.nodes if _is_strided(node) and (value := _value(node)) is not None]
-
-    def is_refused(node: torch.fx.Node) -> bool:
-        return any(_is_refused(to, node) or _is_looked_at(to, node, strided) for to in _written_by(node))
-
-    return next(filter(is_refused, graph.graph.nodes), None)
+    found = ((node, _trouble(to, node, strided)) for node in graph.graph.nodes for to in _written_by(node))
+    return next(((node, trouble) for node, trouble in found if trouble is not None), None)
 
 
-def _is_refused(written: torch.Tensor, call: torch.fx.Node) -> bool:
+def _trouble(written: torch.Tensor, call: torch.fx.Node, strided: list[torch.Tensor]) -> str | None:
+    views = list(_written_through(call))
+    if any(name_of_target(view) == "unfold" for view in views):
+        return "through windows of unfold"
+    if any(map(repeats, (written, *(value for view in views if (value := _value(view)) is not None)))):
+        return "through a view several elements of which are one element of memory, as expand makes them"
     read = [node for node in call.all_input_nodes if call.target is not operator.setitem or node is not call.args[0]]
-    others = (_value(node) for node in read)
-    is_repeated = repeats(written) or any(map(_is_inexact, _written_through(call)))
-    return is_repeated or any(_overlap_partly(written, other) for other in others if other is not None)
+    if any(_overlap_partly(written, other) for node in read if (other := _value(node)) is not None):
+        return "to memory that another argument of the call overlaps"
+    return "to memory that as_strided looks at" if _is_looked_at(written, call, strided) else None
 
 
 def _is_looked_at(written: torch.Tensor, call: torch.fx.Node, strided: list[torch.Tensor]) -> bool:
@@ -89,11 +90,6 @@ def _is_contiguous(value: torch.Tensor | None) -> bool:
 
 def _is_strided(node: torch.fx.Node) -> bool:
     return name_of_target(node) == "as_strided"
-
-
-def _is_inexact(view: torch.fx.Node) -> bool:
-    value = _value(view)
-    return name_of_target(view) == "unfold" or (value is not None and repeats(value))
 
 
 def _written_through(call: torch.fx.Node) -> Iterator[torch.fx.Node]:

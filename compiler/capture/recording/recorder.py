@@ -75,9 +75,9 @@ class Recorder:
         def fusionscope_recorder(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Any:
             if custom is not None and not self._finished:
                 self._call_custom(custom, graph, example_inputs)
-            written = write_to_repeated_memory(graph)
-            if written is not None:
-                return self._left_to_eager(graph, written)
+            found = write_to_repeated_memory(graph)
+            if found is not None:
+                return self._left_to_eager(graph, *found)
             name = f"graph_{self._forward_count}"
             self._forward_count += 1
             compilation = current_compile_id()
@@ -120,13 +120,12 @@ class Recorder:
         said = f"{type(error).__name__}: {' '.join(message_of_error(error).split()).partition('. ')[0]}"
         self.note(f"A graph of {name} could not be captured and ran without compilation: {said}", line_of_error(error))
 
-    def _left_to_eager(self, graph: torch.fx.GraphModule, written: torch.fx.Node) -> Any:
+    def _left_to_eager(self, graph: torch.fx.GraphModule, call: torch.fx.Node, what: str) -> Any:
         self.has_left_to_eager = True
-        lines = lines_of_text(written.meta.get("stack_trace"))
+        lines = lines_of_text(call.meta.get("stack_trace"))
         self.note(
-            f"`{written.name}` writes through a view whose elements share memory, as expand makes them, through "
-            "windows of unfold, or to memory that another argument overlaps or as_strided looks at. Compiled, it would "
-            "give other values, or eager mode refuses it, so its graph was left to eager mode.",
+            f"`{call.name}` writes {what}. Compiled, it would give other values, or eager mode refuses it, so its "
+            "graph was left to eager mode.",
             lines[-1] if lines else None,
         )
         return graph.forward
