@@ -12,12 +12,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import math
 import os
 import sys
 import traceback
 import types
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -290,36 +288,6 @@ def keep_saved_tensors() -> None:
     context = torch._guards.TracingContext.try_get()
     if context is not None and context.fw_metadata is not None:
         context.fw_metadata.bw_donated_idxs = []
-
-
-def may_overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors may have an element of memory in common. Columns and blocks of a matrix and channels of an
-    image have none, by their strides."""
-    if one.untyped_storage()._cdata != other.untyped_storage()._cdata or one.dtype != other.dtype:
-        return True
-    if not one.numel() or not other.numel():
-        return False
-    steps = [(step, 0, size - 1) for size, step in zip(one.shape, one.stride(), strict=True)]
-    steps += [(step, 1 - size, 0) for size, step in zip(other.shape, other.stride(), strict=True)]
-    lows, highs = Counter[int](), Counter[int]()
-    for step, low, high in steps:
-        lows[step] += low
-        highs[step] += high
-    ranges = [(step, lows[step], highs[step]) for step in sorted(lows, reverse=True) if step > 0]
-    return _may_sum_to(int(other.storage_offset() - one.storage_offset()), ranges)
-
-
-def _may_sum_to(distance: int, ranges: Sequence[tuple[int, int, int]]) -> bool:
-    """Whether multiples of steps, each within its bounds, may sum to a distance. The largest step comes first. Where
-    strides nest, two multiples of it at most leave what the others reach; where more do, the answer is yes."""
-    if not ranges:
-        return distance == 0
-    (step, low, high), *others = ranges
-    lowest, highest = (sum(other[0] * other[bound] for other in others) for bound in (1, 2))
-    first, last = max(low, -((highest - distance) // step)), min(high, (distance - lowest) // step)
-    if last - first > 1:
-        return distance % math.gcd(*(step for step, _, _ in ranges)) == 0
-    return any(_may_sum_to(distance - count * step, others) for count in range(first, last + 1))
 
 
 def is_autocast_on() -> bool:

@@ -111,7 +111,7 @@ TABLE = (
         _names("torch._C._functorch", "peek_interpreter_stack"),
     ),
     Taken(
-        ("compiler/capture/autograd/repeated_writes.py",),
+        ("compiler/capture/autograd/overlaps.py",),
         "tell tensors that do not tell their memory",
         _names("torch._C._functorch", "is_functorch_wrapped_tensor"),
     ),

@@ -13,7 +13,8 @@ import operator
 
 import torch
 
-from compiler.capture.autograd.repeated_writes import is_in_place, name_of_target, repeats
+from compiler.capture.autograd.overlaps import repeats
+from compiler.capture.autograd.repeated_writes import is_in_place, name_of_target
 
 _EXPANSIONS = frozenset(("expand", "expand_as", "broadcast_to"))
 

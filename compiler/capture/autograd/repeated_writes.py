@@ -1,4 +1,4 @@
-"""Writes whose result depends on the order of the elements.
+"""Writes that eager mode refuses, or that AOTAutograd gives other values.
 
     y = x.expand(4, 6);  y.add_(1)      several elements are one element of memory
     x[1:].add_(x[:-1])                  what is read is partly what is written
@@ -6,10 +6,10 @@
     x.unfold(0, 2, 3).add_(1)           the view has gaps between its windows
     x.T.add_(1);  x.as_strided((2,), (1,))      memory is looked at by strides of its own
 
-Eager mode refuses most of the first two. AOTAutograd turns them into values first and sees nothing wrong. The third it
-writes by its difference, x + sum(y - x), which rounds and is NaN where x is infinite. The last it writes with zeros in
-the gaps (PyTorch 2.13, `expand_inverse` and `unfold_inverse` of its functionalisation). A graph with one of them is
-therefore left to eager mode, which gives its error or the exact value.
+Eager mode refuses most of the first two. AOTAutograd turns them into values first and sees nothing wrong. It writes the
+third by its difference, x + sum(y - x), which rounds and is NaN where x is infinite, and the fourth with zeros in the
+gaps (PyTorch 2.13, `expand_inverse` and `unfold_inverse` of its functionalisation). In the last the new value of x may
+have other strides than x had. A graph with one of them is left to eager mode, which gives its error or the exact value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._pytree import tree_leaves
 
-from compiler.capture.torch_internals import may_overlap
+from compiler.capture.autograd.overlaps import overlap_partly, repeats, share_storage
 
 #: Calls in place that change how memory is looked at, and not what is in it.
 _NO_WRITES = frozenset(
@@ -52,18 +52,18 @@ def name_of_target(node: torch.fx.Node) -> str:
 def write_to_repeated_memory(graph: torch.fx.GraphModule) -> tuple[torch.fx.Node, str] | None:
     """The first such call of Dynamo's graph, and what it writes to, as a sentence about it goes on."""
     strided = [value for node in graph.graph.nodes if _is_strided(node) and (value := _value(node)) is not None]
-    found = ((node, _trouble(to, node, strided)) for node in graph.graph.nodes for to in _written_by(node))
-    return next(((node, trouble) for node, trouble in found if trouble is not None), None)
+    found = ((node, _cause(to, node, strided)) for node in graph.graph.nodes for to in _written_by(node))
+    return next(((node, cause) for node, cause in found if cause is not None), None)
 
 
-def _trouble(written: torch.Tensor, call: torch.fx.Node, strided: list[torch.Tensor]) -> str | None:
+def _cause(written: torch.Tensor, call: torch.fx.Node, strided: list[torch.Tensor]) -> str | None:
     views = list(_written_through(call))
     if any(name_of_target(view) == "unfold" for view in views):
         return "through windows of unfold"
     if any(map(repeats, (written, *(value for view in views if (value := _value(view)) is not None)))):
         return "through a view several elements of which are one element of memory, as expand makes them"
     read = [node for node in call.all_input_nodes if call.target is not operator.setitem or node is not call.args[0]]
-    if any(_overlap_partly(written, other) for node in read if (other := _value(node)) is not None):
+    if any(overlap_partly(written, other) for node in read if (other := _value(node)) is not None):
         return "to memory that another argument of the call overlaps"
     return "to memory that as_strided looks at" if _is_looked_at(written, call, strided) else None
 
@@ -71,7 +71,7 @@ def _trouble(written: torch.Tensor, call: torch.fx.Node, strided: list[torch.Ten
 def _is_looked_at(written: torch.Tensor, call: torch.fx.Node, strided: list[torch.Tensor]) -> bool:
     """Whether `as_strided` views have elements of what a call writes to. A write through such a view of an input leaves
     the input's strides, and so does one to a contiguous tensor that is no view."""
-    if not any(_share_storage(written, view) for view in strided):
+    if not any(share_storage(written, view) for view in strided):
         return False
     views = list(_written_through(call))
     if len(views) == 1:
@@ -99,7 +99,7 @@ def _written_through(call: torch.fx.Node) -> Iterator[torch.fx.Node]:
         yield node
         source = node.args[0] if node.args else None
         before = _value(source)
-        node = source if before is not None and _share_storage(value, before) else None
+        node = source if before is not None and share_storage(value, before) else None
 
 
 def _written_by(node: torch.fx.Node) -> Iterator[torch.Tensor]:
@@ -129,36 +129,3 @@ def _value(node: Any) -> torch.Tensor | None:
     """The example of a node's value, if that is a tensor with strides."""
     value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
     return value if isinstance(value, torch.Tensor) and value.layout == torch.strided else None
-
-
-def repeats(value: torch.Tensor) -> bool:
-    """Whether one element of memory may be several of the tensor's: by strides of zero, as `expand` makes them, or by
-    strides that do not nest. An open size is never known to be 1, and open strides are taken to nest."""
-    pairs = [
-        (step, size)
-        for size, step in zip(value.shape, value.stride(), strict=True)
-        if type(size) is not int or size != 1
-    ]
-    if not all(type(number) is int for pair in pairs for number in pair):
-        return any(type(step) is int and step == 0 for step, _ in pairs)
-    reached = 0
-    for step, size in sorted(pairs):
-        if step <= reached and size != 0:
-            return True
-        reached += step * (size - 1)
-    return False
-
-
-def _share_storage(one: torch.Tensor, two: torch.Tensor) -> bool:
-    """Tensors that `torch.func` wraps, as `vmap` does, do not tell their memory."""
-    is_wrapped = any(map(torch._C._functorch.is_functorch_wrapped_tensor, (one, two)))
-    return not is_wrapped and one.untyped_storage()._cdata == two.untyped_storage()._cdata
-
-
-def _overlap_partly(one: torch.Tensor, two: torch.Tensor) -> bool:
-    """Whether two tensors of fixed sizes have elements of memory in common, and not each the one at its place."""
-    if not _share_storage(one, two):
-        return False
-    layouts = [(*x.shape, *x.stride(), x.storage_offset()) for x in (one, two)]
-    is_known = all(isinstance(number, int) for layout in layouts for number in layout)
-    return is_known and layouts[0] != layouts[1] and may_overlap(one, two)

@@ -18,8 +18,9 @@ from typing import Any
 
 import torch
 
+from compiler.capture.autograd.overlaps import may_overlap
 from compiler.capture.captured import extent_of
-from compiler.capture.torch_internals import is_made_of_tensors, may_overlap
+from compiler.capture.torch_internals import is_made_of_tensors
 
 Graph = Callable[..., Any]
 _address = torch.Tensor.data_ptr
