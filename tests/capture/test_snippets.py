@@ -254,7 +254,7 @@ def test_a_session_is_explored_without_its_prompts(session: str) -> None:
     [graph] = capture.graphs
     line = next(n for n, text in enumerate(session.split("\n"), start=1) if "sin" in text)
     assert line in lines(graph)
-    assert any("Prompts of a session were left out" in note.message for note in capture.notes)
+    assert any("The prompts of a session were left out" in note.message for note in capture.notes)
     assert capture.error is None
 
 

@@ -29,7 +29,7 @@ class Commands:
         """What the reader must know, each with its line."""
         told = []
         if self.has_prompts:
-            told.append(("Prompts of a session were left out, and all lines that have none, as what it printed.", 1))
+            told.append(("The prompts of a session were left out, and the lines without one, which it printed.", 1))
         if self.left_out:
             told.append((f"Commands of a notebook were left out: {line_list(self.left_out)}.", self.left_out[0]))
         if self.timed:
