@@ -47,3 +47,13 @@ def test_binaries_are_those_of_tritons_own_way(case: Case, binary: partial[bytes
     ours = binary(kernel, case.storage, "ours")
     with without("assembler_early"):
         assert binary(kernel, case.storage, "triton's") == ours
+
+
+def test_what_is_compiled_to_be_read_leaves_no_kernel_without_a_binary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FUSIONSCOPE_CACHE_DIR", str(tmp_path))
+    case = groups.softmax(4096, 4096, B)
+    kernel = render_triton(case.group, case.storage, device_for("sm_90"))
+    assert triton_offline.compile_offline(kernel, case.storage).registers
+    assert triton_offline._compile(kernel, case.storage, "sm_90").asm["cubin"].startswith(b"\x7fELF")

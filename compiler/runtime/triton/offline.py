@@ -55,11 +55,16 @@ class OfflineResult:
 
 def compile_offline(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: str = "sm_90") -> OfflineResult:
     """Compile `kernel` for `target`. Pointers are taken as divisible by 16, as the launcher makes sure they are."""
+    from compiler.runtime.triton.stages import without_binary
+
     started = time.perf_counter()
     try:
-        compiled = _compile(kernel, storage, target)
+        with without_binary():  # the assembler runs once, below, and tells what it made
+            compiled = _compile(kernel, storage, target)
         limit = kernel.config.get(LIMIT)
         ptx, assembled = as_launched(compiled.asm["ptx"], None if limit is None else int(str(limit)))
+        if assembled.binary is None:
+            _compile(kernel, storage, target)  # raises what Triton says of the assembler's refusal
     except Exception as error:  # whatever stops the compiler is a result
         return OfflineResult(target, seconds=time.perf_counter() - started, error=_sentence(error))
     return OfflineResult(
