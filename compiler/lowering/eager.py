@@ -98,7 +98,7 @@ def describe(value: Any) -> Any:
         is_strided = value.layout == torch.strided
         return EagerTensor(
             _sizes_of(value.shape),
-            _sizes_of(value.stride()) if is_strided else (),
+            _strides_of(value) if is_strided else (),
             size_of(value.storage_offset()) if is_strided else 0,
             value.dtype,
             value.device,
@@ -109,6 +109,18 @@ def describe(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [describe(item) for item in value]
     return value
+
+
+def _strides_of(tensor: torch.Tensor) -> tuple[Integer, ...]:
+    """Its strides by its own sizes. torch makes them of the larger of each size and 1: that matters only to a tensor
+    without elements, in which no stride leads anywhere."""
+    sizes: Iterable[int | torch.SymInt] = tensor.shape
+    formulas = [size.node.expr for size in sizes if isinstance(size, torch.SymInt)]
+    shorter = {Max(1, formula): formula for formula in formulas}
+    return tuple([
+        stride if isinstance(stride, int) else _convert(stride.node.expr.xreplace(shorter), stride.node.shape_env)
+        for stride in tensor.stride()
+    ])  # fmt: skip
 
 
 def _sizes_of(values: Iterable[int | torch.SymInt]) -> tuple[Integer, ...]:

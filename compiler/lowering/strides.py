@@ -35,13 +35,15 @@ def is_whole(layout: Layout, buffer: Layout) -> bool:
 
 
 def overlaps(shape: Sequence[Integer], stride: Sequence[Integer]) -> bool:
-    """Whether two elements of the tensor may share memory (never so for strides that nest, gaps or not)."""
+    """Whether two elements of the tensor may share memory (never so for strides that nest, gaps or not). What open
+    sizes do not tell is as in the first call: a backward graph reads its inputs by eager's strides in any case."""
     reached: Integer = 0
     for step, size in _by_stride(shape, stride):
         try:
-            if step <= reached:
-                return True
+            is_shared = step <= reached
         except Undecided:
+            is_shared = hint(step) <= hint(reached)
+        if is_shared:
             return True
         reached = reached + step * (size - 1)
     return False

@@ -314,6 +314,27 @@ def test_strides_that_are_the_larger_of_two_formulas_are_those_of_eager() -> Non
         assert mine.stride() == wanted.stride()
 
 
+def test_what_a_backward_graph_reads_by_strides_of_a_formula_lies_by_them() -> None:
+    """A number of blocks that torch cannot prove to be positive makes strides the larger of it and 1."""
+
+    def program(x: Tensor) -> Tensor:
+        blocks = F.pad(x, (0, 0, 0, (4 - x.shape[2] % 4) % 4)).reshape(*x.shape[:2], -1, 4, 4)
+        blocks = torch.sin(blocks @ blocks).masked_fill(torch.ones(4, 4, dtype=torch.bool).triu(), 0)
+        for i in range(1, 4):
+            row = (blocks[..., i, :, None].clone() * blocks[..., :, :i].clone()).sum(-2)
+            blocks[..., i, :i] = blocks[..., i, :i] + row
+        return blocks
+
+    torch._dynamo.reset()
+    compiled = torch.compile(program, backend="fusionscope", dynamic=True)
+    for size in (12, 11, 20):
+        x = rnd(2, 2, size, 4).requires_grad_()
+        mine, wanted = compiled(x), program(x)
+        gradient = torch.randn_like(wanted)
+        found, expected = (torch.autograd.grad(y, x, gradient)[0] for y in (mine, wanted))
+        torch.testing.assert_close((mine, found), (wanted, expected))
+
+
 @pytest.mark.parametrize("mode", ["nearest", "bilinear"])
 def test_gradients_of_interpolation_are_one_kernel_for_every_size(mode: str) -> None:
     def larger(x: Tensor) -> Tensor:
