@@ -10,14 +10,22 @@ from contextlib import suppress
 
 from compiler.budget import PLANNED, OutOfTime
 from compiler.capture.program.output import silenced
+from compiler.capture.torch_internals import graphs_compiled
 from compiler.capture.torch_state import with_default_dtype
 from compiler.compile import Built
 from compiler.present import present_replay
 from compiler.runtime.timing.kernel_times import KernelTimes, beside_calls, measure_kernels, note_times
+from compiler.runtime.timing.measure import WARMUP_CALLS
 from compiler.runtime.trial import call_of_all, measure_entries
 from compiler.stages.exploration import Exploration
 from compiler.stages.graphs import Graphs, Timed, Work
 from compiler.stages.shares import CALLS_UNTIMED, OF_CALLS, kernels_left_out, shared_out
+
+#: What each call changes, and a guard tests, has no time: the calls are those of Dynamo and of eager mode.
+COMPILED_AGAIN = (
+    "The calls were not timed: each of them was compiled anew, as a guard failed on what the call before had changed, "
+    "such as a counter that is a Python number. Keep it in a tensor, or outside of the compiled function."
+)
 
 
 def measure(exploration: Exploration, graphs: Graphs[Built]) -> Graphs[Built]:
@@ -36,6 +44,7 @@ def _measure(exploration: Exploration, graphs: Graphs[Built]) -> str | None:
     entries, timing = graphs.capture.timed_entries, exploration.options.timing
     if not entries:
         return "no compiled call returned, so there is nothing to time"
+    compiled_before = graphs_compiled()
     try:
         with silenced():
             expected = 2 * graphs.call_seconds
@@ -44,6 +53,10 @@ def _measure(exploration: Exploration, graphs: Graphs[Built]) -> str | None:
             )
     except OutOfTime:
         exploration.note(CALLS_UNTIMED)
+    in_one_call = sum(work.report.phase != "backward" for work in graphs.in_timed_calls)
+    if graphs_compiled() - compiled_before > WARMUP_CALLS * in_one_call:
+        report.timing = None
+        exploration.note(COMPILED_AGAIN)
     for work in graphs.withhold_times(report):
         present_replay(work.compilation, work.report)
     return "the compiled calls were not timed: their results are wrong" if is_wrong else None
