@@ -117,6 +117,22 @@ def test_parameters_and_buffers_are_put_back_after_the_check() -> None:
     assert torch.equal(norm.weight.grad, gradients)
 
 
+def test_a_result_that_one_graph_made_and_another_wrote_to_is_checked_as_it_was_returned() -> None:
+    report = explored("""import torch
+
+@torch.compile
+def f(x):
+    count = torch.arange(8)
+    torch._dynamo.graph_break()
+    count += 5
+    return x * 2, count
+
+f(torch.randn(8, requires_grad=True))[0].sum().backward()
+""")
+    assert report.error is None and not report.wrong_results
+    assert {check.name for check in report.gradients} >= {"result 1", "result 2"}
+
+
 class Doubled(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, x: torch.Tensor) -> torch.Tensor:

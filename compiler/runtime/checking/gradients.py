@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from compiler.capture.captured import Capture, CapturedGraph, EntryCall
+from compiler.capture.captured import Capture, CapturedGraph, EntryCall, clone_with_strides
 from compiler.capture.reference import is_random
 from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
 from compiler.capture.torch_internals import noting_differentiation
@@ -247,10 +247,12 @@ def _run(
         in_mode = mode.differentiating() if mode else contextlib.nullcontext()
         with in_mode, state.changes.in_force(), with_default_dtype(entry.default_dtype):
             gradients = gradients_of(trained, list(leaves.values()), tangents, allow_unused=True)
+    # A result may be a tensor that one graph made and another wrote to, which is put back too.
+    kept = [clone_with_strides(plain(result)) for result in results]
     state.put_back()
     found = {name: value for name, value in zip(leaves, gradients, strict=False) if value is not None}
     gradients_found = {name: plain(value) for name, value in found.items()}
-    return _Outcome([plain(result) for result in results], gradients_found, bool(passes))
+    return _Outcome(kept, gradients_found, bool(passes))
 
 
 def _tangent(result: torch.Tensor) -> torch.Tensor:
