@@ -180,3 +180,20 @@ f(torch.randn(8, 8, requires_grad=True)).backward()
 """)
     assert report.error is None
     assert {found.category for found in report.breaks} == {"scalar_read"}
+
+
+def test_a_gradient_whose_size_depends_on_data_breaks_the_graph() -> None:
+    """The forward pass of a write at a mask has fixed sizes; its gradient gathers as many values as the mask has."""
+    report = captured_source("""import torch
+
+@torch.compile
+def f(x, values, mask):
+    out = torch.zeros_like(x)
+    out[mask] = values
+    return out * 2
+
+x = torch.randn(8, requires_grad=True)
+f(x, x[x > 0], x > 0).sum().backward()
+""")
+    assert report.error is None
+    assert {found.category for found in report.breaks} == {"data_dependent_shape"}

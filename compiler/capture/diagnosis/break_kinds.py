@@ -67,6 +67,7 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
         remedy="Keep the size fixed, as torch.where and masks do, or set "
         "torch._dynamo.config.capture_dynamic_output_shape_ops = True.",
         words=r"Dynamic shape operator|data-dependent output shape|Dynamic slicing",
+        context=r"\baten\.(nonzero|masked_select|_?unique)",
     ),
     BreakKind(
         id="print",
