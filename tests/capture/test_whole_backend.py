@@ -152,6 +152,28 @@ def test_labels_of_a_row_end_at_the_first_that_is_none(reduction: str, is_open: 
         torch.testing.assert_close(given.grad, wanted.grad)
 
 
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("is_open", [False, True], ids=["fixed", "open"])
+def test_a_grid_of_affine_maps_has_a_gradient_at_every_size(dims: int, align_corners: bool, is_open: bool) -> None:
+    """ATen's takes no open sizes."""
+
+    def grid(x: Tensor) -> Tensor:
+        maps = x.mean(-1).flatten(2)[..., : dims + 1]
+        return F.affine_grid(maps, list(x.shape), align_corners=align_corners)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(grid, backend=fusionscope, dynamic=is_open, fullgraph=True)
+    for batch, size in ((2, 4), (3, 5)):
+        x = torch.linspace(-1, 1, batch * dims * size**dims, dtype=torch.float64).sin()
+        given, wanted = (x.reshape(batch, dims, *(size,) * dims).clone().requires_grad_() for _ in range(2))
+        result, expected = compiled(given), grid(wanted)
+        torch.testing.assert_close(result, expected)
+        result.square().sum().backward()
+        expected.square().sum().backward()
+        torch.testing.assert_close(given.grad, wanted.grad)
+
+
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 @pytest.mark.parametrize("name", ["pinv", "lstsq"])
 def test_complex_solutions_and_their_gradients_are_right_from_the_first_call_on(name: str, dtype: torch.dtype) -> None:

@@ -109,11 +109,17 @@ def compile_through_aot(
             straight.append(implementation)
         return unwatched(implementation) if _is_harmed_by_modes(part, implementation) else implementation
 
+    aten, table = torch.ops.aten, decompositions()
+    differentiated = {
+        aten.multilabel_margin_loss_forward.default: multilabel_margin_loss,
+        # ATen's gradient of it takes no open sizes.
+        aten.affine_grid_generator.default: table[aten.affine_grid_generator.default],
+    }
     backend = unlogged_aot_autograd(
         fw_compiler=partial(compile_phase, phase="forward"),
         bw_compiler=partial(compile_phase, phase="backward"),
         inference_compiler=partial(compile_phase, phase="inference"),
-        decompositions=decompositions(),
+        decompositions=table,
         partition_fn=partial(_split, change_joint),
     )
     rewriting = rewrite(graph)
@@ -122,7 +128,7 @@ def compile_through_aot(
         generators_as_tensors(),
         _gradients_of_interpolation(example_inputs),
         short_gradients_of_running_products(),
-        autograd_kernels({torch.ops.aten.multilabel_margin_loss_forward.default: multilabel_margin_loss}),
+        autograd_kernels(differentiated),
     ):
         traced = with_exact_writes(with_regions_written_out(rewriting.graph))
         compiled = _traced_once(backend, traced, example_inputs)
