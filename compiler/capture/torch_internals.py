@@ -63,6 +63,12 @@ _BREAKS_THE_GRAPH = frozenset(
 )
 
 
+def refuses_shared_memory(error: Exception) -> bool:
+    """Whether AOTAutograd has no way to write to one of several inputs that share memory, such as `x` and
+    `x.detach()`."""
+    return isinstance(error, AssertionError) and "non-differentiable view input mutations" in str(error)
+
+
 def is_error_of_compiler(error: Exception) -> bool:
     """Whether an exception is one of those that Dynamo and AOTAutograd define, and not one of the user's program."""
     return type(error).__module__.startswith(("torch._dynamo", "torch._functorch", "torch.fx", "torch._subclasses"))

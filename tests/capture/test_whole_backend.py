@@ -152,6 +152,24 @@ def test_labels_of_a_row_end_at_the_first_that_is_none(reduction: str, is_open: 
         torch.testing.assert_close(given.grad, wanted.grad)
 
 
+def test_a_detached_input_is_written_to_beside_the_one_that_learns() -> None:
+    """AOTAutograd refuses it: neither is a view of the other."""
+
+    def halved(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 3
+        kept = y.detach()
+        torch._dynamo.graph_break()
+        kept.mul_(0.5)
+        return (y + kept).sin(), kept
+
+    torch._dynamo.reset()
+    given, wanted = (torch.linspace(-1, 1, 8).requires_grad_() for _ in range(2))
+    result, expected = torch.compile(halved, backend=fusionscope)(given), halved(wanted)
+    torch.testing.assert_close(result, expected)
+    (gradient,), (right,) = (torch.autograd.grad(y[0].sum(), x) for y, x in ((result, given), (expected, wanted)))
+    torch.testing.assert_close(gradient, right)
+
+
 @pytest.mark.parametrize("dims", [2, 3])
 @pytest.mark.parametrize("align_corners", [False, True])
 @pytest.mark.parametrize("is_open", [False, True], ids=["fixed", "open"])

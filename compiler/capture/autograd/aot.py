@@ -16,7 +16,7 @@ from compiler.capture.autograd.draws import restore_values
 from compiler.capture.autograd.expansions import with_exact_writes
 from compiler.capture.autograd.naming import input_names, name_inputs, names_by_position
 from compiler.capture.autograd.running_products import short_gradients_of_running_products
-from compiler.capture.autograd.shared_memory import refuse_merged_inputs, where_written_apart
+from compiler.capture.autograd.shared_memory import OverlappingWrite, refuse_merged_inputs, where_written_apart
 from compiler.capture.autograd.training import CHEAP, VIEWS
 from compiler.capture.autograd.written_back import note_written_back
 from compiler.capture.captured import Implementation, Phase
@@ -29,6 +29,7 @@ from compiler.capture.torch_internals import (
     is_autocast_on,
     is_made_of_tensors,
     keep_saved_tensors,
+    refuses_shared_memory,
     runs_as_it_is,
     set_gradients,
     split_at_min_cut,
@@ -131,7 +132,12 @@ def compile_through_aot(
         autograd_kernels(differentiated),
     ):
         traced = with_exact_writes(with_regions_written_out(rewriting.graph))
-        compiled = _traced_once(backend, traced, example_inputs)
+        try:
+            compiled = _traced_once(backend, traced, example_inputs)
+        except AssertionError as error:
+            if refuses_shared_memory(error):
+                raise OverlappingWrite from error
+            raise
     if is_thin:
         without_marks()
         if phases == {"inference"} and is_on("without_hook_guard"):
