@@ -270,6 +270,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         " logical_not signbit add sub mul minimum maximum copysign bitwise_and bitwise_or bitwise_xor remainder fmod"
         " pow atan2 hypot eq ne lt le gt ge logical_and logical_or logical_xor"
     ).split()},
+    "nearest_float16": lambda a: a.half().to(a.dtype),
+    "nearest_bfloat16": lambda a: a.bfloat16().to(a.dtype),
     "left_shift": torch.bitwise_left_shift,
     "right_shift": torch.bitwise_right_shift,
     "truediv": torch.true_divide,

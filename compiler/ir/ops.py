@@ -74,8 +74,9 @@ def _rows(names: str, arity: int, result: ResultDtype = "same", cost: int = 1) -
 
 #: Arithmetic. Integer `truediv` does not occur (lowerings convert first); `floordiv` and `remainder` round towards
 #: minus infinity as Python does, `truncdiv` and `fmod` towards zero as C does. `minimum` and `maximum` propagate NaN.
+#: `nearest_float16` and `nearest_bfloat16` round a float32 as if it were stored.
 POINTWISE: dict[str, OpInfo] = _table(
-    *_rows("neg abs square floor ceil trunc round sign bitwise_not relu", 1),
+    *_rows("neg abs square floor ceil trunc round sign bitwise_not relu nearest_float16 nearest_bfloat16", 1),
     *_rows("sqrt rsqrt reciprocal", 1, cost=4),
     *_rows("exp exp2 expm1 log log2 log10 log1p sin cos sigmoid", 1, cost=10),
     *_rows("tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc", 1, cost=20),

@@ -28,19 +28,30 @@ SAME = Kind.DEFAULT
 COMPARISONS = "eq ne lt le gt ge".split()
 LOGICAL = "logical_and logical_or logical_xor".split()
 BITWISE = {"and": "logical_and", "or": "logical_or", "xor": "logical_xor"}
+_NEAREST = {torch.float16: "nearest_float16", torch.bfloat16: "nearest_bfloat16"}
 SHIFTS = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
           "__lshift__": "left_shift", "__rshift__": "right_shift"}  # fmt: skip
 
 
 def _comparison(name: str) -> None:
+    """A comparison asks for the last digit. So a value of a half type that was fused in is rounded as eager's is: else
+    a maximum equals none of the values that it is of, and its gradient is divided by zero. Zero needs no such care, and
+    what is compared with itself neither."""
+
     @lowers(getattr(aten, name))
     def lowering(build: Builder, x: Operand, y: Operand) -> TensorValue:
         dtype, numbers = common_dtype(x, y), in_common_dtype(x, y)
         shape = broadcast_shapes(*numbers)
+        is_rounded = x is not y and not any(isinstance(o, int | float) and o == 0 for o in (x, y))
+
+        def element(operand: TensorValue, position: Position) -> Any:
+            if not is_rounded or not build.may_be_unrounded(operand):
+                return element_of(operand, shape, position, dtype)
+            value = broadcast(operand, shape).load(position)
+            return getattr(ops, _NEAREST[operand.dtype])(value).to(dtype)
+
         return build.pointwise(
-            shape,
-            torch.bool,
-            lambda position: getattr(ops, name)(*(element_of(o, shape, position, dtype) for o in numbers)),
+            shape, torch.bool, lambda position: getattr(ops, name)(*(element(o, position) for o in numbers))
         )
 
 

@@ -16,7 +16,7 @@ from compiler.ir.canonical import canonicalise
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node
-from compiler.ir.ops import ops
+from compiler.ir.ops import HALF_TYPES, ops
 from compiler.ir.size import Integer, Symbol, hint
 from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.constants import constant_result
@@ -76,6 +76,7 @@ class LoopBuilder:
         #: Names that are taken, in the order in which they were.
         self._names: dict[str, None] = {SEEDS: None}
         self._inputs: set[str] = set()
+        self._made_by_loops: set[str] = set()
 
     # --- names and layouts
 
@@ -241,8 +242,13 @@ class LoopBuilder:
         r_dims = tuple(reduced[axis] for axis in reading_order)
         return canonicalise(LoopNode(name, layout, x_dims, r_dims, body, **self._provenance))
 
+    def may_be_unrounded(self, value: TensorValue) -> bool:
+        """Whether a kernel may go on with its elements before they are rounded to their dtype."""
+        return value.dtype in HALF_TYPES and value.buffer in self._made_by_loops
+
     def _add_loop(self, node: LoopNode) -> TensorValue:
         self._nodes.append(node)
+        self._made_by_loops.add(node.name)
         self.graph.buffers[node.name] = node.layout
         if self.channels_last is not None:
             self.channels_last.made(node, self._eager_strides(node.layout.shape))

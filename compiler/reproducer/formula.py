@@ -32,6 +32,8 @@ _OTHER_NAMES = {
     "truediv": "torch.true_divide",
     "floordiv": "torch.floor_divide",
     "truncdiv": "truncdiv",
+    "nearest_float16": "nearest_float16",
+    "nearest_bfloat16": "nearest_bfloat16",
     "psi": "torch.digamma",
     "inverse_erf": "torch.erfinv",
     "inverse_normal": "torch.special.ndtri",

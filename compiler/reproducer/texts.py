@@ -23,6 +23,10 @@ HELPERS = {
     """The loop variables: each is an `arange` along an axis of its own."""
     shapes = [[size if n == axis else 1 for n in range(len(sizes))] for axis, size in enumerate(sizes)]
     return [torch.arange(size, device=DEVICE).reshape(shape) for size, shape in zip(sizes, shapes)]''',
+    "nearest_float16": """def nearest_float16(x):
+    return x.to(torch.float16).to(x.dtype)""",
+    "nearest_bfloat16": """def nearest_bfloat16(x):
+    return x.to(torch.bfloat16).to(x.dtype)""",
     "position": """def position(index):
     return index if isinstance(index, torch.Tensor) else torch.tensor(index, device=DEVICE)""",
     "constant": """def constant(value, dtype):

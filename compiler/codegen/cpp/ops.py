@@ -238,4 +238,6 @@ _SPECIAL: Mapping[str, Callable[[list[str], torch.dtype], str]] = {
     "ceil": _rounding("ceil"),
     "trunc": _rounding("trunc"),
     "round": _rounding("rint"),
+    "nearest_float16": lambda operands, _: f"fs::to_float(fs::to_half({operands[0]}))",
+    "nearest_bfloat16": lambda operands, _: f"fs::to_float(fs::to_bfloat16({operands[0]}))",
 }

@@ -256,6 +256,8 @@ def _unary(op: str, value: Operand) -> str:
         else f"({text} > 0).to({DTYPES[dtype]})",
         "bitwise_not": f"{text} == 0" if dtype == torch.bool else f"~{text}",
         "relu": _relu(text, dtype) if is_signed else text,
+        "nearest_float16": f"{text}.to(tl.float16).to(tl.float32)",
+        "nearest_bfloat16": f"{text}.to(tl.bfloat16).to(tl.float32)",
         "reciprocal": f"1.0 / {text}",
         "sigmoid": _sigmoid(text, dtype),
         "isnan": f"{text} != {text}",

@@ -1,0 +1,58 @@
+"""Comparisons of half types within a kernel are those of the numbers that eager has in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from compiler.compile import build
+from compiler.ir import interpret
+from tests.compile_program import call_interpreted, compile_program
+
+HALF_TYPES = [torch.float16, torch.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", HALF_TYPES)
+@pytest.mark.parametrize("compare", [torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge])
+def test_what_is_computed_in_the_kernel_is_compared_as_rounded(
+    compare: Callable[[Any, Any], Tensor], dtype: torch.dtype
+) -> None:
+    """In C++, in Triton and by the interpreter of loops; beside a tensor of its dtype, a wider one, and a number."""
+
+    def program(x: Tensor, rounded: Tensor) -> tuple[Tensor, ...]:
+        computed = x * 1.7
+        number = float(torch.tensor(1.1, dtype=dtype))
+        return compare(computed, rounded), compare(rounded.float(), computed), compare(x * 1.1, number)
+
+    x = torch.cat([torch.randn(4093, generator=torch.Generator().manual_seed(0)), torch.ones(3)]).to(dtype)
+    inputs = [x, x * 1.7]
+    compilation = compile_program(program, *inputs)
+    expected = program(*inputs)
+    for results in (
+        interpret.run(compilation.loops, inputs),
+        build(compilation).executable.call(list(inputs)),
+        call_interpreted(compilation, list(inputs)),
+    ):
+        for result, wanted in zip(results, expected, strict=True):
+            assert torch.equal(result, wanted)
+
+
+@pytest.mark.parametrize("dtype", HALF_TYPES)
+def test_a_maximum_at_computed_indices_has_a_gradient(dtype: torch.dtype) -> None:
+    """It goes to the elements that equal the maximum, divided by their number."""
+    place = torch.tensor([0, 1, 2, 0, 1, 2])[:, None].expand(6, 2)
+
+    def program(x: Tensor) -> Tensor:
+        return torch.full((3, 2), -1e4, dtype=dtype).scatter_reduce(0, place, x * 1.7, "amax")
+
+    torch._dynamo.reset()
+    x = torch.randn(6, 2, generator=torch.Generator().manual_seed(0)).to(dtype)
+    given, wanted = (x.clone().requires_grad_() for _ in range(2))
+    torch.compile(program, backend="fusionscope")(given).sum().backward()
+    program(wanted).sum().backward()
+    assert given.grad is not None and wanted.grad is not None
+    assert torch.equal(given.grad, wanted.grad)
