@@ -35,14 +35,15 @@ SHIFTS = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shif
 
 def _comparison(name: str) -> None:
     """A comparison asks for the last digit. So a value of a half type that was fused in is rounded as eager's is: else
-    a maximum equals none of the values that it is of, and its gradient is divided by zero. Zero needs no such care, and
-    what is compared with itself neither."""
+    a maximum equals none of the values that it is of, and its gradient is divided by zero. An order beside a number
+    needs no such care, nor does zero, nor what is compared with itself."""
 
     @lowers(getattr(aten, name))
     def lowering(build: Builder, x: Operand, y: Operand) -> TensorValue:
         dtype, numbers = common_dtype(x, y), in_common_dtype(x, y)
         shape = broadcast_shapes(*numbers)
-        is_rounded = x is not y and not any(isinstance(o, int | float) and o == 0 for o in (x, y))
+        other = next((operand for operand in (x, y) if not isinstance(operand, TensorValue)), None)
+        is_rounded = x is not y and (other is None or (name in ("eq", "ne") and other != 0))
 
         def element(operand: TensorValue, position: Position) -> Any:
             if not is_rounded or not build.may_be_unrounded(operand):

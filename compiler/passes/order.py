@@ -25,7 +25,7 @@ from compiler.passes.folding.bias import with_bias_apart
 from compiler.passes.layout.depthwise import with_depthwise_loops
 from compiler.passes.layout.patches import with_products
 from compiler.passes.padding.decide import pad_products
-from compiler.passes.rewrite.joint import lay_gradients_out, save_short_indices
+from compiler.passes.rewrite.joint import lay_gradients_out, save_short_indices, save_what_is_searched
 from compiler.passes.rewrite.one_hot import sum_one_hots
 from compiler.passes.rewrite.picked_numbers import add_along_rows
 
@@ -33,6 +33,7 @@ Pass = Callable[[GraphModule, Device, Options], tuple[GraphModule, tuple[Any, ..
 
 WITH_GRADIENTS: tuple[Callable[[GraphModule], object], ...] = (
     save_short_indices,  # where maxima over windows lie
+    save_what_is_searched,  # for its maximum
     add_along_rows,  # gradients of numbers that were picked from rows
     sum_one_hots,  # sums of rows of one number, which the pass before makes too
     lay_gradients_out,  # for cuDNN's attention

@@ -22,11 +22,16 @@ def test_what_is_computed_in_the_kernel_is_compared_as_rounded(
     compare: Callable[[Any, Any], Tensor], dtype: torch.dtype
 ) -> None:
     """In C++, in Triton and by the interpreter of loops; beside a tensor of its dtype, a wider one, and a number."""
+    number = float(torch.tensor(1.1, dtype=dtype))
 
     def program(x: Tensor, rounded: Tensor) -> tuple[Tensor, ...]:
         computed = x * 1.7
-        number = float(torch.tensor(1.1, dtype=dtype))
-        return compare(computed, rounded), compare(rounded.float(), computed), compare(x * 1.1, number)
+        return (
+            compare(computed, rounded),
+            compare(rounded.float(), computed),
+            torch.eq(x * 1.1, number),
+            torch.ne(x * 1.1, number),
+        )
 
     x = torch.cat([torch.randn(4093, generator=torch.Generator().manual_seed(0)), torch.ones(3)]).to(dtype)
     inputs = [x, x * 1.7]
@@ -56,3 +61,34 @@ def test_a_maximum_at_computed_indices_has_a_gradient(dtype: torch.dtype) -> Non
     program(wanted).sum().backward()
     assert given.grad is not None and wanted.grad is not None
     assert torch.equal(given.grad, wanted.grad)
+
+
+def largest_of_rows(y: Tensor) -> Tensor:
+    return y.amax(-1)
+
+
+def norm_of_rows(y: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(y, float("inf"), dim=-1)
+
+
+def smallest_at_indices(y: Tensor) -> Tensor:
+    return torch.full((1, 40), 1e4, dtype=y.dtype).index_reduce(0, torch.zeros(24, dtype=torch.int64), y.mT, "amin")[0]
+
+
+@pytest.mark.parametrize("dtype", HALF_TYPES)
+@pytest.mark.parametrize("extreme", [largest_of_rows, norm_of_rows, smallest_at_indices])
+def test_the_gradient_of_an_extreme_goes_to_what_equals_it(
+    extreme: Callable[[Tensor], Tensor], dtype: torch.dtype
+) -> None:
+    """Also where the backward pass could compute the elements again, from what was rounded when it was stored."""
+
+    def program(x: Tensor, factor: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+        stored = torch.tanh(x * factor)
+        return stored, extreme(torch.sigmoid(factor * stored) + shift)
+
+    torch._dynamo.reset()
+    x, factor = torch.randn(2, 40, 24, generator=torch.Generator().manual_seed(0)).to(dtype).requires_grad_()
+    shift = torch.zeros(40, 24, dtype=dtype, requires_grad=True)
+    _, result = torch.compile(program, backend="fusionscope")(x, factor, shift)
+    (gradient,) = torch.autograd.grad(result, shift, torch.ones_like(result))
+    torch.testing.assert_close(gradient.double().sum(-1), torch.ones(40).double(), rtol=0, atol=torch.finfo(dtype).eps)

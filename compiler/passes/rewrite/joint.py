@@ -1,7 +1,8 @@
 """Replacing calls in the joint graph of a training step, before it is split, and the records of that.
 
 A record is made at the node that came of it, which AOTAutograd puts into the forward graph, the backward graph or both:
-each graph's report has those of its own nodes. Two short rewrites are here:
+each graph's report has those of its own nodes. Two short rewrites are here, and what has to be saved for both passes to
+agree:
 
     gradient = max_pool_backward(..., index)             ->     half = index.to(int32)
                                                                 gradient = max_pool_backward(..., half.to(int64))
@@ -15,8 +16,10 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
+from torch.utils.checkpoint import CheckpointPolicy
 
 from compiler.fx.notes import REWRITTEN, lines_noted
+from compiler.ir.ops import HALF_TYPES
 from compiler.passes.rewrite.reasons import rewrite_record
 from compiler.passes.writing import call_beside
 from compiler.report import Rewrite, Subject
@@ -63,6 +66,47 @@ def save_short_indices(joint: GraphModule) -> None:
         whole.meta["partitioner_tag"] = "must_be_in_backward"  # not to be saved in the place of the short ones
         node.update_arg(len(node.args) - 1, whole)
         note_rewrite(node, "pooling places", "pooling.bytes")
+
+
+#: What gives one of the elements that it takes.
+_ONE_OF_THEM = frozenset({
+    aten.amax.default, aten.amin.default, aten.max.default, aten.min.default, aten.median.default,
+    aten.nanmedian.default, aten.scatter_reduce.two, aten.index_reduce.default,
+})  # fmt: skip
+
+
+def save_what_is_searched(joint: GraphModule) -> None:
+    """Have a tensor saved of whose elements a gradient belongs to those that equal their maximum, minimum or median.
+
+    Computed again, from what was rounded when it was saved, the elements may be off by a digit. Then none is the one
+    that is looked for, and the gradient is divided by zero. On a GPU that holds for float32 too: a * b + c may be
+    rounded once in one kernel and twice in another."""
+    for equal in joint.graph.find_nodes(op="call_function", target=aten.eq.Tensor):
+        if equal.meta.get("partitioner_tag") != "is_backward":
+            continue
+        compared = _taken_from_forward(equal)
+        if not any(node.target in _ONE_OF_THEM for node in compared):
+            continue
+        for node in compared:
+            value = node.meta["val"]
+            is_exact = value.device.type == "cpu" and value.dtype not in HALF_TYPES
+            if node.target not in _ONE_OF_THEM and value.is_floating_point() and node.all_input_nodes and not is_exact:
+                node.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
+
+
+def _taken_from_forward(node: Node) -> list[Node]:
+    """The tensors of the forward pass that a node of the backward pass is computed from, without their aliases."""
+    found: dict[Node, None] = {}
+    waiting = list(node.all_input_nodes)
+    while waiting:
+        source = waiting.pop()
+        if source.op != "call_function":
+            continue
+        if source.meta.get("partitioner_tag") == "is_forward" and source.target != aten.alias.default:
+            found[source] = None
+        else:
+            waiting += source.all_input_nodes
+    return list(found)
 
 
 def lay_gradients_out(joint: GraphModule) -> None:
