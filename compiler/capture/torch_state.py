@@ -14,6 +14,24 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from compiler.capture.torch_internals import default_device as current_default_device
 from compiler.capture.torch_internals import device_in_force
 
+_NOTHING = contextlib.nullcontext()
+
+
+class Uncompiled(contextlib.AbstractContextManager[None]):
+    """Within: what the snippet compiled runs as it was before that. An eager call may call other compiled functions."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+
+    def __bool__(self) -> bool:
+        return self._depth > 0
+
 
 @dataclass(frozen=True)
 class CallState:
@@ -61,19 +79,21 @@ class CallState:
                 stack.enter_context(sdpa_kernel(allowed))
             yield
 
-    def under(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """`function`, called in this state."""
-
-        return _InState(self, function)
+    def under(
+        self, function: Callable[..., Any], within: contextlib.AbstractContextManager[None] = _NOTHING
+    ) -> Callable[..., Any]:
+        """`function`, called in this state and within that."""
+        return _InState(self, function, within)
 
 
 @dataclass(frozen=True)
 class _InState:
     state: CallState
     function: Callable[..., Any]
+    within: contextlib.AbstractContextManager[None] = _NOTHING
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with self.state.entered():
+        with self.state.entered(), self.within:
             return self.function(*args, **kwargs)
 
 

@@ -25,7 +25,7 @@ from compiler.capture.torch_internals import (
     trace_default_device,
     traceable,
 )
-from compiler.capture.torch_state import CallState
+from compiler.capture.torch_state import CallState, Uncompiled
 from compiler.options import Options
 
 _PASSED_OVER = (
@@ -47,6 +47,7 @@ class Interception:
         self._options = options
         self.needs_default_device = needs_default_device
         self._optimize = torch._dynamo.optimize
+        self._uncompiled = Uncompiled()
         skip_files_of("compiler.capture")
 
     @contextlib.contextmanager
@@ -129,6 +130,8 @@ class Interception:
         @functools.wraps(call)
         def watched(*args: Any, **kwargs: Any) -> Any:
             nonlocal entry
+            if self._uncompiled:
+                return eager(*args, **kwargs)
             if is_transformed():
                 self._recorder.pass_on(name)
                 return call(*args, **kwargs)
@@ -138,7 +141,7 @@ class Interception:
                 if entry is None:
                     state = CallState.current(self._recorder.capture.device)
                     copies = copy_values((args, kwargs))
-                    entry = EntryCall(name, state.under(call), state.under(eager), *copies)
+                    entry = EntryCall(name, state.under(call), state.under(eager, self._uncompiled), *copies)
                     self._recorder.capture.entries.append(entry)
                 with self._recorder.during(entry, FailedCall(eager, args, kwargs)):
                     result = call(*args, **kwargs)
