@@ -82,8 +82,8 @@ def _said_of_wrong(wrong: Sequence[WrongResult], title: str) -> str:
 
 
 def _which_were_timed(report: Report, captured: Capture) -> str:
-    """Kernels are counted in all graphs, and the first call of each function is timed: of a graph that only
-    a later call runs, or a backward outside of that call, there is no such time."""
+    """Kernels are counted in all graphs, and the first call of each function is timed, made again after the snippet: of
+    a graph that only other calls run, or a backward outside of that call, there is no such time."""
     timed = [graph.name for graph in report.graphs if graph.name in captured.timed_graphs]
     if not timed or len(timed) == len(report.graphs):
         return ""

@@ -231,9 +231,8 @@ class EntryCall:
     eager: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    #: Those made for any of its calls, and those that ran in that first call: a backward one where it runs backward.
+    #: Those made for any of its calls.
     graphs: list[str] = field(default_factory=list)
-    ran: list[str] = field(default_factory=list)
     #: Whether that first call returned: one that raised cannot be timed.
     has_returned: bool = False
     #: torch's default one as it was called, which what runs backward from its results finds too.
@@ -292,6 +291,11 @@ class Capture:
     device: torch.device
     graphs: list[CapturedGraph] = field(default_factory=list)
     entries: list[EntryCall] = field(default_factory=list)
+    #: What runs the graphs that were made after the snippet had ended, are not in the report, and compute something.
+    made_later: list[GraphRunner] = field(default_factory=list)
+    #: The graphs that each of the calls ran which were timed: others than the first call's where what it changed, or a
+    #: later call's sizes, led there. Backward graphs are among them only where a call runs backward itself.
+    timed_graphs: set[str] = field(default_factory=set)
     notes: list[Note] = field(default_factory=list)
     output: str = ""
     error: Error | None = None
@@ -314,16 +318,12 @@ class Capture:
         forget_main_module()
         self.graphs.clear()
         self.entries.clear()
+        self.made_later.clear()
 
     @property
     def timed_entries(self) -> list[EntryCall]:
         """The entries whose call can be made again: those that returned."""
         return [entry for entry in self.entries if entry.has_returned]
-
-    @property
-    def timed_graphs(self) -> set[str]:
-        """The graphs that these calls run. Backward graphs are among them only where a call runs backward itself."""
-        return {name for entry in self.timed_entries for name in entry.ran}
 
     @property
     def graph_breaks(self) -> int:

@@ -42,11 +42,6 @@ def recompile_limit() -> int:
     return int(torch._dynamo.config.recompile_limit)
 
 
-def graphs_compiled() -> int:
-    """How many graphs Dynamo has had compiled in this process."""
-    return int(counters["stats"]["unique_graphs"])
-
-
 def is_dynamo_control_flow(error: Exception) -> bool:
     """Whether an exception in a backend is Dynamo's own signal, such as to trace once more, and must reach it."""
     return type(error).__module__ == "torch._dynamo.exc"

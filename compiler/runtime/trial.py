@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from compiler import report as rep
 from compiler.budget import PLANNED, UNLIMITED, Budget, OutOfTime, in_seconds
-from compiler.capture.captured import CapturedGraph, EntryCall, copy_values
+from compiler.capture.captured import Capture, CapturedGraph, EntryCall, copy_values
 from compiler.capture.reference import is_random, reference_run
 from compiler.capture.rounding_noise import RoundingNoise
 from compiler.capture.slow_products import products_in_float32
@@ -38,6 +38,20 @@ from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 MORE_TIME = "Allow more time (`max_seconds`), or use smaller sizes."
 #: About how much longer a graph takes in float64 than in float32. One that takes longer still is stopped.
 EXACT_SHARE = 3.0
+#: A graph that is made while calls are timed has no kernels, and what runs in no graph is eager mode.
+COMPILED_AGAIN = (
+    "The calls were not timed: some of them were compiled anew, as a guard failed on what differs from the calls of "
+    "the snippet, such as a Python number, a cache that the first call fills, or a mode that was set later. Keep a "
+    "number that changes in a tensor, or outside of the compiled function, and call again what was changed."
+)
+NOT_COMPILED = (
+    "The calls were not timed: made again, a compiled function ran none of its graphs, as guards or branches of Python "
+    "depend on what earlier calls had changed."
+)
+NOT_ALIKE = (
+    "The calls were not timed: they did not all run the same graphs, as guards or branches of Python depend on what "
+    "differs from call to call, such as a flag or a random number."
+)
 
 
 def verify_graph(
@@ -183,6 +197,40 @@ def call_of_all(entries: Sequence[EntryCall], functions: Sequence[Callable[..., 
             function(*args, **kwargs)
 
     return call
+
+
+class RunsCounted:
+    """Which graphs the compiled calls of a snippet run while they are timed: a guard may lead them to others than those
+    of the snippet's first call, to a new graph, or to none."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._before = {graph.name: graph.runner.calls for graph in capture.graphs}
+        self._calls = 0
+
+    def of(self, entries: Sequence[EntryCall]) -> list[EntryCall]:
+        """The entries, the first of which counts its compiled calls."""
+        first, *others = entries
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self._calls += 1
+            return first.compiled(*args, **kwargs)
+
+        return [replace(first, compiled=counted), *others]
+
+    def why_no_times(self) -> str | None:
+        """Note the graphs that each call of all entries ran, equally often; or why the times are none of theirs."""
+        capture, self._capture.timed_graphs = self._capture, set()
+        if any(runner.calls for runner in capture.made_later):
+            return COMPILED_AGAIN
+        counts = {graph.name: graph.runner.calls - self._before[graph.name] for graph in capture.graphs}
+        ran = {name for name, count in counts.items() if count}
+        if not all(ran & set(entry.graphs) for entry in capture.timed_entries if entry.graphs):
+            return NOT_COMPILED
+        if any(count % self._calls for count in counts.values()):
+            return NOT_ALIKE
+        capture.timed_graphs = ran
+        return None
 
 
 def note_resources(executable: Executable, report: rep.Graph, target: str) -> None:

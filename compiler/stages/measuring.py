@@ -6,26 +6,23 @@ busy in one of them, both say so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from compiler.budget import PLANNED, OutOfTime
+from compiler.capture.captured import EntryCall
 from compiler.capture.program.output import silenced
-from compiler.capture.torch_internals import graphs_compiled
 from compiler.capture.torch_state import with_default_dtype
 from compiler.compile import Built
+from compiler.defects import message_of
 from compiler.present import present_replay
 from compiler.runtime.timing.kernel_times import KernelTimes, beside_calls, measure_kernels, note_times
-from compiler.runtime.timing.measure import WARMUP_CALLS
-from compiler.runtime.trial import call_of_all, measure_entries
+from compiler.runtime.trial import RunsCounted, call_of_all, measure_entries
 from compiler.stages.exploration import Exploration
 from compiler.stages.graphs import Graphs, Timed, Work
 from compiler.stages.shares import CALLS_UNTIMED, OF_CALLS, kernels_left_out, shared_out
 
-#: What each call changes, and a guard tests, has no time: the calls are those of Dynamo and of eager mode.
-COMPILED_AGAIN = (
-    "The calls were not timed: each of them was compiled anew, as a guard failed on what the call before had changed, "
-    "such as a counter that is a Python number. Keep it in a tensor, or outside of the compiled function."
-)
+NOT_REPEATED = "The calls were not timed: made again, one of them raises an error in eager mode too: {}."
 
 
 def measure(exploration: Exploration, graphs: Graphs[Built]) -> Graphs[Built]:
@@ -44,22 +41,35 @@ def _measure(exploration: Exploration, graphs: Graphs[Built]) -> str | None:
     entries, timing = graphs.capture.timed_entries, exploration.options.timing
     if not entries:
         return "no compiled call returned, so there is nothing to time"
-    compiled_before = graphs_compiled()
+    runs = RunsCounted(graphs.capture)
     try:
         with silenced():
             expected = 2 * graphs.call_seconds
             report.timing = measure_entries(
-                entries, exploration.device, timing, is_wrong, budget, expected, exploration.changes
+                runs.of(entries), exploration.device, timing, is_wrong, budget, expected, exploration.changes
             )
     except OutOfTime:
         exploration.note(CALLS_UNTIMED)
-    in_one_call = sum(work.report.phase != "backward" for work in graphs.in_timed_calls)
-    if graphs_compiled() - compiled_before > WARMUP_CALLS * in_one_call:
+    except Exception as error:
+        # What an earlier call left, such as an empty queue, is the snippet's own; all else is ours to mend.
+        if not _eager_raises(entries):
+            raise
+        exploration.note(NOT_REPEATED.format(message_of(error)))
+    if report.timing is not None and not is_wrong and (why := runs.why_no_times()) is not None:
         report.timing = None
-        exploration.note(COMPILED_AGAIN)
+        exploration.note(why)
     for work in graphs.withhold_times(report):
         present_replay(work.compilation, work.report)
     return "the compiled calls were not timed: their results are wrong" if is_wrong else None
+
+
+def _eager_raises(entries: Sequence[EntryCall]) -> bool:
+    try:
+        with silenced():
+            call_of_all(entries, [entry.eager for entry in entries])()
+    except Exception:
+        return True
+    return False
 
 
 def profile(exploration: Exploration, graphs: Graphs[Built]) -> Timed:

@@ -149,25 +149,6 @@ def test_stages_that_were_not_asked_for_are_skipped() -> None:
     assert report.graphs[0].decisions and not report.graphs[0].kernels
 
 
-def test_calls_of_which_each_is_compiled_anew_have_no_time() -> None:
-    report = explore("""import torch
-
-class Steps(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.step = 0
-
-    def forward(self, x):
-        self.step += 1
-        return torch.sin(x) * self.step
-
-model = torch.compile(Steps())
-model(torch.randn(8, 8, requires_grad=True)).sum().backward()
-""")
-    assert report.status == "ok" and report.timing is None and report.summary.speedup is None
-    assert any("compiled anew" in note.message for note in report.notes)
-
-
 def test_the_verdict_names_the_graphs_that_were_timed_where_there_are_others() -> None:
     """A later call with another number makes another graph, and `backward` runs one of its own: neither is timed,
     unless the call that is timed runs backward itself."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from compiler import pipeline
+from compiler.capture.captured import EntryCall
 from compiler.options import Options, Timing
 from compiler.peer import compare
 from compiler.peer.compare import Compared
@@ -88,7 +91,9 @@ def explored(
     def measure_each(calls: dict[str, object], *_: object) -> dict[str, Samples]:
         return {name: samples(6.0) if name == "call" else samples(left.pop(0)) for name in calls}
 
-    def race(*_: object) -> TimingResult | None:
+    def race(entries: Sequence[EntryCall], *_: object) -> TimingResult | None:
+        for entry in entries:
+            entry.compiled(*entry.args, **entry.kwargs)
         return raced(compiled_ms) if compiled_ms is not None else None
 
     def race_with_peer(*_: object) -> Compared:

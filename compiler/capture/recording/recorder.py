@@ -208,25 +208,21 @@ class Recorder:
         )
         if self._finished:
             # A replay met sizes or state of its own: it runs, and the report stays as it was made.
+            if any(node.op == "call_function" for node in aten.graph.nodes):
+                self.capture.made_later.append(graph.runner)
             return graph.runner, graph
         self.capture.graphs.append(graph)
         self._compilation_of[graph.name] = compilation
         if not backward:
             self.ledger.graph_made(name, compilation)
-        graph.runner.on_call = lambda: self._ran(graph)
+        if not backward:
+            graph.runner.on_call = lambda: self.ledger.trail.ran(graph.name)
         # A backward graph is made later, by autograd, for the entries that made its forward graph.
         owners = self._entries or [entry for entry in self.capture.entries if name in entry.graphs]
         for entry in owners:
             if graph.name not in entry.graphs:
                 entry.graphs.append(graph.name)
         return graph.runner, graph
-
-    def _ran(self, graph: CapturedGraph) -> None:
-        if graph.phase != "backward":
-            self.ledger.trail.ran(graph.name)
-        for entry in self._entries:
-            if not entry.has_returned and graph.name not in entry.ran:
-                entry.ran.append(graph.name)
 
     def _function_of_graph(self, name: str) -> str | None:
         return next((graph.function for graph in self.capture.graphs if graph.name == name), None)
