@@ -231,8 +231,10 @@ class EntryCall:
     eager: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    #: Those made for any of its calls.
+    #: Those made for any of its calls, or run by one.
     graphs: list[str] = field(default_factory=list)
+    #: Whether any was made for it: a layer that is compiled like the one before runs that one's.
+    has_compiled: bool = False
     #: Whether that first call returned: one that raised cannot be timed.
     has_returned: bool = False
     #: torch's default one as it was called, which what runs backward from its results finds too.

@@ -260,8 +260,9 @@ def _check(one: _Contestant, position: int, calls: _Calls, budget: Budget) -> st
 def _told(peer: Peer, one: _Contestant, calls: _Calls, graphs: Sequence[Graph]) -> Peer:
     """The peer as the report has it. What it made of earlier entries is told even where it failed on a later one."""
     translation = Translation(graphs, calls.captured.graphs)
-    for explored in one.explored:
-        for module in explored.modules:
+    for entry, explored in zip(calls.entries, one.explored, strict=False):
+        # Of an entry that ran the graphs of another, both compilers' kernels are told there.
+        for module in explored.modules if entry.has_compiled or not entry.graphs else ():
             translation.add(module)
     return peer.model_copy(
         update={

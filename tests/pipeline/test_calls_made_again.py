@@ -40,7 +40,8 @@ class Steps(torch.nn.Module):
 model = torch.compile(Steps())
 model(torch.randn(8, 8, requires_grad=True)).sum().backward()
 """)
-    assert report.status == "ok" and report.timing is None and report.summary.speedup is None
+    assert report.status == "ok", report.error
+    assert report.timing is None and report.summary.speedup is None
     assert any("compiled anew" in note.message for note in report.notes)
 
 
@@ -76,7 +77,8 @@ ALTERNATES = "self.step = 1 - self.step; return x.sin() if self.step else x.cos(
 )
 def test_calls_that_do_not_run_the_graphs_have_no_time(body: str, calls: int, why: str) -> None:
     report = explore(STEPS.format(body=body, calls=calls))
-    assert report.status == "ok" and report.timing is None and report.summary.speedup is None
+    assert report.status == "ok", report.error
+    assert report.timing is None and report.summary.speedup is None
     assert any("not timed" in note.message and why in note.message for note in report.notes)
 
 
@@ -126,3 +128,22 @@ inner(torch.randn(8, 8))
         entry.eager(*entry.args, **entry.kwargs)
     assert [graph.runner.calls for graph in captured.graphs] == before
     assert not captured.made_later
+
+
+def test_layers_that_are_compiled_alike_run_one_graph() -> None:
+    """As with PyTorch: of each `torch.compile` with the same settings, Dynamo takes the same backend."""
+    report = explore(
+        """import torch
+
+layers = [torch.compile(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU())) for _ in range(3)]
+x = torch.randn(8, 8)
+with torch.no_grad():
+    for layer in layers:
+        x = layer(x)
+""",
+        Options(peer=True),
+    )
+    (graph,) = report.graphs
+    assert graph.calls == 3 and report.summary.recompiles == 0
+    assert report.summary.speedup is not None and "alone" not in report.summary.verdict
+    assert report.peer is not None and report.summary.peer_kernels == len(report.peer.kernels) == 2

@@ -67,10 +67,16 @@ class Recorder:
         self._entries: list[EntryCall] = []
         self._compilation_of: dict[str, str] = {}
         self._forward_count = 0
+        self._backends: dict[int, Backend] = {}
         self._finished = False
 
     def backend(self, custom: Any = None) -> Backend:
-        """A backend for torch.compile. A `custom` one of the user is called for what it prints, and not used."""
+        """A backend for torch.compile. A `custom` one of the user is called for what it prints, and not used.
+
+        It is one for all that is compiled with the same: Dynamo runs code again only with the backend it was made by.
+        """
+        if id(custom) in self._backends:
+            return self._backends[id(custom)]
 
         def fusionscope_recorder(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Any:
             if custom is not None and not self._finished:
@@ -107,6 +113,7 @@ class Recorder:
                 self._give_up(graph, error)
                 return graph.forward
 
+        self._backends[id(custom)] = fusionscope_recorder
         return fusionscope_recorder
 
     def _give_up(self, graph: torch.fx.GraphModule, error: Exception) -> None:
@@ -215,14 +222,21 @@ class Recorder:
         self._compilation_of[graph.name] = compilation
         if not backward:
             self.ledger.graph_made(name, compilation)
-        if not backward:
-            graph.runner.on_call = lambda: self.ledger.trail.ran(graph.name)
+        graph.runner.on_call = lambda: self._ran(graph)
         # A backward graph is made later, by autograd, for the entries that made its forward graph.
         owners = self._entries or [entry for entry in self.capture.entries if name in entry.graphs]
         for entry in owners:
+            entry.has_compiled = True
             if graph.name not in entry.graphs:
                 entry.graphs.append(graph.name)
         return graph.runner, graph
+
+    def _ran(self, graph: CapturedGraph) -> None:
+        if graph.phase != "backward":
+            self.ledger.trail.ran(graph.name)
+        for entry in self._entries:
+            if graph.name not in entry.graphs:
+                entry.graphs.append(graph.name)
 
     def _function_of_graph(self, name: str) -> str | None:
         return next((graph.function for graph in self.capture.graphs if graph.name == name), None)
