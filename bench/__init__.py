@@ -16,6 +16,7 @@ accelerators, ablation             what each accelerator of the compiler is wort
 conditions                         the same of each condition of the choice of tiles
 explorations                       every program of the suites explored as the page would
 later_calls                        whether later calls are right whose tensors lie otherwise than those of the first
+extremes                           whether gradients find the maximum that they belong to, beside TorchInductor
 reproducers                        each kernel of some snippets as a file of its own, run alone
 table, ratios, environment         results as tables and as a picture, and what they depend on
 """
