@@ -30,7 +30,7 @@ from compiler.runtime.disk_cache import (
     touch,
     write_whole,
 )
-from compiler.runtime.triton.stages import assembler_started_early, with_our_stages
+from compiler.runtime.triton.stages import assembler_started_early, ends_with_text, with_our_stages
 
 Made = TypeVar("Made")
 
@@ -51,6 +51,9 @@ _in_this_thread = threading.local()
 class KernelCache(FileCacheManager):  # type: ignore[misc]
     """The files of one kernel, in the folder of its key."""
 
+    #: A kernel without a binary is found by nobody who wants one.
+    keeps_texts_apart = True
+
     def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
         #: Triton also asks for a manager of folders that the user looks into; those are as Triton has them.
         self.is_for_reading = override or dump
@@ -58,7 +61,8 @@ class KernelCache(FileCacheManager):  # type: ignore[misc]
             super().__init__(key, override=override, dump=dump)
             return
         # Triton's key does not tell whether there is more than what a launch needs.
-        self.key = f"{key}-launched" if knobs.compilation.store_binary_only else key
+        form = "-launched" if knobs.compilation.store_binary_only else "-text" if ends_with_text() else ""
+        self.key = f"{key}{form}"
         self.cache_dir = str(cache_directory("triton") / self.key)
 
     def has_file(self, filename: str) -> bool:

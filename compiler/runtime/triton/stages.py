@@ -28,9 +28,6 @@ _OF_VERSION: dict[str, list[str]] = {"3.6": [], "3.7": ["--regAllocOptLevel=2"]}
 #: What has the assembler leave the loop alone at whose first label it stands.
 AS_IT_IS = '.pragma "nounroll";'
 
-_TEXT_ONLY = " without binary"
-"""Added to the key of Triton's cache."""
-
 _LABEL = re.compile(r"^(\$\w+):[^\n]*\n", re.MULTILINE)
 _BRANCH = re.compile(r"\bbra(?:\.uni)?\s+(\$\w+);")
 _ON_TENSOR_CORES = re.compile(r"\b(?:wgmma\.mma_async|mma)\.sync\b")
@@ -60,7 +57,8 @@ def assembler_started_early() -> Iterator[None]:
 
 @contextmanager
 def without_binary() -> Iterator[None]:
-    """Within, what Triton compiles in this thread ends with the text for the assembler."""
+    """Within, what Triton compiles in this thread ends with the text for the assembler, where our cache keeps such
+    kernels apart."""
     _in_this_thread.ends_with_text = True
     try:
         yield
@@ -68,16 +66,21 @@ def without_binary() -> Iterator[None]:
         _in_this_thread.ends_with_text = False
 
 
+def ends_with_text() -> bool:
+    return getattr(_in_this_thread, "ends_with_text", False)
+
+
 def with_our_stages(
     backend: Any = None, stages: dict[str, Any] | None = None, options: Any = None, *_: Any
 ) -> tuple[str, str] | None:
     """Triton's hook, called with a kernel's stages by their names before the first of them. Asked without any, it tells
-    what it changes in the kernel that comes out: nothing, but where there shall be no binary."""
-    ends_with_text = getattr(_in_this_thread, "ends_with_text", False)
+    what it changes in the kernel that comes out: nothing."""
+    from triton import knobs
+
     if stages is None:
-        return (_TEXT_ONLY, _TEXT_ONLY) if ends_with_text else ("", "")
+        return "", ""
     started: list[WaitingAssembler] | None = getattr(_in_this_thread, "started", None)
-    if ends_with_text:
+    if ends_with_text() and getattr(knobs.cache.manager_class, "keeps_texts_apart", False):
         stages["cubin"] = lambda text, metadata: b""
     elif is_on("assembler_early") and started is not None and "cubin" in stages:
         _assemble_early(backend, stages, options, started)
