@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +30,7 @@ from compiler.runtime.disk_cache import (
     touch,
     write_whole,
 )
-from compiler.runtime.triton.stages import assembler_started_early, ends_with_text, with_our_stages
+from compiler.runtime.triton.stages import assembler_started_early, ending_with_text, ends_with_text, with_our_stages
 
 Made = TypeVar("Made")
 
@@ -50,9 +50,6 @@ _in_this_thread = threading.local()
 
 class KernelCache(FileCacheManager):  # type: ignore[misc]
     """The files of one kernel, in the folder of its key."""
-
-    #: A kernel without a binary is found by nobody who wants one.
-    keeps_texts_apart = True
 
     def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
         #: Triton also asks for a manager of folders that the user looks into; those are as Triton has them.
@@ -172,6 +169,12 @@ def _settings_for(is_launched: bool) -> Iterator[None]:
         for settings, known in zip((cache, compilation), before, strict=True):
             settings.clear()
             settings.update(known)
+
+
+def without_binary() -> AbstractContextManager[None]:
+    """Within, what Triton compiles in this thread ends with the text for the assembler: where it is kept by us, under
+    another name than a kernel with a binary."""
+    return ending_with_text() if knobs.cache.manager_class in (None, KernelCache) else nullcontext()
 
 
 def is_shared() -> bool:

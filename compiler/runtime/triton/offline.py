@@ -55,7 +55,7 @@ class OfflineResult:
 
 def compile_offline(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: str = "sm_90") -> OfflineResult:
     """Compile `kernel` for `target`. Pointers are taken as divisible by 16, as the launcher makes sure they are."""
-    from compiler.runtime.triton.stages import without_binary
+    from compiler.runtime.triton.cache import without_binary
 
     started = time.perf_counter()
     try:

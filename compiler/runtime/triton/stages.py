@@ -56,9 +56,8 @@ def assembler_started_early() -> Iterator[None]:
 
 
 @contextmanager
-def without_binary() -> Iterator[None]:
-    """Within, what Triton compiles in this thread ends with the text for the assembler, where our cache keeps such
-    kernels apart."""
+def ending_with_text() -> Iterator[None]:
+    """Within, what Triton compiles in this thread ends with the text for the assembler."""
     _in_this_thread.ends_with_text = True
     try:
         yield
@@ -75,12 +74,10 @@ def with_our_stages(
 ) -> tuple[str, str] | None:
     """Triton's hook, called with a kernel's stages by their names before the first of them. Asked without any, it tells
     what it changes in the kernel that comes out: nothing."""
-    from triton import knobs
-
     if stages is None:
         return "", ""
     started: list[WaitingAssembler] | None = getattr(_in_this_thread, "started", None)
-    if ends_with_text() and getattr(knobs.cache.manager_class, "keeps_texts_apart", False):
+    if ends_with_text():
         stages["cubin"] = lambda text, metadata: b""
     elif is_on("assembler_early") and started is not None and "cubin" in stages:
         _assemble_early(backend, stages, options, started)
