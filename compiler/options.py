@@ -143,16 +143,17 @@ class KernelToCompile(BaseModel):
     constants: dict[str, int] = Field(default_factory=dict, description="Values of its constexpr arguments.")
     launch: dict[str, int] = Field(
         default_factory=dict,
-        description="Triton's options: num_warps, num_stages, maxnreg.",
+        description="Triton's options: num_warps, num_stages, maxnreg, enable_fp_fusion.",
         examples=[{"num_warps": 4}],
     )
 
     @field_validator("launch")
     @classmethod
     def _known_launch(cls, launch: dict[str, int]) -> dict[str, int]:
-        unknown = sorted(set(launch) - {"num_warps", "num_stages", "maxnreg", "debug"})
+        known = ("num_warps", "num_stages", "maxnreg", "enable_fp_fusion")
+        unknown = sorted(set(launch) - {*known, "debug"})
         if unknown:
-            raise ValueError(f"there is no option {unknown[0]!r} of a launch; there are num_warps, num_stages, maxnreg")
+            raise ValueError(f"there is no option {unknown[0]!r} of a launch; there are {', '.join(known)}")
         return launch
 
 

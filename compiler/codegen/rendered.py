@@ -29,8 +29,13 @@ Config = dict[str, int | str | tuple[int, ...]]
 def launch_config(
     blocks: Mapping[str, int], warps: int, grid: Integer, plan: str, stages: int = 1, checks: bool = False
 ) -> Config:
-    """What a launch of a Triton kernel needs besides its parameters; a kernel that `checks` may end the program."""
-    config: Config = {**blocks, "num_warps": warps, "num_stages": stages, "grid": (hint(grid),), "plan": plan}
+    """What a launch of a Triton kernel needs besides its parameters; a kernel that `checks` may end the program.
+
+    No product is contracted with a sum, but where the text says `tl.fma`: each of them is rounded, as by eager mode,
+    which has a kernel for each, and by the kernels of a CPU. Contracted, `a * b - (a * b).amin()` is below zero at the
+    smallest one, and a tensor that two kernels compute may have two values."""
+    config: Config = {**blocks, "num_warps": warps, "num_stages": stages, "enable_fp_fusion": False}
+    config |= {"grid": (hint(grid),), "plan": plan}
     return config | ({"checks": 1} if checks else {})
 
 

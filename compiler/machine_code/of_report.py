@@ -16,7 +16,7 @@ from compiler.report import Kernel, KernelArtifact, Report, UserKernel
 
 Language = Literal["triton", "cpp"]
 
-_LAUNCH = ("num_warps", "num_stages", "maxnreg")
+_LAUNCH = ("num_warps", "num_stages", "maxnreg", "enable_fp_fusion")
 
 
 class NotCompilable(ValueError):

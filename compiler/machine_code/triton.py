@@ -91,8 +91,7 @@ def read_kernel(source: str, wanted: KernelToCompile, file: str) -> TritonKernel
         if name in types and types[name].is_divisible
     }
     options: dict[str, Any] = {**wanted.launch, "sanitize_overflow": False}
-    if "debug" in options:
-        options["debug"] = bool(options["debug"])
+    options |= {name: bool(options[name]) for name in ("debug", "enable_fp_fusion") if name in options}
     return TritonKernel(function, signature, dict(wanted.constants), attributes, options)
 
 

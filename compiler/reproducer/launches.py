@@ -128,7 +128,7 @@ def triton_launch(kernel: Kernel, layouts: Mapping[str, Layout], twin: KernelArt
         raise NotLaunchableError("The report does not say how many programs a launch has.")
     blocks = {name: value for name, value in config.items() if name.endswith("BLOCK") and isinstance(value, int)}
     options: dict[str, object] = {
-        name: config[name] for name in ("num_warps", "num_stages", "maxnreg") if name in config
+        name: config[name] for name in ("num_warps", "num_stages", "maxnreg", "enable_fp_fusion") if name in config
     }
     options |= {"debug": True} if "checks" in config else {}
     described = {one.buffer: one for one in kernel.descriptors} if twin is None else {}

@@ -31,7 +31,7 @@ def element_of(dtype: torch.dtype) -> torch.dtype:
 
 
 #: What a launch takes beside the kernel's own arguments; the rest of a config describes the kernel to its reader.
-_LAUNCH_OPTIONS = ("num_warps", "num_stages")
+_LAUNCH_OPTIONS = ("num_warps", "num_stages", "enable_fp_fusion")
 #: The most registers that a thread may take, where nothing is spilled for it.
 LIMIT = "maxnreg"
 #: Else Triton writes an assertion for each sum and product of integers, which it drops again without `debug`.

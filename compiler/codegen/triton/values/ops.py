@@ -39,7 +39,7 @@ _SMALLEST_NORMAL_FLOAT32 = 2.0**-126
 _INFIX = ARITHMETIC | {"left_shift": "<<", "right_shift": ">>"}
 
 _SAME_IN_LIBDEVICE = """exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
-erf erfc lgamma sqrt rsqrt floor ceil trunc pow atan2 hypot copysign fmod"""
+erf erfc lgamma rsqrt floor ceil trunc pow atan2 hypot copysign fmod"""
 
 #: Our ops that are functions of libdevice, under its names.
 _LIBDEVICE = {name: name for name in _SAME_IN_LIBDEVICE.split()} | {"round": "rint"}
@@ -50,17 +50,22 @@ _ROUNDING = ("floor", "ceil", "trunc", "round")
 @dataclass(frozen=True)
 class Operand:
     """The text of a value: `infix` where the other operand fixes the type, `typed` as an argument of a function, and
-    `tensor` where Python itself must not compute with it (it would divide by zero, or look for a method)."""
+    `tensor` where Python itself must not compute with it (it would divide by zero, or look for a method). `number` is
+    that of a constant."""
 
     infix: str
     typed: str
     tensor: str
     dtype: torch.dtype
-    is_constant: bool = False
+    number: float | None = None
 
     @staticmethod
     def variable(name: str, dtype: torch.dtype) -> Operand:
         return Operand(name, name, name, dtype)
+
+    @property
+    def is_constant(self) -> bool:
+        return self.number is not None
 
     @property
     def block(self) -> str:
@@ -79,19 +84,19 @@ def constant_operand(value: bool | float, dtype: torch.dtype) -> Operand:
     A literal beyond float32's normal numbers would be taken as float64, so those are spelled out."""
     if dtype == torch.bool:
         spelled = f"tl.full([], {int(value)}, tl.int1)"
-        return Operand(repr(bool(value)), spelled, spelled, dtype, True)
+        return Operand(repr(bool(value)), spelled, spelled, dtype, value)
     if not dtype.is_floating_point:
         text = repr(int(value))
         spelled = f"tl.full([], {text}, {DTYPES[dtype]})"
-        return Operand(text, text if dtype == torch.int32 else spelled, spelled, dtype, True)
+        return Operand(text, text if dtype == torch.int32 else spelled, spelled, dtype, value)
     number = _as_float32(float(value)) if dtype == torch.float32 else float(value)
     if number == 0 and math.copysign(1.0, number) < 0:  # Triton makes 0 of a literal -0.0
         spelled = f"(tl.full([], 0.0, {DTYPES[dtype]}) * -1.0)"
-        return Operand(spelled, spelled, spelled, dtype, True)
+        return Operand(spelled, spelled, spelled, dtype, number)
     text = repr(number) if math.isfinite(number) else f'float("{number}")'
     is_plain = not math.isfinite(number) or number == 0 or abs(number) >= _SMALLEST_NORMAL_FLOAT32
     spelled = f"tl.full([], {text}, {DTYPES[dtype]})"
-    return Operand(text, text if dtype == torch.float32 and is_plain else spelled, spelled, dtype, True)
+    return Operand(text, text if dtype == torch.float32 and is_plain else spelled, spelled, dtype, number)
 
 
 def _as_float32(value: float) -> float:
@@ -141,6 +146,8 @@ def pointwise(op: str, operands: list[Operand]) -> str:
         return _call(function_name(op, dtype) if op in NAMED else op, operands)
     if dtype == torch.bool and op in _OF_BOOL:
         op = _OF_BOOL[op]
+    if op == "truediv":
+        return _quotient(operands)
     if op in _INFIX:
         return _infix(_INFIX[op], operands)
     if op in COMPARISONS:
@@ -150,7 +157,7 @@ def pointwise(op: str, operands: list[Operand]) -> str:
     if op == "pow" and not dtype.is_floating_point:
         return _call("power_of_integers", operands)
     if op == "truncdiv":
-        return _truncated_quotient(operands)
+        return f"libdevice.trunc({_quotient(operands)})" if dtype.is_floating_point else _infix("//", operands)
     if op == "fmod" and not dtype.is_floating_point:
         return _infix("%", operands)
     if op in ("minimum", "maximum"):
@@ -162,15 +169,6 @@ def pointwise(op: str, operands: list[Operand]) -> str:
     if op.startswith("logical_"):
         return _logical(op, operands)
     return _unary(op, first)
-
-
-def _truncated_quotient(operands: list[Operand]) -> str:
-    left, right = operands
-    if not left.dtype.is_floating_point:
-        return _infix("//", operands)
-    # Triton's `/` on float32 may be off by two roundings, which would lose a whole where the quotient is one.
-    is_rounded = left.dtype == torch.float64
-    return f"libdevice.trunc({_infix('/', operands) if is_rounded else f'tl.div_rn({left.tensor}, {right.tensor})'})"
 
 
 #: On truth values arithmetic is logic: a sum is "or", a product is "and".
@@ -195,6 +193,17 @@ def function_name(name: str, dtype: torch.dtype) -> str:
 def _infix(sign: str, operands: list[Operand]) -> str:
     left, right = operands
     return f"{left.tensor if right.is_constant else left.infix} {sign} {right.infix}"
+
+
+def _quotient(operands: list[Operand]) -> str:
+    """Of float32 as eager mode has it on a GPU: rounded once, and by a number the product with its reciprocal. Triton's
+    `/` may be off by two roundings: x / x is not always one."""
+    left, right = operands
+    if left.dtype != torch.float32:
+        return _infix("/", operands)
+    if right.number is not None and _SMALLEST_NORMAL_FLOAT32 <= abs(right.number) <= 1 / _SMALLEST_NORMAL_FLOAT32:
+        return f"{left.tensor} * (1.0 / {right.infix})"
+    return f"tl.div_rn({left.tensor if right.is_constant else left.typed}, {right.typed})"
 
 
 def _comparison(sign: str, operands: list[Operand]) -> str:
@@ -258,7 +267,8 @@ def _unary(op: str, value: Operand) -> str:
         "relu": _relu(text, dtype) if is_signed else text,
         "nearest_float16": f"{text}.to(tl.float16).to(tl.float32)",
         "nearest_bfloat16": f"{text}.to(tl.bfloat16).to(tl.float32)",
-        "reciprocal": f"1.0 / {text}",
+        "reciprocal": f"tl.div_rn(1.0, {text})" if dtype == torch.float32 else f"1.0 / {text}",
+        "sqrt": f"tl.sqrt_rn({text})" if dtype == torch.float32 else f"libdevice.sqrt({text})",
         "sigmoid": _sigmoid(text, dtype),
         "isnan": f"{text} != {text}",
         "isinf": f'tl.abs({text}) == float("inf")' if is_float else f"{text} != {text}",

@@ -136,17 +136,7 @@ class StatementPrinter:
             return self._random(statement, operands[0])
         if statement.op in NAMED:
             self.functions[statement.op, statement.dtype] = None
-        if statement.op == "truediv" and self._is_mean_of_a_count(statement):
-            return f"tl.div_rn({operands[0].tensor}, {operands[1].tensor})"
         return expression(statement.op, operands, statement.dtype)
-
-    def _is_mean_of_a_count(self, quotient: Statement) -> bool:
-        """Whether a whole sum of float32 is divided by how many elements it has, where that is computed too, as that of
-        a window is. Triton's `/` is off by up to two roundings, always the same way for one divisor, and differences
-        of such means show that: the similarity of two images (SSIM) had thirty times eager's error."""
-        total, count = (self.by_number[number] for number in quotient.operands)
-        is_sum = total.op == "reduce" and total.value == "sum" and total.dtype == torch.float32
-        return is_sum and count.op == "to_dtype"
 
     def _drawn_together(self) -> dict[int, int]:
         """The random statements of which one draw serves several lanes in a row, and how many."""

@@ -1,0 +1,52 @@
+"""On a GPU a value is the same in every kernel that computes it, and eager mode's where each step is rounded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from compiler.backend import fusionscope
+
+pytestmark = pytest.mark.gpu
+
+#: Roots and inverse cosines of what is no less than zero, or no more than one, if each step is rounded by itself.
+BOUNDED: dict[str, Callable[[Tensor], Tensor]] = {
+    "above the smallest of its row": lambda y: (y - y.amin(-1, keepdim=True)).sqrt(),
+    "above the smallest of its column": lambda y: (y - y.amin(0)).sqrt(),
+    "below the largest so far": lambda y: (y.cummax(-1)[0] - y).sqrt(),
+    "below the largest": lambda y: (y.amax() - y).sqrt(),
+    "between the extremes": lambda y: ((y - y.amin(-1, True)) / (y.amax(-1, True) - y.amin(-1, True))).acos(),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", BOUNDED)
+def test_differences_from_an_extreme_keep_their_sign(name: str, dtype: torch.dtype) -> None:
+    a, b = torch.randn(2, 300, 1000, dtype=dtype, device="cuda", generator=torch.Generator("cuda").manual_seed(0))
+    torch._dynamo.reset()
+    result = torch.compile(lambda a, b: BOUNDED[name](a * b), backend=fusionscope)(a, b)
+    assert not result.isnan().any()
+
+
+def test_quotients_and_square_roots_are_eagers() -> None:
+    """So a multiple of a step is in the cell that it begins, and the root of a square is a whole number."""
+
+    def program(x: Tensor, step: Tensor) -> tuple[Tensor, ...]:
+        return x * step / step, (x * x).sqrt(), x / x, (x + step).reciprocal(), x / 3
+
+    x = torch.arange(1, 4001, device="cuda", dtype=torch.float32)
+    step = torch.full_like(x, 0.1)
+    torch._dynamo.reset()
+    results = torch.compile(program, backend=fusionscope)(x, step)
+    for result, wanted in zip(results, program(x, step), strict=True):
+        assert torch.equal(result, wanted)
+
+
+def test_products_cancel() -> None:
+    a, b = torch.randn(2, 100_000, device="cuda")
+    torch._dynamo.reset()
+    result = torch.compile(lambda a, b: a * b - b * a, backend=fusionscope)(a, b)
+    assert torch.equal(result, torch.zeros_like(result))
