@@ -92,3 +92,22 @@ def test_the_gradient_of_an_extreme_goes_to_what_equals_it(
     _, result = torch.compile(program, backend="fusionscope")(x, factor, shift)
     (gradient,) = torch.autograd.grad(result, shift, torch.ones_like(result))
     torch.testing.assert_close(gradient.double().sum(-1), torch.ones(40).double(), rtol=0, atol=torch.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", HALF_TYPES)
+def test_the_gradient_of_an_extreme_of_float32_that_half_types_were_converted_to(dtype: torch.dtype) -> None:
+    """The half type is rounded when it is stored, and the kernel that finds the extreme has it as it was computed."""
+
+    def program(x: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
+        stored = x * factor
+        return (stored.float() * factor.float()).amax(0), stored
+
+    torch._dynamo.reset()
+    inputs = [v.to(dtype).requires_grad_() for v in torch.randn(2, 40, 24, generator=torch.Generator().manual_seed(0))]
+    found, wanted = (
+        torch.autograd.grad(function(*inputs)[0].sum(), inputs)
+        for function in (torch.compile(program, backend="fusionscope"), program)
+    )
+    for one, other in zip(found, wanted, strict=True):
+        assert torch.equal(one != 0, other != 0)
+        torch.testing.assert_close(one, other, rtol=4 * torch.finfo(dtype).eps, atol=0)

@@ -78,9 +78,9 @@ _ONE_OF_THEM = frozenset({
 def save_what_is_searched(joint: GraphModule) -> None:
     """Have a tensor saved of whose elements a gradient belongs to those that equal their maximum, minimum or median.
 
-    Computed again, from what was rounded when it was saved, the elements may be off by a digit. Then none is the one
-    that is looked for, and the gradient is divided by zero. On a GPU that holds for float32 too: a * b + c may be
-    rounded once in one kernel and twice in another."""
+    Computed again, from what was rounded to a half type when it was saved, the elements may be off by a digit. Then
+    none is the one that is looked for, and the gradient is divided by zero. Where no half type is on the way, they are
+    the same: each sum and product is rounded in every kernel, and reductions are saved."""
     for equal in joint.graph.find_nodes(op="call_function", target=aten.eq.Tensor):
         if equal.meta.get("partitioner_tag") != "is_backward":
             continue
@@ -88,9 +88,8 @@ def save_what_is_searched(joint: GraphModule) -> None:
         if not any(node.target in _ONE_OF_THEM for node in compared):
             continue
         for node in compared:
-            value = node.meta["val"]
-            is_exact = value.device.type == "cpu" and value.dtype not in HALF_TYPES
-            if node.target not in _ONE_OF_THEM and value.is_floating_point() and node.all_input_nodes and not is_exact:
+            is_searched = node.target not in _ONE_OF_THEM and node.meta["val"].is_floating_point()
+            if is_searched and _is_made_of_half_types(node):
                 node.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
 
 
@@ -107,6 +106,19 @@ def _taken_from_forward(node: Node) -> list[Node]:
         else:
             waiting += source.all_input_nodes
     return list(found)
+
+
+def _is_made_of_half_types(node: Node) -> bool:
+    """Whether a call on the way from the graph's inputs to the node's value, or this one, gives a half type."""
+    waiting, seen = [node], set()
+    while waiting:
+        source = waiting.pop()
+        if source.op == "call_function" and source not in seen:
+            if getattr(source.meta.get("val"), "dtype", None) in HALF_TYPES:
+                return True
+            seen.add(source)
+            waiting += source.all_input_nodes
+    return False
 
 
 def lay_gradients_out(joint: GraphModule) -> None:
