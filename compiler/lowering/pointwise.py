@@ -136,7 +136,7 @@ def _compute_dtype(kind: Kind, *operands: Operand) -> torch.dtype:
 # Dynamo writes `addcmul_` and `addcdiv_` of a `value` with it, and defines it only then.
 @lowers_late("prims.fma")
 def multiply_add(build: Builder, a: Operand, b: Operand, c: Operand) -> TensorValue:
-    """a * b + c; whether the product is rounded is left to the compiler of the kernel."""
+    """a * b + c. The product is rounded too, as everywhere else."""
     return elementwise(build, SAME, lambda x, y, z: x * y + z, a, b, c)
 
 
