@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Literal
@@ -241,11 +242,20 @@ class EntryCall:
     default_dtype: torch.dtype = field(default_factory=torch.get_default_dtype)
 
     def copy_arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return copy_values((self.args, self.kwargs))  # type: ignore[no-any-return]
+        return copy_call((self.args, self.kwargs))  # type: ignore[no-any-return]
 
 
-def copy_values(values: Any) -> Any:
-    """A copy of nested lists, tuples and dicts in which every tensor is a new leaf; anything else is shared.
+def copy_call(arguments: Any) -> Any:
+    """`copy_values` of the arguments of a call that is made again. Tensors of inference mode remain such, and no others
+    become such, whichever mode is on: Dynamo guards on that."""
+    return copy_values(arguments, lambda tensor: torch.inference_mode(tensor.is_inference()))
+
+
+def copy_values(
+    values: Any, mode_of: Callable[[torch.Tensor], AbstractContextManager[Any]] = lambda tensor: nullcontext()
+) -> Any:
+    """A copy of nested lists, tuples and dicts in which every tensor is a new leaf; anything else is shared. Each
+    tensor is copied within `mode_of` it.
 
     A tensor that occurs twice is one tensor in the copy too, and tensors that share memory share it in the copy: that
     is what a function that writes to one of them goes by, and what Dynamo and AOTAutograd guard on.
@@ -256,10 +266,14 @@ def copy_values(values: Any) -> Any:
         if _is_copied(tensor) and _has_strides(tensor):
             key = (tensor.untyped_storage().data_ptr(), tensor.dtype)
             sharing.setdefault(key, {})[id(tensor)] = tensor
-    copies = {id(tensor): _copy_tensor(tensor) for tensor in tensors}
+    copies: dict[int, torch.Tensor] = {}
+    for tensor in tensors:
+        with mode_of(tensor):
+            copies[id(tensor)] = _copy_tensor(tensor)
     for group in sharing.values():
         if len(group) > 1:
-            copies |= _copies_in_one_storage(group)
+            with mode_of(next(iter(group.values()))):
+                copies |= _copies_in_one_storage(group)
     return torch.utils._pytree.tree_map_only(torch.Tensor, lambda tensor: copies[id(tensor)], values)
 
 

@@ -87,6 +87,21 @@ def test_a_cache_that_is_filled_does_not_take_the_times_of_later_calls() -> None
     assert report.summary.speedup is not None and "timed in graph_1 alone" in report.summary.verdict
 
 
+@pytest.mark.parametrize("made", ["in inference mode", "before"])
+def test_a_call_in_inference_mode_is_timed_with_the_graph_that_it_made(made: str) -> None:
+    """Dynamo guards on whether a tensor was made in that mode, which a copy made in another mode was not."""
+    tensor = "torch.randn(8, 8)"
+    report = explore(f"""import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+{"x = " + tensor if made == "before" else ""}
+with torch.inference_mode():
+    model({"x" if made == "before" else tensor})
+""")
+    assert report.status == "ok", report.error
+    assert report.summary.speedup is not None and report.notes == []
+
+
 def test_a_call_that_cannot_be_made_again_has_no_time() -> None:
     report = explore("""import torch
 

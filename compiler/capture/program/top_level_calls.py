@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from compiler.capture.captured import copy_values
+from compiler.capture.captured import copy_call
 from compiler.capture.program.called import Called
 from compiler.capture.torch_internals import is_compiled_function, noting_differentiation
 from compiler.capture.torch_state import CallState
@@ -161,7 +161,7 @@ class CallObserver:
         key = _key(function)
         call, kind = self.calls.get(key), _kind_of(args, kwargs)
         if call is None or (has_tensors and not call.has_tensors):
-            args, kwargs = copy_values((args, kwargs))
+            args, kwargs = copy_call((args, kwargs))
             is_of_object = isinstance(function, types.MethodType) or "." in name
             call = TopLevelCall(name, function, args, kwargs, _state_on(self.device), is_of_object, has_tensors)
         if has_tensors:
@@ -238,7 +238,7 @@ def observing_top_level_calls(tree: ast.Module, names: dict[str, Any], device: t
 
 def note_call(names: dict[str, Any], called: Called) -> None:
     """As if a program with these names had made that call."""
-    args, kwargs = copy_values((called.args, called.kwargs))
+    args, kwargs = copy_call((called.args, called.kwargs))
     state, differentiates = _state_on(called.device), called.differentiates
     call = TopLevelCall(called.name, called.function, args, kwargs, state, differentiates=differentiates)
     names[_OBSERVER] = CallObserver(called.device, {_key(called.function): call})

@@ -12,7 +12,7 @@ from unittest import mock
 import torch
 import torch._dynamo
 
-from compiler.capture.captured import EntryCall, copy_values
+from compiler.capture.captured import EntryCall, copy_call
 from compiler.capture.recording.recorder import FailedCall, Recorder
 from compiler.capture.torch_internals import (
     default_device,
@@ -140,7 +140,7 @@ class Interception:
                 is_first = entry is None
                 if entry is None:
                     state = CallState.current(self._recorder.capture.device)
-                    copies = copy_values((args, kwargs))
+                    copies = copy_call((args, kwargs))
                     entry = EntryCall(name, state.under(call), state.under(eager, self._uncompiled), *copies)
                     self._recorder.capture.entries.append(entry)
                 with self._recorder.during(entry, FailedCall(eager, args, kwargs)):
