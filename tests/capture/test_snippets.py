@@ -60,6 +60,21 @@ def test_uncalled_function_gets_a_default_and_says_so() -> None:
     assert [tuple(value.shape) for value in graph.inputs or []] == [(1024, 1024)] * 2
     assert lines(graph) == [6, 7, 8, 9, 10, 11]
     assert capture.notes[0].message.startswith("u and v were not given: float32 tensors of 1024 x 1024")
+    assert capture.notes[0].line == 4
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("import torch\n@torch.no_grad()\n@torch.compile\ndef f(x):\n    return x.sin()\n", 4),
+        ("f = lambda x: x.sin()\n", 1),
+        ("from torch import nn\nclass M(nn.Module):\n    def forward(self, x):\n        return x.sin()\n", 3),
+    ],
+    ids=["a decorated function", "a lambda", "a module"],
+)
+def test_inputs_that_were_not_given_are_noted_where_they_are_named(source: str, line: int) -> None:
+    (note,) = captured_source(source).notes
+    assert "not given" in note.message and note.line == line
 
 
 def test_inputs_are_found_by_name_and_cuda_becomes_the_cpu() -> None:

@@ -240,8 +240,19 @@ class Explorer:
     def _call_on_chosen_inputs(self, compiled: Callable[..., Any], eager: Callable[..., Any]) -> None:
         chosen = choose_inputs(eager, self._snippet, self._options, self._device)
         for note in chosen.notes:
-            self._recorder.note(note.message, note.line)
+            self._recorder.note(note.message, self._line_of(eager))
         self._call(compiled, chosen.arguments, {})
+
+    def _line_of(self, function: Callable[..., Any]) -> int | None:
+        """The line of the snippet that names the parameters; a function begins at its first decorator."""
+        code = getattr(getattr(function, "forward", function), "__code__", None)
+        if code is None or code.co_filename != SNIPPET_FILE:
+            return None
+        first = code.co_firstlineno
+        same = [
+            one for one in ast.walk(self._snippet.tree) if isinstance(one, ast.FunctionDef) and one.name == code.co_name
+        ]
+        return min((one.lineno for one in same if one.lineno >= first), default=first)
 
     def _call(
         self, compiled: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], *, differentiates: bool = False
