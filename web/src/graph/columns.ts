@@ -27,7 +27,7 @@ export function inColumns(map: MapGraph): Layout {
   const columnWidth = Math.max(0, ...map.nodes.map((node) => node.width)) + COLUMN_GAP;
   const rows = Math.max(1, Math.ceil(Math.sqrt((map.nodes.length * columnWidth) / (ASPECT * rowHeight))));
   const columns = Math.max(1, Math.ceil(map.nodes.length / rows));
-  const layout: Layout = { width: columns * columnWidth, height: rows * rowHeight, nodes: {}, edges: [], boxes: {} };
+  const layout: Layout = { width: columns * columnWidth, height: rows * rowHeight, nodes: {}, edges: [], boxes: {}, captions: {} };
   const boxes = new Map<string, Box>();
   map.nodes.forEach((node, place) => {
     const x = (Math.floor(place / rows) + 0.5) * columnWidth;

@@ -5,6 +5,9 @@ const POINTS_PER_INCH = 72;
 /** Parts of a line before the number of its bytes, best first: at its end a line reaches into the box of its reader. */
 const NUMBER_STANDS_AT = [0.42, 0.34, 0.5, 0.58, 0.26, 0.66, 0.18, 0.74, 0.82];
 
+/** Of what is said of equal layers, which takes room like a node of theirs: nothing else is drawn there. */
+const CAPTION = { width: 132, height: 102 };
+
 export interface Point {
   x: number;
   y: number;
@@ -24,6 +27,8 @@ export interface Layout {
   edges: { path: string; stops: Point[] }[];
   /** By the cluster's id; a layout in columns has none for kernels. */
   boxes: Record<string, Box>;
+  /** Within the box of equal layers: where it is said how many there are. By the cluster's id. */
+  captions: Record<string, Box>;
 }
 
 export interface GraphvizJson {
@@ -31,6 +36,8 @@ export interface GraphvizJson {
   objects?: { name: string; pos?: string; bb?: string }[];
   edges?: { id?: string; pos?: string }[];
 }
+
+const inInches = (size: number): string => (size / POINTS_PER_INCH).toFixed(3);
 
 /** Nodes and clusters are named by their place, so no name of a report can be read as Graphviz syntax. */
 export function toDot(map: MapGraph): string {
@@ -44,13 +51,14 @@ export function toDot(map: MapGraph): string {
     'node [shape=box, fixedsize=true, label=""]; edge [arrowsize=0.6];',
   ];
   for (const [place, node] of map.nodes.entries()) {
-    const [width, height] = [node.width, node.height].map((size) => (size / POINTS_PER_INCH).toFixed(3));
-    lines.push(`n${place} [width=${width}, height=${height}];`);
+    lines.push(`n${place} [width=${inInches(node.width)}, height=${inInches(node.height)}];`);
   }
   const subgraph = (cluster: Cluster): string => {
     const members = cluster.members.map((id) => `n${index.get(id)};`).join(" ");
+    const place = map.clusters.indexOf(cluster);
+    const caption = cluster.kind === "layers" ? `caption_${place} [width=${inInches(CAPTION.width)}, height=${inInches(CAPTION.height)}];` : "";
     const inner = map.clusters.filter((child) => child.parent === cluster.id).map(subgraph).join(" ");
-    return `subgraph cluster_${map.clusters.indexOf(cluster)} { margin=${cluster.kind === "kernel" ? 10 : 16}; label=" "; fontsize=13; ${members} ${inner} }`;
+    return `subgraph cluster_${place} { margin=${cluster.kind === "kernel" ? 10 : 16}; label=" "; fontsize=13; ${members} ${caption} ${inner} }`;
   };
   const ids = new Set(map.clusters.map((cluster) => cluster.id));
   lines.push(...map.clusters.filter(({ parent }) => parent === null || !ids.has(parent)).map(subgraph));
@@ -65,16 +73,19 @@ const numbers = (text: string): number[] => text.split(/[\s,]+/).map(Number);
 /** Graphviz's y grows upwards, the page's downwards. */
 export function fromGraphviz(map: MapGraph, answer: GraphvizJson): Layout {
   const [, , width = 0, height = 0] = numbers(answer.bb);
-  const layout: Layout = { width, height, nodes: {}, edges: map.edges.map(() => ({ path: "", stops: [] })), boxes: {} };
+  const layout: Layout = { width, height, nodes: {}, edges: map.edges.map(() => ({ path: "", stops: [] })), boxes: {}, captions: {} };
   for (const object of answer.objects ?? []) {
     if (object.name.startsWith("cluster_") && object.bb) {
       const [left = 0, bottom = 0, right = 0, top = 0] = numbers(object.bb);
       const cluster = map.clusters[Number(object.name.slice("cluster_".length))];
       if (cluster) layout.boxes[cluster.id] = { x: left, y: height - top, width: right - left, height: top - bottom };
     } else if (object.pos) {
-      const node = map.nodes[Number(object.name.slice(1))];
+      const [, kind, place] = /^(\D+)(\d+)$/.exec(object.name) ?? [];
       const [x = 0, y = 0] = numbers(object.pos);
-      if (node) layout.nodes[node.id] = { x, y: height - y };
+      const found = (kind === "n" ? map.nodes : map.clusters)[Number(place)];
+      if (!found) continue;
+      if (kind === "n") layout.nodes[found.id] = { x, y: height - y };
+      else layout.captions[found.id] = { x: x - CAPTION.width / 2, y: height - y - CAPTION.height / 2, ...CAPTION };
     }
   }
   for (const edge of answer.edges ?? []) {

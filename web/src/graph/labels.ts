@@ -22,6 +22,7 @@ export function placeLabels(map: MapGraph, layout: Layout, texts: readonly (stri
     const at = layout.nodes[id];
     if (at) taken.add({ x: at.x - width / 2, y: at.y - height / 2, width, height });
   }
+  for (const caption of Object.values(layout.captions)) taken.add(caption);
   for (const { id, kind } of map.clusters) {
     const box = layout.boxes[id];
     if (box && kind === "kernel") taken.add({ ...box, ...KERNEL_NAME });

@@ -50,7 +50,7 @@ function askGraphviz(dot: string): Promise<GraphvizJson> {
 }
 
 export async function layOut(map: MapGraph): Promise<Layout> {
-  if (map.nodes.length === 0) return { width: 0, height: 0, nodes: {}, edges: [], boxes: {} };
+  if (map.nodes.length === 0) return { width: 0, height: 0, nodes: {}, edges: [], boxes: {}, captions: {} };
   if (needsColumns(map)) return inColumns(map);
   try {
     return fromGraphviz(map, await askGraphviz(toDot(map)));

@@ -9,7 +9,6 @@ export const PADDING = 22;
 const GAP = 46;
 const GAP_WITH_BREAK = 92;
 const NARROWEST = 300;
-const BESIDE_LAYERS = 134;
 const CHARACTER = 7.2;
 
 export interface Frame extends Box {
@@ -73,23 +72,13 @@ export function stack(report: Report, drawn: readonly { graph: Graph; map: MapGr
       betweens.push({ y, height, found });
       y += height;
     }
-    const content = contentWidth(one.map, one.layout);
     const { title, detail } = nameOf(one.graph, drawn.length > 1);
-    const width = Math.max(NARROWEST, content + 2 * PADDING, (title.length + detail.length) * CHARACTER + 2 * PADDING);
+    const width = Math.max(NARROWEST, one.layout.width + 2 * PADDING, (title.length + detail.length) * CHARACTER + 2 * PADDING);
     const height = one.layout.height + HEAD + 2 * PADDING;
-    frames.push({ ...one, x: -width / 2, y, width, height, origin: { x: -content / 2, y: y + HEAD + PADDING }, title, detail });
+    frames.push({ ...one, x: -width / 2, y, width, height, origin: { x: -one.layout.width / 2, y: y + HEAD + PADDING }, title, detail });
     y += height;
   });
   return { frames, betweens, width: Math.max(0, ...frames.map((frame) => frame.width)), height: y };
-}
-
-/** What is said of equal layers stands at their right. */
-function contentWidth(map: MapGraph, layout: Layout): number {
-  const ends = map.clusters.flatMap((cluster) => {
-    const box = cluster.kind === "layers" ? layout.boxes[cluster.id] : undefined;
-    return box ? [box.x + box.width + BESIDE_LAYERS] : [];
-  });
-  return Math.max(layout.width, ...ends);
 }
 
 /** A break ends a forward graph; its backward graph may have run before the next one. */

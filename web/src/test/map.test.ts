@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { type Box, fromGraphviz, type Layout, type Point, toDot } from "../graph/dot";
+import { instance } from "@viz-js/viz";
+import { type Box, fromGraphviz, type GraphvizJson, type Layout, type Point, toDot } from "../graph/dot";
 import { type Label, overlap, placeLabels } from "../graph/labels";
 import { inColumns, needsColumns } from "../graph/columns";
 import { COLLAPSE_ABOVE, type Look, mapOf, shortTarget } from "../graph/map";
 import { costliestRefusals } from "../graph/refusals";
 import { search } from "../graph/search";
 import { inRunningOrder, stack } from "../graph/stack";
+import { foldLayers, hasAllLayers, opened, showLayer } from "../components/map/look";
 import { linksOf } from "../links";
 import type { FxNode, Graph, GraphBreak, Kernel, Report } from "../report";
 import { exampleGraph as graph, exampleReport } from "./example";
@@ -100,6 +102,15 @@ describe("the map of a large graph", () => {
     expect(draw(large, look([`${layers!.id}:all`])).nodes).toHaveLength(75);
   });
 
+  it("draws one of equal layers again once all were shown", () => {
+    opened.value = "g/k2,h/r9:3";
+    showLayer("g", "r1", "all");
+    expect(hasAllLayers()).toBe(true);
+    foldLayers();
+    expect([hasAllLayers(), opened.value]).toEqual([false, "g/k2,h/r9:3"]);
+    opened.value = "";
+  });
+
   it("takes kernels that run the same operations for equal, whatever their code says of each other", () => {
     const told = { ...large, kernels: large.kernels.map((kernel) => ({ ...kernel, same_as: null })) };
     expect(draw(told).nodes).toEqual(draw(large).nodes);
@@ -116,6 +127,21 @@ describe("the map of a large graph", () => {
     const reads = (node: FxNode): FxNode => (node.name === "feed_2_0" ? { ...node, args: [...node.args, "weight_2"] } : node.name === "feed_5_0" ? { ...node, args: [...node.args, "weight_5"] } : node);
     const aten = [...weights, ...large.aten.map((node) => (node.op === "output" ? { ...node, args: [...node.args, "weight_2", "weight_5"] } : reads(node)))];
     expect(draw({ ...large, aten }).nodes.map(({ id }) => id)).toEqual(draw(large).nodes.map(({ id }) => id));
+  });
+
+  it("says how many equal layers there are where nothing else is drawn", async () => {
+    // A second way from the input to the output runs beside the layers.
+    const beside = Array.from({ length: 5 }, (_unused, place) => ({ ...operation, name: `beside_${place}`, args: [place ? `beside_${place - 1}` : "x"], module: null }));
+    const [last] = large.aten.slice(-1);
+    const map = draw({ ...large, aten: [...large.aten.slice(0, -1), ...beside, { ...last!, args: [...last!.args, "beside_4"] }] });
+    const layout = fromGraphviz(map, (await instance()).renderJSON(toDot(map)) as unknown as GraphvizJson);
+    const { id } = map.clusters.find(({ kind }) => kind === "layers")!;
+    const [caption, box] = [layout.captions[id]!, layout.boxes[id]!];
+    expect(overlap(caption, box)).toBeCloseTo(caption.width * caption.height);
+    for (const { id: name, width, height } of map.nodes) {
+      const { x, y } = layout.nodes[name]!;
+      expect(overlap(caption, { x: x - width / 2, y: y - height / 2, width, height })).toBe(0);
+    }
   });
 
   it("leads the way in and out of equal layers through the one that is drawn, and never back to its top", () => {
@@ -223,6 +249,7 @@ describe("numbers beside lines", () => {
     nodes: Object.fromEntries(map.nodes.map(({ id }, place) => [id, places[place]!])),
     edges: map.edges.map(() => ({ path: "", stops })),
     boxes: {},
+    captions: {},
   });
   const boxOf = ({ x, y, text }: Label): Box => ({ x, y: y - 11, width: text.length * 7.2, height: 14 });
 
@@ -242,7 +269,7 @@ describe("numbers beside lines", () => {
 
 describe("several graphs in one picture", () => {
   it("have a break between them also where a function runs backward at it", () => {
-    const layout = { width: 40, height: 40, nodes: {}, edges: [], boxes: {} } as unknown as Layout;
+    const layout = { width: 40, height: 40, nodes: {}, edges: [], boxes: {}, captions: {} } as unknown as Layout;
     const named = (name: string, phase: Graph["phase"], partner: string | null) => ({ graph: { ...graph, name, phase, partner }, map: draw(graph), layout });
     const drawn = [named("a", "forward", "a2"), named("a2", "backward", "a"), named("b", "inference", null)];
     const found = { before: ["a"], after: ["b"] } as GraphBreak;
@@ -250,7 +277,7 @@ describe("several graphs in one picture", () => {
   });
 
   it("have their names above them, and room for these", () => {
-    const layout = { width: 40, height: 40, nodes: {}, edges: [], boxes: {} } as unknown as Layout;
+    const layout = { width: 40, height: 40, nodes: {}, edges: [], boxes: {}, captions: {} } as unknown as Layout;
     const drawn = ["graph_0", "graph_0_backward"].map((name) => ({ graph: { ...graph, name, function: "forward" }, map: draw(graph), layout }));
     const [first, second] = stack({ ...exampleReport, breaks: [] }, drawn).frames;
     expect([first?.title, second?.title]).toEqual(["forward", "forward"]);

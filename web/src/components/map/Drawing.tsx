@@ -137,25 +137,28 @@ function ClusterFrame({ cluster, frame }: { cluster: Cluster; frame: Frame }) {
   );
 }
 
+/** What the caption of equal layers has room for. */
+const LAYER_CHARACTERS = 18;
+
 /** How often the equal layers are there, and the way through them: above the edges, which pass below. */
 function LayerSteps({ cluster, frame }: { cluster: Cluster; frame: Frame }) {
-  const box = frame.layout.boxes[cluster.id];
+  const box = frame.layout.captions[cluster.id];
   if (!box) return null;
   const { name } = frame.graph;
   const step = (by: number): void => showLayer(name, cluster.id, (cluster.shown + by + cluster.count) % cluster.count);
   return (
     <>
-      <text class="layers-count from-afar-too" x={box.x + box.width + 18} y={box.y + 18}>
+      <text class="layers-count from-afar-too" x={box.x + 2} y={box.y + 18}>
         {`× ${cluster.count}`}
       </text>
       <g class="near">
-        <text class="layers-name" x={box.x + box.width + 18} y={box.y + 38}>
-          {cluster.label}
+        <text class="layers-name" x={box.x + 2} y={box.y + 38}>
+          {format.middle(cluster.label, LAYER_CHARACTERS)}
         </text>
-        <MapButton x={box.x + box.width + 16} y={box.y + 46} width={24} text="‹" label={`The layer before, of ${cluster.title}`} onPress={() => step(-1)} />
-        <text class="layers-place" x={box.x + box.width + 72} y={box.y + 62.5}>{`${cluster.shown + 1} of ${cluster.count}`}</text>
-        <MapButton x={box.x + box.width + 104} y={box.y + 46} width={24} text="›" label={`The next layer, of ${cluster.title}`} onPress={() => step(1)} />
-        <MapButton x={box.x + box.width + 16} y={box.y + 74} width={112} text="show all" label={`Show all layers: ${cluster.title}`} onPress={() => showLayer(name, cluster.id, "all")} />
+        <MapButton x={box.x} y={box.y + 46} width={24} text="‹" label={`The layer before, of ${cluster.title}`} onPress={() => step(-1)} />
+        <text class="layers-place" x={box.x + 56} y={box.y + 62.5}>{`${cluster.shown + 1} of ${cluster.count}`}</text>
+        <MapButton x={box.x + 88} y={box.y + 46} width={24} text="›" label={`The next layer, of ${cluster.title}`} onPress={() => step(1)} />
+        <MapButton x={box.x} y={box.y + 74} width={112} text="show all" label={`Show all layers: ${cluster.title}`} onPress={() => showLayer(name, cluster.id, "all")} />
       </g>
     </>
   );

@@ -7,7 +7,7 @@ import { fxLevel, isFailed, isRunning, previous, report } from "../../state";
 import { Empty } from "../Scroller";
 import { Costliest } from "./Costliest";
 import { Differences } from "./Differences";
-import { compilersShown, listIsOpen, showCompilers, viewsShown } from "./look";
+import { compilersShown, foldLayers, hasAllLayers, listIsOpen, showCompilers, viewsShown } from "./look";
 import { MapView } from "./MapView";
 import { RoundBar, stepRound } from "./RoundBar";
 import { SearchBox } from "./SearchBox";
@@ -31,7 +31,7 @@ function emptyText(isDrawing: boolean): string {
   if (isRunning.value) return "The graph appears here when it is captured.";
   if (isDrawing) return "Drawing the map.";
   if (report.value === null) return "The map of your code appears here.";
-  if (report.value.status === "user_error") return "The snippet failed before a graph was captured. Correct the marked line to see the map.";
+  if (report.value.status === "user_error") return `The snippet failed before a graph was captured. ${report.value.error?.line == null ? "The message below the snippet says why." : "Correct the marked line to see the map."}`;
   return isFailed(report.value) ? "The exploration ended before a graph was captured." : "No graph was captured. The snippet must call a function or a module compiled by torch.compile.";
 }
 
@@ -54,6 +54,11 @@ function Toggles({ shown }: { shown: Report }) {
             </button>
           ))}
         </div>
+      )}
+      {hasAllLayers() && (
+        <button type="button" title="Draw one of the equal layers, and how often it comes" onClick={foldLayers}>
+          fold layers
+        </button>
       )}
       <div class="toggle" role="group" aria-label="Level of the graph">
         {(["aten", "fx"] as const).map((name) => (

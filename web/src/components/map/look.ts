@@ -37,6 +37,16 @@ export function showLayer(graph: string, id: string, layer: number | "all"): voi
   opened.value = (layer === 0 ? others : [...others, `${graph}/${id}:${layer}`]).join(",");
 }
 
+const isAllLayers = (token: string): boolean => token.endsWith(":all");
+
+/** Whether equal layers are drawn one after another somewhere. */
+export const hasAllLayers = (): boolean => tokens().some(isAllLayers);
+
+/** Of equal layers draw one again. */
+export function foldLayers(): void {
+  opened.value = tokens().filter((token) => !isAllLayers(token)).join(",");
+}
+
 export function showCompilers(which: "ours" | "peer" | "both"): void {
   compilersShown.value = which;
   if (which !== "both" && report.value?.peer) compilerShown.value = which;
