@@ -118,7 +118,9 @@ export function count(value: Figure, noun: string): string {
 
 export function shape(sizes: readonly (number | string)[] | null | undefined): string {
   if (sizes == null) return "";
-  return sizes.length === 0 ? "scalar" : sizes.join("×");
+  if (sizes.length === 0) return "scalar";
+  // Of a sum only its last term would seem to be multiplied.
+  return sizes.map((size) => (sizes.length > 1 && / [+-] /.test(`${size}`) ? `(${size})` : size)).join("×");
 }
 
 const SHORT_DTYPES: Record<string, string> = {

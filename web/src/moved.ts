@@ -70,13 +70,19 @@ function findTraffic(graph: Graph): Map<string, EdgeTraffic[]> {
   const into = new Map<string, EdgeTraffic[]>();
   for (const edge of graph.traffic?.edges ?? []) into.set(edge.consumer, [...(into.get(edge.consumer) ?? []), edge]);
   const answer = new Map<string, EdgeTraffic[]>();
+  const within = new Set<EdgeTraffic>();
   for (const node of graph.aten) {
     const arriving = [...(loopsOf.get(node.name) ?? [])].flatMap((loop) => into.get(loop) ?? []);
     for (const argument of arriving.length > 0 ? node.args : []) {
       const makers = makersOf(argument, nodes, loopsOf);
       const carried = arriving.filter((edge) => makers.has(edge.producer ?? edge.tensor));
-      // A node may be several loops, such as a library call and the sum of its bias, which is fused with the reader.
-      if (carried.every(isSaved)) carried.push(...carried.flatMap(({ producer }) => into.get(producer ?? "") ?? []).filter((edge) => makers.has(edge.producer ?? "")));
+      // A node may be several loops, such as a library call and the sum of its bias, which is fused with the readers. What
+      // moves between the two moves once, however many read the sum.
+      if (carried.every(isSaved)) {
+        const between = carried.flatMap(({ producer }) => into.get(producer ?? "") ?? []).filter((edge) => makers.has(edge.producer ?? "") && !within.has(edge));
+        between.forEach((edge) => within.add(edge));
+        carried.push(...between);
+      }
       if (carried.length > 0) answer.set(`${argument} ${node.name}`, carried);
     }
   }

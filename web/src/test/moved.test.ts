@@ -30,6 +30,13 @@ describe("what moves", () => {
     const traffic = { ...graph.traffic!, edges: [...edges.filter((edge) => edge !== product), ...split] };
     const carried = trafficOfEdges({ ...graph, loops: [...graph.loops, bias], traffic }).get("mm mul");
     expect(carried?.map(({ fate }) => fate).sort()).toEqual(["memory", "register"]);
+    // A second reader in that kernel has the sum in a register, and nothing is read for it.
+    const again = { ...graph.loops.find(({ name }) => name === "buf1")!, name: "again", origins: ["again"] };
+    const reader = { ...graph.aten.find(({ name }) => name === "mul")!, name: "again" };
+    const shared = { ...traffic, edges: [...traffic.edges, { ...split[1]!, consumer: "again" }] };
+    const both = trafficOfEdges({ ...graph, aten: [...graph.aten, reader], loops: [...graph.loops, bias, again], traffic: shared });
+    expect(both.get("mm mul")?.map(({ fate }) => fate).sort()).toEqual(["memory", "register"]);
+    expect(both.get("mm again")?.map(({ fate }) => fate)).toEqual(["register"]);
   });
 
   it("says what an edge would have cost and what became of it", () => {

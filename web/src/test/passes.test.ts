@@ -22,6 +22,13 @@ it("tells of operators only those that were captured as others", () => {
   expect(lines.some((line) => line.startsWith("amax ") || line.startsWith("exp "))).toBe(false);
 });
 
+it("takes an input that is captured for the same one among the operators, which has no line", () => {
+  const aten = graph.aten.map((node) => (node.op === "placeholder" ? { ...node, lines: [] } : node));
+  const [operators] = passesOf({ ...graph, aten });
+  expect(graph.fx.some(({ op, lines }) => op === "placeholder" && lines.length > 0)).toBe(true);
+  expect(changed(operators!).filter(({ text }) => text.startsWith("input "))).toEqual([]);
+});
+
 it("begins each round where the one before ended, and ends with the kernels", () => {
   const rounds = passes.filter((pass) => pass.id.startsWith("round-"));
   rounds.slice(1).forEach((round, place) => expect(round.before).toEqual(rounds[place]!.after));

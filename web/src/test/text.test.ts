@@ -25,6 +25,7 @@ describe("figures", () => {
     expect(format.scientific(1.1e-3)).toBe("1.1e-3");
     expect(format.count(1, "kernel")).toBe("1 kernel");
     expect(format.shape([])).toBe("scalar");
+    expect([format.shape([4, "s0"]), format.shape(["s0", "s1 + 3"]), format.shape(["s1 + 3"])]).toEqual(["4×s0", "s0×(s1 + 3)", "s1 + 3"]);
   });
 
   it("add up as they stand, where they are terms of a sum", () => {

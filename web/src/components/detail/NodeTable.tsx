@@ -13,6 +13,11 @@ function roleOf(node: FxNode, graph: Graph): string {
   return graph.saved.some((saved) => saved.input === node.name) ? "saved" : "";
 }
 
+/** The target of an input is its name. */
+function operationOf(node: FxNode): string {
+  return node.op === "placeholder" ? "input" : shortTarget(node);
+}
+
 export function NodeTable({ graph, level }: { graph: Graph; level: "aten" | "fx" }) {
   const isAten = level === "aten";
   const toRef = isAten ? refs.value.aten : refs.value.fx;
@@ -32,7 +37,7 @@ export function NodeTable({ graph, level }: { graph: Graph; level: "aten" | "fx"
       },
     },
     { id: "kernel", head: "kernel", by: (node) => kernelsOf(node)[0] ?? null, cell: (node) => (node.dead ? "dead" : kernelsOf(node).map((place) => <KernelTag key={place} place={place} />)) },
-    { id: "target", head: "operation", by: shortTarget, cell: (node) => <Name text={shortTarget(node)} /> },
+    { id: "target", head: "operation", by: operationOf, cell: (node) => <Name text={operationOf(node)} /> },
     { id: "line", head: "line", isNumber: true, by: (node) => node.lines[0] ?? null, cell: (node) => node.lines.join(", ") },
     { id: "shape", head: "shape", cell: (node) => <span class="nowrap">{format.shape(node.shape)}</span> },
     { id: "dtype", head: "dtype", isExtra: true, by: (node) => node.dtype, cell: (node) => format.dtype(node.dtype) },

@@ -65,8 +65,10 @@ function nodeLines(nodes: readonly FxNode[], toRef: (name: string) => Ref): Pass
 }
 
 function nodeText(node: FxNode): string {
-  const what = node.op === "placeholder" ? "input" : shortTarget(node);
-  const where = node.lines.length > 0 ? `line ${node.lines.at(-1)}` : "";
+  const isInput = node.op === "placeholder";
+  const what = isInput ? "input" : shortTarget(node);
+  // Of an input, Dynamo's graph has the line that reads it first, and the operators' has none.
+  const where = !isInput && node.lines.length > 0 ? `line ${node.lines.at(-1)}` : "";
   return [what, format.shape(node.shape), node.dtype ?? "", where].filter(Boolean).join("  ");
 }
 
