@@ -65,7 +65,7 @@ REASONS: dict[str, str] = {
     "kind.own_launch": "{a} and {b} share nothing, and {alone} needs a launch of its own",
     "profit.slower": "predicted {fused_us:.1f} us fused against {unfused_us:.1f} us apart",
     "profit.library": "predicted {fused_us:.1f} us as one generated kernel, {unfused_us:.1f} us with the library's "
-    "for {call}; it would have to be {least_gain:.0%} less",
+    "kernel for {call}; one kernel is chosen if it takes at least {least_gain:.0%} less",
     "profit.operand_needed": (
         "{shared} is needed in memory, or too expensive to compute for each tile of {b} that reads it"
     ),

@@ -2,7 +2,8 @@
 
 The real service runs it in its real worker, so what the browser sees differs from an exploration only in how the
 report was found. A snippet's first line may ask for a variation: `# slow`, `# stuck`, `# fails`, `# hostile`,
-`# two graphs`, `# trained`, `# no graph`, `# nothing measured`, `# wrong result`, `# more pairs`.
+`# two graphs`, `# trained`, `# no graph`, `# nothing to explore`, `# nothing measured`, `# wrong result`,
+`# more pairs`.
 """
 
 from __future__ import annotations
@@ -153,8 +154,9 @@ def part(report: Report, stages: int) -> Report:
 
 
 def varied(report: Report, wish: str) -> Report:
-    if wish == "fails":
-        error = Error(type="ValueError", message="not this one", line=3, stage="capture", hint="Try another one.")
+    if wish in ("fails", "nothing to explore"):
+        line = 3 if wish == "fails" else None
+        error = Error(type="ValueError", message="not this one", line=line, stage="capture", hint="Try `f(x)`.")
         return report.model_copy(
             update={"status": "user_error", "graphs": [], "summary": Summary(), "error": error, "timing": None}
         )

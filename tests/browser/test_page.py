@@ -179,8 +179,16 @@ def test_an_error_stands_under_the_line_that_caused_it(page: Page, server_url: s
     open_stored(page, server_url, "# fails\n" + SOURCE)
     expect(page.locator(".line-message-error")).to_have_text("ValueError: not this one")
     expect(page.locator(".error-line")).to_have_count(1)
-    expect(page.locator(".error-card")).to_contain_text("Try another one.")
+    expect(page.locator(".error-card .hint")).to_have_text("Try f(x).")
+    expect(page.locator("#pane-map")).to_contain_text("Correct the marked line")
     expect(page.locator(".status-chip")).to_have_text("the snippet failed")
+
+
+def test_an_error_of_no_line_is_told_below_the_snippet(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# nothing to explore\n" + SOURCE)
+    expect(page.locator(".error-card")).to_contain_text("ValueError: not this one")
+    expect(page.locator(".error-line")).to_have_count(0)
+    expect(page.locator("#pane-map")).to_contain_text("The message below the snippet says why.")
 
 
 def test_a_sweep_is_asked_for_and_marks_the_sizes_that_flip(page: Page, server_url: str) -> None:

@@ -4,6 +4,7 @@ import { exploresWhileTyping, toggleExploring } from "../typing";
 import { Editor } from "./Editor";
 import { OptionsRow } from "./OptionsRow";
 import { exploreOrStop } from "./run";
+import { Worded } from "./Worded";
 
 /** What the message under its line does not tell: what can be done, the rest of a long message, or one without a line. */
 function ErrorCard() {
@@ -15,7 +16,11 @@ function ErrorCard() {
     <div class="error-card" role="alert">
       <strong>{error.type}</strong>
       {error.line !== null && ` at line ${error.line}`}: <span class="error-text">{error.message}</span>
-      {error.hint && <p class="hint">{error.hint}</p>}
+      {error.hint && (
+        <p class="hint">
+          <Worded text={error.hint} />
+        </p>
+      )}
     </div>
   );
 }

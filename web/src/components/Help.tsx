@@ -76,6 +76,11 @@ export function Help() {
     <dialog class="help" ref={dialog} onClose={() => (helpIsOpen.value = false)} aria-labelledby="help-title">
       <h2 id="help-title">Reading the page</h2>
       <p>
+        A kernel is a function that the device runs over all elements of a tensor. Without a compiler, each operation is a
+        kernel of its own, which reads from memory and writes its result back. Fusion makes one kernel of several operations, and
+        what they pass on stays in registers.
+      </p>
+      <p>
         Your code is on the left. The map beside it has each operation in the colour of the kernel that computes it. A click
         selects, and the kernel opens on the right. Shift and a click on a second operation asks why the two are, or are not,
         in one kernel. The words at the bottom open the details.

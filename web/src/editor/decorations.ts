@@ -20,6 +20,17 @@ export const NO_MARKS: LineMarks = { lit: new Set(), messages: [], kernels: new 
 
 export const setMarks = StateEffect.define<LineMarks>();
 
+/** In a sentence of the report code stands between backticks; an error is in the words of others. */
+function parts({ kind, text }: LineMessage): (Node | string)[] {
+  if (kind === "error") return [text];
+  return text.split("`").map((part, place) => {
+    if (place % 2 === 0) return part;
+    const code = document.createElement("code");
+    code.textContent = part;
+    return code;
+  });
+}
+
 class MessageWidget extends WidgetType {
   constructor(readonly message: LineMessage) {
     super();
@@ -35,7 +46,7 @@ class MessageWidget extends WidgetType {
     frame.className = "line-message-frame";
     const message = document.createElement("div");
     message.className = `line-message line-message-${this.message.kind}`;
-    message.textContent = this.message.text;
+    message.append(...parts(this.message));
     frame.append(message);
     return frame;
   }

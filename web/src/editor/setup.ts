@@ -42,6 +42,7 @@ const looks = EditorView.theme({
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", fontVariantLigatures: "none", containerType: "inline-size" },
   ".line-message-frame": { padding: "1px 8px 4px 6px", width: "calc(100cqw - 64px)", position: "sticky", left: "46px" },
   ".line-message": { fontFamily: "var(--sans)", fontSize: "12.5px", lineHeight: "1.4", whiteSpace: "pre-wrap", overflowWrap: "anywhere", padding: "2px 8px", borderLeft: "3px solid" },
+  ".line-message code": { fontFamily: "var(--mono)", fontSize: "12px" },
   ".line-message-error": { color: "var(--bad)", borderColor: "var(--bad)", backgroundColor: "var(--bad-tint)" },
   ".line-message-break": { color: "var(--warn)", borderColor: "var(--warn)", backgroundColor: "var(--warn-tint)" },
   ".line-message-note": { color: "var(--quiet)", borderColor: "var(--border-strong)", backgroundColor: "var(--raised)" },

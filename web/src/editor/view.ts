@@ -29,7 +29,7 @@ function recompilationsOf(shown: Report): LineMessage[] {
   }
   return [...found.values()].map(({ line, subject, values }) => {
     const often = values.length > 1 ? `compiled ${values.length} more times` : "compiled again";
-    return { line, kind: "note", text: `${often}: ${subject}${values.length > 0 ? ` was ${values.join(", ")}` : ""}`.replaceAll("`", "") };
+    return { line, kind: "note", text: `${often}: ${subject}${values.length > 0 ? ` was ${values.join(", ")}` : ""}` };
   });
 }
 
