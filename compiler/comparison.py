@@ -136,7 +136,7 @@ def _differences(before: Report, after: Report) -> list[str]:
             why = error.message.partition("\n")[0].removesuffix(".")
             told.append(f"The {which} ended with {error.type}{where}: {why}.")
     if not _call_alike(before, after):
-        told.append("They make different library calls: the times of the generated kernels are of different work.")
+        told.append("The two make different library calls: the times of their generated kernels are of different work.")
     devices = [report.timing.device if report.timing else None for report in (before, after)]
     names = [report.environment.device_name or report.environment.device for report in (before, after)]
     if None not in devices and (devices[0] != devices[1] or names[0] != names[1]):
@@ -267,7 +267,7 @@ def _verdict(figures: list[Figure]) -> str:
         said.append(
             f"{counted(kernels.before, 'generated kernel')} became {kernels.after:g}"
             if kernels.change
-            else f"As many generated kernels, {kernels.after:g}"
+            else f"Still {counted(kernels.after, 'generated kernel')}"
         )
     if calls.change:
         said.append(f"{counted(calls.before or 0, 'library call')} became {calls.after:g}")

@@ -31,6 +31,7 @@ def test_a_change_is_compared_figure_by_figure_and_kernel_by_kernel(page: Page, 
     first = open_stored(page, server_url, look="?why=graph0/buf1,buf3")
     page.get_by_role("button", name="Forbid this fusion").click()
     page.get_by_role("button", name="Compare both").click()
+    expect(page.get_by_test_id("why-verdict")).to_have_count(0)
     expect(page.get_by_test_id("comparison-verdict")).to_contain_text("2 generated kernels became 3")
     kernels = page.locator(".comparison tr", has_text="taken_out")
     expect(kernels).to_contain_text("split")

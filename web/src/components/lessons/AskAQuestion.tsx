@@ -10,7 +10,7 @@ import { copyText } from "../copy";
 const USUAL: { label: string; text: string; unit: string; answer: string }[] = [
   { label: "kernels", text: "How many kernels does the compiled program launch?", unit: "kernels", answer: "summary.kernels" },
   { label: "eager kernels", text: "How many kernels does PyTorch launch without a compiler?", unit: "kernels", answer: "summary.eager_kernels" },
-  { label: "MiB moved", text: "How many MiB does the compiled program move?", unit: "MiB", answer: "summary.bytes | in MiB" },
+  { label: "MB moved", text: "How many MB does the compiled program move?", unit: "MB", answer: "summary.bytes | in MB" },
   { label: "refused pairs", text: "How many pairs were refused?", unit: "pairs", answer: "graphs | each decisions | where verdict = refused | count" },
   { label: "graph breaks", text: "How many graph breaks are there?", unit: "breaks", answer: "breaks | count" },
 ];

@@ -2,7 +2,7 @@ import type { Answer } from "../../api";
 import { isEmbedded } from "../../embed";
 import { open, pathOf } from "../../explore";
 import type { Graph, Report, WhatIf } from "../../report";
-import { beside, comparedWith, isRunning, openView, report } from "../../state";
+import { beside, comparedWith, isRunning, openView, pair, report } from "../../state";
 import { ask, outcomeOf, type Pair, withPair, directivesOf } from "../../whatIf";
 import { Worded } from "../Worded";
 import { isAboutCorrectness, whyNotForce } from "./answers";
@@ -12,6 +12,12 @@ import { ReasonName } from "./ReasonPage";
 function takeBack(to: string): void {
   history.pushState(null, "", pathOf(to) + location.search);
   void open(to);
+}
+
+/** The card would lie over the comparison. */
+function compareBoth(): void {
+  pair.value = null;
+  openView("compare");
 }
 
 /** What changed beside the exploration before: counted, measured, predicted. */
@@ -55,7 +61,7 @@ function Outcome({ told: { option, outcome, message, reason }, shown }: { told: 
             Take it back
           </button>
         )}
-        <button type="button" onClick={() => openView("compare")}>
+        <button type="button" onClick={compareBoth}>
           Compare both
         </button>
       </p>
@@ -70,7 +76,7 @@ export function Try({ answer, graph }: { answer: Answer; graph: Graph | null }) 
   if (isRunning.value) {
     return (
       <p class="why-tried" role="status">
-        <span class="spinner" aria-hidden="true" /> Exploring with the change. What is below is of the version before until it is known.
+        <span class="spinner" aria-hidden="true" /> Exploring with the change. The rest of this card is of the version before, until the answer is known.
       </p>
     );
   }
