@@ -189,8 +189,12 @@ describe("errors", () => {
   it("say how the figure of the answer bar follows from them", () => {
     const of = { largest: 2e-3, mean: 1e-4, largest_ulp: 41_000, mean_ulp: 957 };
     const graph: Graph = { ...exampleGraph, errors: [{ output: "add", dtype: "float32", elements: 8, eager: of, compiled: of }] };
-    const told = textOf(Errors({ graph, report: { ...exampleReport, peer: null } }));
+    const told = textOf(Errors({ report: { ...exampleReport, graphs: [graph], peer: null } }));
     expect(told).toContain("Largest relative error of an output: 1.1e-3, eager 1.4e-3.");
     for (const units of ["4.1e4", "960"]) expect(told).toContain(units);
+    expect(told).not.toContain("later");
+    // The figure is of all graphs: of one that draws random numbers, nothing was compared.
+    const ofAll = textOf(Errors({ report: { ...exampleReport, graphs: [{ ...graph, errors: [] }, { ...graph, name: "later" }], peer: null } }));
+    for (const word of ["Largest relative error", "later", "4.1e4"]) expect(ofAll).toContain(word);
   });
 });

@@ -34,7 +34,7 @@ describe("the peer beside ours", () => {
     const errors = { largest: 2.4e-7, mean: 1.9e-8, largest_ulp: 1.6, mean_ulp: 0.31 };
     const of = [{ contestant: "peer", errors, problem: null }, { contestant: "tvm", errors: null, problem: "has 8 of 8 elements that are NaN" }];
     const call = { entry: "f", output: "the result", seed: 1, dtype: "float32", elements: 8, of };
-    const told = textOf(Errors({ graph: { ...graph, errors: [] }, report: { ...exampleReport, peer: { ...peer, errors: [call], seeds: "Errors are of 2 seeds." } } }));
+    const told = textOf(Errors({ report: { ...exampleReport, graphs: [{ ...graph, errors: [] }], peer: { ...peer, errors: [call], seeds: "Errors are of 2 seeds." } } }));
     for (const words of ["the result of f", "TorchInductor", "2.4e-7", "1.6", "It has 8 of 8 elements that are NaN.", "2 seeds"]) expect(told).toContain(words);
   });
 

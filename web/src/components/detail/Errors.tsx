@@ -1,5 +1,5 @@
-import { refs } from "../../state";
 import * as format from "../../format";
+import { refsOf } from "../../links";
 import type { CallErrors, ElementErrors, Graph, OutputErrors, Peer, Report } from "../../report";
 import { isWrong } from "../../wrong";
 import { Empty, Scroller } from "../Scroller";
@@ -14,7 +14,7 @@ interface Measured {
   of: ElementErrors;
 }
 
-type Row = OutputErrors & Measured;
+type Row = OutputErrors & Measured & { graph: Graph };
 
 interface CallRow {
   call: CallErrors;
@@ -28,12 +28,14 @@ export function callRows(peer: Peer | null): CallRow[] {
   return (peer?.errors ?? []).flatMap((call) => call.of.map(({ contestant, errors, problem }) => ({ call, whose: contestant, of: errors, problem })));
 }
 
-/** Of each output eager's row, then ours. */
-function rowsOf(graph: Graph): Row[] {
-  return graph.errors.flatMap((one) => [
-    ...(one.eager === null ? [] : [{ ...one, whose: "eager", of: one.eager }]),
-    ...(one.compiled === null ? [] : [{ ...one, whose: "compiled", of: one.compiled }]),
-  ]);
+/** Of each output eager's row, then ours; of every graph, since the figure of the answer is the largest of all. */
+function rowsOf(graphs: readonly Graph[]): Row[] {
+  return graphs.flatMap((graph) =>
+    graph.errors.flatMap((one) => [
+      ...(one.eager === null ? [] : [{ ...one, graph, whose: "eager", of: one.eager }]),
+      ...(one.compiled === null ? [] : [{ ...one, graph, whose: "compiled", of: one.compiled }]),
+    ]),
+  );
 }
 
 function units(value: number): string {
@@ -96,9 +98,9 @@ function OfOutputs({ report }: { report: Report }) {
 
 /** How far each output is from float64: the largest and the mean error of an element, of eager, of ours, and of whole
  * calls of everybody. */
-export function Errors({ graph, report }: { graph: Graph; report: Report }) {
-  const rows = rowsOf(graph);
-  const { peer } = report;
+export function Errors({ report }: { report: Report }) {
+  const { graphs, peer } = report;
+  const rows = rowsOf(graphs);
   if (rows.length === 0 && callRows(peer).length === 0) return <Empty>No output was compared with float64.</Empty>;
   return (
     <Scroller label="Errors against float64">
@@ -107,9 +109,10 @@ export function Errors({ graph, report }: { graph: Graph; report: Report }) {
         id="errors"
         label="Errors of outputs against float64, measured"
         rows={rows}
-        keyOf={(row) => `${row.output} ${row.whose}`}
-        refOf={(row) => refs.value.aten(row.output)}
+        keyOf={(row) => `${row.graph.name} ${row.output} ${row.whose}`}
+        refOf={(row) => refsOf(row.graph).aten(row.output)}
         columns={[
+          ...(graphs.length > 1 ? [{ id: "graph", head: "graph", by: (row: Row) => row.graph.name, cell: (row: Row) => row.graph.name }] : []),
           { id: "output", head: "output", by: (row) => row.output, cell: (row) => <Name text={row.output} /> },
           { id: "whose", head: "of", by: (row) => row.whose, cell: (row) => row.whose },
           { id: "dtype", head: "dtype", isExtra: true, by: (row) => row.dtype, cell: (row) => row.dtype },
