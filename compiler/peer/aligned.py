@@ -88,7 +88,7 @@ def _sentence(one: AlignedKernels, kernels: Sequence[PeerKernel], peer: str) -> 
         name = kernels[one.theirs[0]].name if one.theirs else "a kernel"
         return f"{peer} launches {name} for {listed(one.nodes[:3])}. Ours launches none for it."
     if one.relation == "only ours":
-        return f"{named} computes {listed(one.nodes[:3])}. {peer} launches nothing for it alone."
+        return f"{named} computes {listed(one.nodes[:3])}. {peer} has no kernel for that alone."
     is_cut_anew = min(len(one.ours), len(one.theirs)) > 1
     return f"{peer} computes {named} {in_kernels}{', cut at other places' if is_cut_anew else ''}."
 

@@ -5,7 +5,7 @@
 import type { ComponentChildren } from "preact";
 import { slowedBy } from "../clocks";
 import * as format from "../format";
-import type { Contestant, Report, Summary } from "../report";
+import type { Contestant, Report, Stage, Summary } from "../report";
 import { openKernel, openView } from "../state";
 import { isWrong, timeLabel, wrongOf } from "../wrong";
 
@@ -87,6 +87,7 @@ function countedOf(summary: Summary, shown: Report): Figure[] {
 
 function measuredOf(summary: Summary, shown: Report): Figure[] {
   const isWrongResult = isWrong(shown);
+  const untimed = untimedIn(summary, shown);
   const compiled = contestant(shown, "compiled");
   const differs = compiled?.differs_from_eager;
   const spread = isWrongResult ? "" : spreadText(shown);
@@ -118,6 +119,12 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
       open: open("timing"),
       tone: differs === true ? toneOf(summary.speedup) : undefined,
     },
+    untimed !== undefined && {
+      id: "time",
+      label: "eager → compiled",
+      value: "not timed",
+      open: open(untimed.message ? "stages" : "notes"),
+    },
     wasRunUncompared(summary, shown) && {
       id: "error",
       label: "largest relative error",
@@ -138,6 +145,12 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
     },
   ];
   return inGroup("measured", figures);
+}
+
+/** The stage that was to time the calls and did not, as where each compiles anew. It says why, or else a note does. */
+function untimedIn({ compiled_ms, eager_ms }: Summary, shown: Report): Stage | undefined {
+  if (compiled_ms !== null || eager_ms !== null || isWrong(shown) || shown.status !== "ok") return undefined;
+  return shown.stages.find(({ name, status }) => name === "measure" && status === "done");
 }
 
 /** Compiled and run, and not compared with eager, as where each draws random numbers of its own. A note says why. */

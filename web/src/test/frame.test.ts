@@ -71,6 +71,20 @@ describe("figures", () => {
     expect(errorOf({ ...random, stages: [] })).toBeUndefined();
   });
 
+  it("say where calls were to be timed and were not, and lead to the reason", () => {
+    vi.stubGlobal("requestAnimationFrame", () => 0);
+    const timeOf = (one: Report) => figuresOf(one.summary, one).find(({ id }) => id === "time");
+    const untimed = { ...exampleReport, timing: null, summary: { ...exampleReport.summary, compiled_ms: null, eager_ms: null, peer_ms: null, speedup: null } };
+    expect(textOf(timeOf(untimed)?.value)).toBe("not timed");
+    timeOf(untimed)?.open();
+    expect(drawer.value).toBe("notes");
+    const said = untimed.stages.map((stage) => (stage.name === "measure" ? { ...stage, message: "no compiled call returned" } : stage));
+    timeOf({ ...untimed, stages: said })?.open();
+    expect(drawer.value).toBe("stages");
+    const skipped = untimed.stages.map((stage) => ({ ...stage, status: "skipped" as const }));
+    expect(timeOf({ ...untimed, stages: skipped })).toBeUndefined();
+  });
+
   it("tell an error with what rounding explains of it", () => {
     const summary = { ...exampleReport.summary, compiled_error: 0.25, eager_error: 0, allowed_error: 1.6 };
     expect(textOf(figuresOf(summary, exampleReport).find(({ id }) => id === "error")?.value)).toBe("2.5e-1 (eager 0, 1.6e0 allowed)");
