@@ -227,7 +227,7 @@ def test_a_first_visit_is_told_what_this_is_and_only_once(page: Page, server_url
     welcome.get_by_role("button", name="Paste your own code").click()
     expect(welcome).to_have_count(0)
     expect(page.locator(".cm-content")).to_be_focused()
-    expect(page.locator(".cm-content")).to_have_text("Paste code that calls torch.compile.")
+    expect(page.locator(".cm-content")).to_have_text("Paste Python code that calls PyTorch.")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("alert")).to_have_text(re.compile("The snippet is empty. Paste PyTorch code"))
     page.reload()

@@ -54,6 +54,9 @@ export function isFailed({ status }: Pick<Report, "status">): boolean {
 /** The report on screen beside the one that it is compared with, once that is known. */
 export const beside = signal<Comparison | null>(null);
 
+/** Why nothing could be put beside it. */
+export const notBeside = signal<string | null>(null);
+
 export const graphIndex = inAddress<number>("graph", 0, { read: number.read, write: String });
 
 function graphOf(from: Report | null, index: number): Graph | null {

@@ -3,7 +3,7 @@ import { effect } from "@preact/signals";
 import { type ExplorationRequest, getComparison, whyNothingBeside } from "./api";
 import { explore } from "./explore";
 import type { Report, WhatIf } from "./report";
-import { beside, comparedWith, problem, report } from "./state";
+import { beside, comparedWith, notBeside, problem, report } from "./state";
 
 export type Pair = [string, string];
 
@@ -61,6 +61,7 @@ export function installComparison(): void {
   effect(() => {
     const shown = report.value;
     const other = comparedWith.value ?? shown?.based_on ?? null;
+    notBeside.value = null;
     if (shown === null || shown.status === "running" || other === null || other === shown.id) {
       beside.value = null;
       return;
@@ -72,7 +73,10 @@ export function installComparison(): void {
       (found) => {
         if (report.peek()?.id === found.after && (comparedWith.peek() ?? shown.based_on) === found.before) beside.value = found;
       },
-      (error: unknown) => (problem.value = whyNothingBeside(error)),
+      (error: unknown) => {
+        problem.value = whyNothingBeside(error);
+        if (report.peek()?.id === shown.id && (comparedWith.peek() ?? shown.based_on) === other) notBeside.value = problem.value;
+      },
     );
   });
 }

@@ -53,7 +53,7 @@ export const editorSetup: Extension = [
   lineNumbers(),
   history(),
   drawSelection(),
-  placeholder("Paste code that calls torch.compile."),
+  placeholder("Paste Python code that calls PyTorch."),
   indentOnInput(),
   indentUnit.of("    "),
   bracketMatching(),

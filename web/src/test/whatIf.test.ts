@@ -1,6 +1,9 @@
-import { describe, expect, it } from "vitest";
-import { requestWith, withoutPair, withPair, directivesOf } from "../whatIf";
+import { describe, expect, it, vi } from "vitest";
+import { Compare } from "../components/why/Compare";
+import { comparedWith, problem, report } from "../state";
+import { installComparison, requestWith, withoutPair, withPair, directivesOf } from "../whatIf";
 import { exampleReport } from "./example";
+import { textOf } from "./textOf";
 
 const shown = { ...exampleReport, id: "first", options: { device: "cpu", entry: null, seed: 3, forbid: [["relu", "sum"]] } };
 
@@ -22,5 +25,21 @@ describe("what if", () => {
   it("has no directives where none were asked for", () => {
     const none = { force: [], forbid: [], rules_off: [], largest_group: null, device_model: null };
     expect(directivesOf({ ...exampleReport, options: {} })).toEqual(none);
+  });
+});
+
+describe("two explorations", () => {
+  it("are not said to be compared where the other one is not there", async () => {
+    vi.stubGlobal("fetch", () => Promise.resolve(new Response("{}", { status: 404 })));
+    const alone = { ...shown, based_on: null };
+    report.value = alone;
+    comparedWith.value = "removed";
+    installComparison();
+    const told = () => textOf(Compare({ report: alone }).props.children.at(-1));
+    expect(told()).toBe("Comparing.");
+    await vi.waitFor(() => expect(told()).toContain("There is no such exploration"));
+    comparedWith.value = null;
+    expect(told()).toBe("Choose an exploration to see beside this one.");
+    report.value = problem.value = null;
   });
 });

@@ -32,7 +32,7 @@ function emptyText(isDrawing: boolean): string {
   if (isDrawing) return "Drawing the map.";
   if (report.value === null) return "The map of your code appears here.";
   if (report.value.status === "user_error") return `The snippet failed before a graph was captured. ${report.value.error?.line == null ? "The message below the snippet says why." : "Correct the marked line to see the map."}`;
-  return isFailed(report.value) ? "The exploration ended before a graph was captured." : "No graph was captured. The snippet must call a function or a module compiled by torch.compile.";
+  return isFailed(report.value) ? "The exploration ended before a graph was captured." : "No graph was captured. Either nothing that was called computes with tensors, or a graph break says why: see Capture.";
 }
 
 function isTyping(event: KeyboardEvent): boolean {

@@ -5,7 +5,7 @@
 import type { Comparison, Figure, KernelMatch, KernelSum } from "../../api";
 import * as format from "../../format";
 import type { Graph, Report } from "../../report";
-import { beside, comparedWith } from "../../state";
+import { beside, comparedWith, notBeside } from "../../state";
 import { inAddress, text } from "../../view";
 import { Head } from "../Head";
 import { Name } from "../Name";
@@ -180,7 +180,7 @@ export function Compare({ report }: { report: Report }) {
   return (
     <Scroller label="Compare" class="compare">
       <Picker shown={report} />
-      {found ? <Both found={found} shown={report} /> : <Empty>{isAsked ? "Comparing." : "Choose an exploration to see beside this one."}</Empty>}
+      {found ? <Both found={found} shown={report} /> : <Empty>{notBeside.value ?? (isAsked ? "Comparing." : "Choose an exploration to see beside this one.")}</Empty>}
     </Scroller>
   );
 }
