@@ -141,6 +141,12 @@ describe("a diff of lines", () => {
     }
   });
 
+  it("finds what is kept among any number of lines that are not", () => {
+    const text = (name: string): string => [...Array.from({ length: 3000 }, (_, place) => (place === 1500 ? "kept" : `${name} ${place}`))].join("\n");
+    const kept = lineDiff(text("before"), text("after")).filter((line) => line.kind === "same");
+    expect(kept).toEqual([{ kind: "same", text: "kept", before: 1501, after: 1501 }]);
+  });
+
   it("leaves out long stretches that are equal", () => {
     const long = Array.from({ length: 40 }, (_, place) => `line ${place}`).join("\n");
     expect(hunks(lineDiff(long, long.replace("line 20", "other"))).map((hunk) => (hunk.kind === "skipped" ? hunk.count : hunk.lines.length))).toEqual([17, 8, 16]);

@@ -31,7 +31,10 @@ function middle(one: readonly string[], two: readonly string[], offset: number):
   let [x, y] = [0, 0];
   const removed = (): void => void lines.push({ kind: "removed", text: one[x]!, before: offset + ++x, after: null });
   const added = (): void => void lines.push({ kind: "added", text: two[y]!, before: null, after: offset + ++y });
-  for (const [sameX, sameY] of matches(one, two)) {
+  // A line that only one of the texts has is in no common sequence, and would make the search long.
+  const [ones, twos] = [placesIn(one, two), placesIn(two, one)];
+  const common = matches(ones.map((place) => one[place]!), twos.map((place) => two[place]!));
+  for (const [sameX, sameY] of common.map(([first, second]) => [ones[first]!, twos[second]!] as const)) {
     while (x < sameX) removed();
     while (y < sameY) added();
     lines.push({ kind: "same", text: one[x]!, before: offset + ++x, after: offset + ++y });
@@ -39,6 +42,12 @@ function middle(one: readonly string[], two: readonly string[], offset: number):
   while (x < one.length) removed();
   while (y < two.length) added();
   return lines;
+}
+
+/** Of the lines that the other text has too. */
+function placesIn(lines: readonly string[], other: readonly string[]): number[] {
+  const known = new Set(other);
+  return [...lines.keys()].filter((place) => known.has(lines[place]!));
 }
 
 /** Places of a longest common subsequence, in order. */
