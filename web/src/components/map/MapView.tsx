@@ -47,7 +47,7 @@ function paintToldOf(svg: SVGSVGElement, refs: ReadonlySet<string>, drawn: Pictu
 function place(drawn: Drawn, refusals: readonly Refusal[]): void {
   const whole = { x: -drawn.picture.width / 2, y: 0, width: drawn.picture.width, height: drawn.picture.height };
   const named = selectedBox();
-  const most = refusals.find((one) => one.graph === shownGraph.peek()?.name) ?? refusals[0];
+  const most = refusals.find((one) => one.graph === shownGraph.peek()?.name);
   const costliest = most ? boxOfPair({ graph: most.graph, a: most.a, b: most.b }) : null;
   if (camera.scaleOf(whole) >= camera.READABLE) camera.fit(whole, true);
   else if (named ?? costliest) camera.show((named ?? costliest)!, true);
