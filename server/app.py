@@ -23,10 +23,11 @@ from server.identity import compiler_version
 from server.local_worker import LocalWorker
 from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
 from server.problems import Problem, problem_answers
+from server.profiles import WrongProfiles
 from server.request_context import HEADER, RequestContextMiddleware
 from server.routes import catalogue, documentation, explorations, health, lessons, page, renderings, session
 from server.security import SecurityMiddleware, SitePolicy
-from server.settings import Settings, WebSettings
+from server.settings import Settings, WebSettings, WrongSettings
 from server.state import WebState
 from server.stored_answers import StoredAnswers
 from server.tokens import Quota, TokenFile
@@ -55,6 +56,10 @@ def create_app(settings: Settings | None = None, worker: LocalWorker | None = No
                 app.state.web = await stack.enter_async_context(running(settings, worker))
             except DatabaseUnavailable as failure:
                 log.error("database_unavailable", problem=str(failure), hint=_NO_DATABASE)
+                app.state.has_told_failure = True
+                raise
+            except (WrongProfiles, WrongSettings) as wrong:
+                log.error("wrong_settings", problem=str(wrong))
                 app.state.has_told_failure = True
                 raise
             yield

@@ -308,9 +308,15 @@ class WebSettings(LimitSettings):
         return found
 
     def data_folder(self) -> Path:
-        """The folder of the store, made when missing. Only a folder that was not named falls back to another."""
+        """The folder of the store, made when missing. Only a folder that was not named falls back to another. Raises
+        `WrongSettings`."""
         if self.data is not None:
-            self.data.mkdir(parents=True, exist_ok=True)
+            try:
+                self.data.mkdir(parents=True, exist_ok=True)
+            except OSError as failure:
+                raise WrongSettings(
+                    f"The folder {self.data}, the setting data, cannot be made: {failure.strerror}."
+                ) from None
             return self.data
         try:
             folder = Path.home() / ".local" / "share" / "fusionscope"
@@ -412,9 +418,16 @@ def _file(settings_cls: type[BaseSettings], path: Path) -> PydanticBaseSettingsS
     if not path.is_file():
         raise SettingsError(f"The file {path}, which {FILE_VARIABLE} names, does not exist")
     if path.suffix != ".toml":
-        return DotEnvSettingsSource(settings_cls, env_file=path, dotenv_filtering="only_existing")
+        try:
+            return DotEnvSettingsSource(settings_cls, env_file=path, dotenv_filtering="only_existing")
+        except (OSError, ValueError) as failure:
+            raise _unreadable(path, failure) from None
     values = _toml(path)
     return InitSettingsSource(settings_cls, {k: v for k, v in values.items() if k in settings_cls.model_fields})
+
+
+def _unreadable(path: Path, failure: Exception) -> SettingsError:
+    return SettingsError(f"The file {path}, which {FILE_VARIABLE} names, cannot be read: {failure}")
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -423,7 +436,7 @@ def _toml(path: Path) -> dict[str, Any]:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as failure:
-        raise SettingsError(f"The file {path}, which {FILE_VARIABLE} names, cannot be read: {failure}") from None
+        raise _unreadable(path, failure) from None
     for name in values:
         if name not in Settings.model_fields:
             near = difflib.get_close_matches(name, Settings.model_fields, 1)

@@ -29,6 +29,13 @@ Result = TypeVar("Result")
 Progress = Union[bool, Callable[[questions.Event], None], None]
 
 
+def _is_address(text: str) -> bool:
+    try:
+        return httpx.URL(text).scheme in ("http", "https") and urlsplit(text).hostname is not None
+    except (httpx.InvalidURL, ValueError):
+        return False
+
+
 class _Common:
     """Address, token and headers. `address` and `token` are by default those of the environment, FUSIONSCOPE_URL and
     FUSIONSCOPE_TOKEN."""
@@ -41,9 +48,10 @@ class _Common:
         **httpx_options: Any,
     ) -> None:
         self.address = (address or os.environ.get("FUSIONSCOPE_URL") or DEFAULT_ADDRESS).rstrip("/")
-        if urlsplit(self.address).scheme not in ("http", "https"):
+        if not _is_address(self.address):
             raise FusionscopeError(f"{self.address!r} is no address of a service: it begins with http:// or https://.")
-        token = token or os.environ.get("FUSIONSCOPE_TOKEN")
+        # A file that the token was read from may end in a new line, which no header can hold.
+        token = (token or os.environ.get("FUSIONSCOPE_TOKEN") or "").strip()
         self.progress = progress
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._httpx_options = {"base_url": self.address, "headers": headers, "timeout": TIMEOUT, **httpx_options}

@@ -111,7 +111,9 @@ def token(
     jobs_at_once: Annotated[
         int, typer.Option(min=0, help="Explorations that wait or run at once; 0 for any number.")
     ] = 8,
-    days: Annotated[int | None, typer.Option(min=1, help="Days after which it is no longer accepted.")] = None,
+    days: Annotated[
+        int | None, typer.Option(min=1, max=36500, help="Days after which it is no longer accepted.")
+    ] = None,
 ) -> None:
     """Make a token for the service, or revoke or list tokens.
 

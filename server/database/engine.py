@@ -18,9 +18,9 @@ from typing import TypeVar
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -71,8 +71,14 @@ class Database:
     """One database, by SQLAlchemy's URL. We choose the driver, whichever it names."""
 
     def __init__(self, url: str, busy_seconds: float = 5.0) -> None:
+        """Raises `DatabaseUnavailable` where the URL is none."""
         self.is_sqlite = url.startswith("sqlite")
-        self._access = _SQLite(url, busy_seconds) if self.is_sqlite else _PostgreSQL(url, busy_seconds)
+        try:
+            read = make_url(url)
+        except (ArgumentError, ValueError):
+            # What these say quotes the URL, which may hold a password.
+            raise DatabaseUnavailable("its URL cannot be read, see the setting database in docs/settings.md") from None
+        self._access = _SQLite(read, busy_seconds) if self.is_sqlite else _PostgreSQL(read, busy_seconds)
         self._wal: Path | None = None
 
     async def open(self) -> None:
@@ -109,8 +115,8 @@ class Database:
 
 
 class _SQLite:
-    def __init__(self, url: str, busy_seconds: float) -> None:
-        own = make_url(url).set(drivername="sqlite")
+    def __init__(self, url: URL, busy_seconds: float) -> None:
+        own = url.set(drivername="sqlite")
         self._engine = create_engine(own, connect_args={"timeout": busy_seconds}, hide_parameters=True)
         event.listen(self._engine, "connect", _prepare_sqlite)
         event.listen(self._engine, "begin", _begin_sqlite)
@@ -148,9 +154,9 @@ class _SQLite:
 
 
 class _PostgreSQL:
-    def __init__(self, url: str, busy_seconds: float) -> None:
+    def __init__(self, url: URL, busy_seconds: float) -> None:
         self._engine = create_async_engine(
-            make_url(url).set(drivername="postgresql+asyncpg"),
+            url.set(drivername="postgresql+asyncpg"),
             pool_pre_ping=True,
             hide_parameters=True,  # they are snippets, and errors are logged
             pool_timeout=busy_seconds,

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from fusionscope_client import AsyncFusionscope, Fusionscope, Report, ServiceProblem, Unreachable
+from fusionscope_client.errors import FusionscopeError
 from fusionscope_client.events import Event, EventReader
 
 #: What a service answered once, without the texts of kernels.
@@ -53,6 +54,18 @@ class Service:
 
 def client(service: Callable[[httpx.Request], httpx.Response], **options: Any) -> Fusionscope:
     return Fusionscope("http://service", transport=httpx.MockTransport(service), progress=False, **options)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8000", "http://host:port", "http://[host", "http://"])
+def test_an_address_that_is_none_is_told_in_a_sentence(address: str) -> None:
+    with pytest.raises(FusionscopeError, match="is no address of a service: it begins with http"):
+        Fusionscope(address)
+
+
+def test_a_token_may_have_the_end_of_its_line() -> None:
+    service = Service()
+    client(service, token="secret\n").explore("x = 1")
+    assert {request.headers["authorization"] for request in service.asked} == {"Bearer secret"}
 
 
 def test_a_report_is_waited_for_and_its_stages_are_told() -> None:

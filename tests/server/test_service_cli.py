@@ -76,7 +76,10 @@ def test_a_failed_snippet_exits_with_1_and_shows_the_line(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "arguments",
-    [("explore", "no_such_file.py"), ("explore", "-", "--target", "h100"), ("explore",), ("examples", "nothing")],
+    [
+        *(("explore", "no_such_file.py"), ("explore", "-", "--target", "h100"), ("explore",), ("examples", "nothing")),
+        ("token", "ada", "--file", "tokens.json", "--days", "99999999"),
+    ],
 )
 @pytest.mark.usefixtures("with_programs")
 def test_wrong_use_exits_with_2_and_says_why(arguments: tuple[str, ...]) -> None:
@@ -137,6 +140,34 @@ def test_a_database_that_is_not_there_is_told_without_a_stack(tmp_path: Path) ->
     assert "Web does not start without its database" in ended.stderr
     assert "Traceback" not in ended.stderr and "secret" not in ended.stderr
     assert len(ended.stderr.splitlines()) <= 3
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("DATA", "/dev/null", "the setting data, cannot be made: File exists"),
+        ("PROFILES", "/nowhere/profiles.json", "profiles.json cannot be read: No such file"),
+        ("DATABASE", "postgresql://user:secret@127.0.0.1:port/none", "its URL cannot be read"),
+    ],
+)
+def test_what_web_cannot_start_with_is_told_without_a_stack(
+    setting: str, value: str, said: str, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "server.cli", "web", "--port", str(port)]
+    given = {"FUSIONSCOPE_DATA": str(tmp_path), f"FUSIONSCOPE_{setting}": value}
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **given})
+    assert ended.returncode == 3 and said in ended.stderr
+    assert "Traceback" not in ended.stderr and "secret" not in ended.stderr
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:port", "http://[nowhere", "http://no where"])
+@pytest.mark.usefixtures("with_programs")
+def test_an_address_that_is_none_is_told_in_a_sentence(address: str) -> None:
+    ended = CliRunner().invoke(app, ["diff", "0" * 20, "-", "--service", address], input="x = 1")
+    assert ended.exit_code == 2
+    assert f"cannot be read: no service answers at {address}: " in ended.stderr
 
 
 def test_a_connection_stays_open_for_longer_than_clients_keep_theirs(tmp_path: Path) -> None:

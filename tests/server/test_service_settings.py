@@ -83,6 +83,14 @@ def test_settings_that_cannot_be_used_are_told_in_a_sentence(
         Settings.load()
 
 
+def test_a_file_of_lines_that_is_no_text_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "fusionscope.env"
+    file.write_bytes(b"FUSIONSCOPE_PORT=\xff\n")
+    monkeypatch.setenv("FUSIONSCOPE_SETTINGS", str(file))
+    with pytest.raises(WrongSettings, match=r"fusionscope\.env, which FUSIONSCOPE_SETTINGS names, cannot be read"):
+        Settings.load()
+
+
 def test_every_fault_is_told_and_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUSIONSCOPE_PORT", "a-secret-in-the-wrong-place")
     monkeypatch.setenv("FUSIONSCOPE_PROCESSES", "1")
