@@ -319,15 +319,26 @@ def device_for(where: str | torch.device) -> Device:
 
 
 def as_measured(device: Device) -> Device:
-    """The record with what `FUSIONSCOPE_DEVICE_RECORD` says was measured of the device of this name."""
+    """The record with what `FUSIONSCOPE_DEVICE_RECORD` says was measured of the device of this name. Raises as
+    `measurements` does."""
+    name, values = measurements()
+    return replace(device, is_measured=True, **values) if name == device.name else device
+
+
+def measurements() -> tuple[str | None, dict[str, Any]]:
+    """What the file that `FUSIONSCOPE_DEVICE_RECORD` names says: of which device, and its fields. Raises ValueError
+    with a sentence where it is no such file."""
     path = os.environ.get(RECORD_VARIABLE)
     if not path:
-        return device
-    measured = json.loads(Path(path).read_text())
-    if measured["name"] != device.name:
-        return device
-    values: dict[str, Any] = {name: float(measured[name]) for name in MEASURED_FIELDS}
-    return replace(device, is_measured=True, **values)
+        return None, {}
+    try:
+        measured = json.loads(Path(path).read_text())
+        return measured["name"], {name: float(measured[name]) for name in MEASURED_FIELDS}
+    except (OSError, ValueError, TypeError, KeyError):
+        raise ValueError(
+            f"{RECORD_VARIABLE} names {path!r}, which is no record of a device: "
+            "write one by `fusionscope doctor --measure --out FILE`."
+        ) from None
 
 
 def _matches(text: str, gpu: Device) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.capture.diagnosis.errors import STOPPED_GPU, has_stopped_gpu
+from compiler.capture.diagnosis.errors import STOPPED_GPU, WRONG_SETTING, has_stopped_gpu, is_of_setting
 from compiler.defects import message_of, traceback_of
 from compiler.ir.size import Undecided
 from compiler.lowering.unsupported import FIXED_INSTEAD, UnsupportedGraph
 from compiler.report import Error
+from compiler.runtime.cpp.compiler import CompilerMissing
 from compiler.runtime.executable import BrokenPromiseError
 from compiler.sweep.sizes import UnknownSize
 
@@ -23,9 +24,11 @@ def error_of(stage: str, error: Exception) -> Error:
         return Error(type="Unsupported", message=message, stage=stage, hint=FIXED_INSTEAD)
     if isinstance(error, UnknownSize):
         return Error(type="UnknownSize", message=str(error), stage=stage)
-    if str(error).startswith("FUSIONSCOPE_"):
-        hint = "Correct this variable of the environment: neither the snippet nor Fusionscope is at fault."
-        return Error(type="WrongSetting", message=str(error), stage=stage, hint=hint)
+    if is_of_setting(error):
+        return Error(type="WrongSetting", message=str(error), stage=stage, hint=WRONG_SETTING)
+    if isinstance(error, CompilerMissing):
+        hint = "Neither the snippet nor Fusionscope is at fault: `fusionscope doctor` lists what this machine lacks."
+        return Error(type="CompilerMissing", message=str(error), stage=stage, hint=hint)
     if has_stopped_gpu(error):
         message = "The GPU stopped while the snippet ran, and what came later could not be done."
         return Error(type=type(error).__name__, message=message, stage=stage, hint=STOPPED_GPU)

@@ -42,9 +42,11 @@ def cache_directory(kind: str) -> Path:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         if os.access(directory, os.W_OK) and _is_ours_alone(directory):
             return directory
-    except OSError:
+    except OSError as failure:
         if chosen:
-            raise
+            raise OSError(
+                f"FUSIONSCOPE_CACHE_DIR names {chosen!r}, which cannot be made: {failure.strerror}."
+            ) from None
     return temporary_directory(kind)
 
 
@@ -66,7 +68,10 @@ def is_temporary(directory: Path) -> bool:
 
 def limit_bytes() -> int:
     """The most that kernels of one kind may take on disk."""
-    return int(os.environ.get("FUSIONSCOPE_CACHE_MIB") or DEFAULT_CACHE_MIB) * MIB
+    chosen = os.environ.get("FUSIONSCOPE_CACHE_MIB") or str(DEFAULT_CACHE_MIB)
+    if not chosen.isdecimal():
+        raise ValueError(f"FUSIONSCOPE_CACHE_MIB is a whole number of units of 2^20 bytes, and not {chosen!r}.")
+    return int(chosen) * MIB
 
 
 # Whole files --------------------------------------------------------------------------------------------------------

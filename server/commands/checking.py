@@ -16,6 +16,7 @@ from server.commands.given import (
     WRONG_USE,
     options_from,
     read_text,
+    report_from,
     stages_on_stderr,
     stdout_to_stderr,
 )
@@ -24,6 +25,9 @@ from server.plain_text import visible
 if TYPE_CHECKING:
     from compiler.expectations import Finding
     from compiler.report import Report
+
+
+_WRITE_AGAIN = " Write it again, by --write-baseline or `fusionscope explore --json`."
 
 
 class Form(StrEnum):
@@ -60,7 +64,7 @@ def check(
     """
     source = read_text(file)
     options = options_from(device=device, target=target, max_seconds=max_seconds, timing={"enabled": False})
-    before = None if baseline is None else _report_in(baseline)
+    before = None if baseline is None else report_from(read_text(baseline), str(baseline), _WRITE_AGAIN)
     with stdout_to_stderr() as output:
         from compiler.expectations import Expected, findings
         from compiler.pipeline import explore
@@ -78,24 +82,6 @@ def _exit_code(report: Report, found: list[Finding]) -> int:
     if report.status == "wrong_result":
         return WRONG_RESULT
     return 0 if all(one.is_met for one in found) else FAILED_SNIPPET
-
-
-def _report_in(path: Path) -> Report:
-    from pydantic import ValidationError
-
-    from compiler.report import Report
-
-    try:
-        return Report.model_validate_json(read_text(path))
-    except ValidationError as wrong:
-        first = wrong.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "its beginning"
-        typer.echo(
-            f"{path} is no report of this version: {first['msg']} at {where}. Write it again, by --write-baseline or "
-            "`fusionscope explore --json`.",
-            err=True,
-        )
-        raise typer.Exit(WRONG_USE) from None
 
 
 def _write(path: Path, report: Report) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
 import urllib.error
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from server.commands.given import WRONG_USE, options_from, read_text, stages_on_stderr, stdout_to_stderr
+from server.commands.given import (
+    WRONG_USE,
+    options_from,
+    read_text,
+    report_from,
+    stages_on_stderr,
+    stdout_to_stderr,
+)
 
 if TYPE_CHECKING:
     from compiler.report import Report
@@ -53,10 +61,6 @@ def diff(
 
 
 def _report(given: str, service: str | None, device: str | None, target: str | None) -> Report:
-    from pydantic import ValidationError
-
-    from compiler.report import Report
-
     path = Path(given)
     is_id = _ID.fullmatch(given) is not None and not path.exists()
     if not is_id and path.suffix != ".json":
@@ -64,13 +68,7 @@ def _report(given: str, service: str | None, device: str | None, target: str | N
 
         with stages_on_stderr() as told:
             return explore(read_text(path), options_from(device=device, target=target, max_seconds=60.0), told)
-    text = _stored(given, service) if is_id else read_text(path)
-    try:
-        return Report.model_validate_json(text)
-    except ValidationError as wrong:
-        told_ = wrong.errors()[0]
-        typer.echo(f"{given} is no report of this version: {told_['msg']}", err=True)
-        raise typer.Exit(WRONG_USE) from None
+    return report_from(_stored(given, service) if is_id else read_text(path), given)
 
 
 def _stored(id: str, service: str | None) -> str:
@@ -79,14 +77,16 @@ def _stored(id: str, service: str | None) -> str:
     if not address.startswith(("http://", "https://")):
         typer.echo(f"--service: {service!r} is no address; it begins with http:// or https://", err=True)
         raise typer.Exit(WRONG_USE)
-    token = os.environ.get("FUSIONSCOPE_TOKEN")
-    request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"} if token else {})
+    # A file that the token was read from may end in a new line, which no header can hold.
+    token = os.environ.get("FUSIONSCOPE_TOKEN", "").strip()
     try:
+        request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"} if token else {})
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # of http or https: see above
             return str(answer.read().decode("utf-8"))
     except urllib.error.HTTPError as refused:
         told = f"the service answered with {refused.code} {refused.reason}"
-    except OSError as failure:
+    except (OSError, ValueError, http.client.HTTPException) as failure:
+        # The latter two are of an address that cannot be read, or of an answer that is no HTTP.
         told = f"no service answers at {service}: {failure}"
     typer.echo(f"{id} cannot be read: {told}", err=True)
     raise typer.Exit(WRONG_USE)

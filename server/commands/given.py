@@ -28,9 +28,15 @@ def options_from(**chosen: Any) -> Options:
     """The options of an exploration, those that are None left out; a command that is used wrongly ends here."""
     from pydantic import ValidationError
 
+    from compiler.devices import measurements
     from compiler.options import Options
     from server.requests import said_of_fault
 
+    try:
+        measurements()
+    except ValueError as wrong:
+        typer.echo(str(wrong), err=True)
+        raise typer.Exit(WRONG_USE) from None
     try:
         return Options.model_validate({name: value for name, value in chosen.items() if value is not None})
     except ValidationError as invalid:
@@ -48,6 +54,25 @@ def read_text(file: Path) -> str:
     except (OSError, UnicodeDecodeError) as failure:
         typer.echo(f"{file} cannot be read: {getattr(failure, 'strerror', None) or failure}", err=True)
         raise typer.Exit(WRONG_USE) from None
+
+
+def report_from(text: str, name: str, remedy: str = "") -> Report:
+    """The report in `text`, which was read from `name`; what is none of this version ends the command."""
+    from pydantic import ValidationError
+
+    from compiler.report import REPORT_VERSION, Report
+
+    try:
+        report = Report.model_validate_json(text)
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        flaw = f"{first['msg']} at {'.'.join(str(part) for part in first['loc']) or 'its beginning'}"
+    else:
+        if report.version == REPORT_VERSION:
+            return report
+        flaw = f"its version is {report.version}, and {REPORT_VERSION} is read here"
+    typer.echo(f"{name} is no report of this version: {flaw}.{remedy}", err=True)
+    raise typer.Exit(WRONG_USE)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ import torch
 import compiler.compile as compiling
 from compiler import pipeline
 from compiler.defects import message_of, traceback_of
-from compiler.options import Options
+from compiler.options import Options, Timing
+from compiler.runtime.cpp.compiler import CompilerMissing
 
 SNIPPET = """import torch
 SECRET = "a line that is the author's own"
@@ -57,3 +59,20 @@ def test_a_defect_that_passes_through_the_snippet_keeps_its_lines_numbers() -> N
     assert 'File "snippet.py", line 2, in broken\n' in told and "the very text" not in told
     assert told.endswith("ValueError: no\n")
     assert message_of(caught.value) == "ValueError: no"
+
+
+@pytest.mark.parametrize(("name", "value"), [("CACHE_DIR", "/dev/null/folder"), ("WITHOUT", "wings")])
+def test_a_wrong_variable_is_no_defect(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"FUSIONSCOPE_{name}", value)
+    error = pipeline.explore(SNIPPET, Options(device="cpu", timing=Timing(enabled=False))).error
+    assert error is not None and error.type == "WrongSetting" and error.message.startswith(f"FUSIONSCOPE_{name} ")
+
+
+def test_a_missing_compiler_is_no_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> NoReturn:
+        raise CompilerMissing("There is no C++ compiler.")
+
+    monkeypatch.setattr(compiling, "render_cpp", missing)
+    error = pipeline.explore(SNIPPET, Options(device="cpu")).error
+    assert error is not None and error.type == "CompilerMissing"
+    assert error.message == "There is no C++ compiler." and error.hint is not None and "doctor" in error.hint

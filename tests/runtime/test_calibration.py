@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from compiler.devices import MEASURED_FIELDS, RECORD_VARIABLE, cpu_device, device_for
+from server.cli import app
 from server.doctor import run_measurement
 
 CPU = torch.device("cpu")
@@ -40,3 +42,16 @@ def test_a_record_of_another_device_is_not_used(tmp_path: Path, monkeypatch: pyt
     other.write_text(json.dumps({"name": "NVIDIA H200", **dict.fromkeys(MEASURED_FIELDS, 1.0)}))
     monkeypatch.setenv(RECORD_VARIABLE, str(other))
     assert device_for(CPU) == cpu_device()
+
+
+@pytest.mark.parametrize("content", [None, "x = 1", "{}", "[]", '{"name": "cpu", "bandwidth": "fast"}'])
+def test_a_file_that_is_no_record_is_told_in_a_sentence(
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "device.json"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv(RECORD_VARIABLE, str(file))
+    ended = CliRunner().invoke(app, ["explore", "-"], input="x = 1")
+    assert ended.exit_code == 2
+    assert ended.stderr.startswith(f"{RECORD_VARIABLE} names {str(file)!r}, which is no record of a device")

@@ -163,6 +163,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory, whole: Report) -> dict[str
     folder = tmp_path_factory.mktemp("check")
     (folder / "model.py").write_text(SOFTMAX)
     (folder / "before.json").write_text(whole.model_dump_json())
+    (folder / "older.json").write_text(whole.model_copy(update={"version": whole.version - 1}).model_dump_json())
     found = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -173,6 +174,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory, whole: Report) -> dict[str
         found["met"] = run(["check", "model.py", "--no-breaks"], folder)
         found["diff"] = run(["diff", "before.json", "model.py"], folder)
         found["no report"] = run(["check", "model.py", "--baseline", "model.py"], folder)
+        found["an older baseline"] = run(["check", "model.py", "--baseline", "older.json"], folder)
+        found["diff with an older one"] = run(["diff", "before.json", "older.json"], folder)
     return found
 
 
@@ -203,7 +206,7 @@ def test_how_they_exit(outputs: dict[str, tuple[int, str]]) -> None:
     assert outputs["met"][0] == 0 and "no-breaks: No graph breaks." in outputs["met"][1]
     code, told = outputs["diff"]
     assert code == 0 and "bytes" in told and told.startswith("before.json, then model.py")
-    assert outputs["no report"][0] == 2
+    assert [outputs[case][0] for case in ("no report", "an older baseline", "diff with an older one")] == [2, 2, 2]
 
 
 def test_numbers_have_three_digits_and_their_unit() -> None:

@@ -49,6 +49,7 @@ _NO_SECOND_GRADIENT = (
     "PyTorch does not differentiate the gradient of a compiled function: compute the first gradient inside of one "
     "compiled function (torch.func.grad), or leave the function uncompiled."
 )
+WRONG_SETTING = "Correct this variable of the environment: neither the snippet nor Fusionscope is at fault."
 _ONLY_COMPILED = "The same call without compilation succeeds: it is compiling it that fails."
 _KEPT_IN_EAGER = "Keep that part in eager mode by torch.compiler.disable."
 _LONGEST_MESSAGE = 4000
@@ -60,6 +61,8 @@ _ONLY_VALUES_TELL = {"DataDependentOutputException": "a number", "DynamicOutputS
 
 def report_error(error: BaseException, hint: str | None = None) -> Error:
     """`line` is the innermost line of the snippet that the exception passed through, or that was being compiled."""
+    if is_of_setting(error):
+        return Error(type="WrongSetting", message=str(error), stage="capture", hint=WRONG_SETTING)
     return Error(
         type=type(error).__name__,
         message=message_of_error(error),
@@ -68,6 +71,11 @@ def report_error(error: BaseException, hint: str | None = None) -> Error:
         hint=hint or hint_for(error),
         traceback=_snippet_traceback(error),
     )
+
+
+def is_of_setting(error: BaseException) -> bool:
+    """Whether it says that a variable of the environment has a value that cannot be used."""
+    return isinstance(error, ValueError | OSError) and str(error).startswith("FUSIONSCOPE_")
 
 
 def line_of_error(error: BaseException) -> int | None:

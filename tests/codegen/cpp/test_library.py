@@ -76,6 +76,13 @@ def test_what_was_not_used_for_longest_makes_room(cache: Path, monkeypatch: pyte
     assert value_of(kernel("second")) == 2.0
 
 
+@pytest.mark.parametrize("wrong", ["many", "-5"])
+def test_a_limit_that_is_no_number_is_told_by_its_name(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUSIONSCOPE_CACHE_MIB", wrong)
+    with pytest.raises(ValueError, match=f"FUSIONSCOPE_CACHE_MIB is a whole number of .*, and not '{wrong}'"):
+        disk_cache.limit_bytes()
+
+
 def test_what_a_stopped_compiler_left_goes_after_a_while(cache: Path) -> None:
     left, underway = cache / "tmpleft", cache / "tmpunderway"
     for folder in (left, underway):
