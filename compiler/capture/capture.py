@@ -82,7 +82,7 @@ def _run(snippet: Snippet, options: Options, device: torch.device, budget: Budge
     result = Capture(device=device, names=snippet.names)
     recorder, output = Recorder(result, _joint_pass(options, result.device)), OutputRecorder()
     interception = Interception(recorder, options, makes_tensors_in_functions(snippet.tree))
-    _note_cuda(snippet, recorder)
+    _note_cuda(snippet, options, recorder)
     for said, line in snippet.commands.notes:
         recorder.note(said, line)
     for package, line in snippet.absent.items():
@@ -197,11 +197,15 @@ def _explain_no_graphs(recorder: Recorder) -> None:
         )
 
 
-def _note_cuda(snippet: Snippet, recorder: Recorder) -> None:
+def _note_cuda(snippet: Snippet, options: Options, recorder: Recorder) -> None:
+    has_gpu = torch.cuda.is_available()
+    why = "The device cpu was asked for" if has_gpu else "This worker has no GPU"
     if snippet.cuda_lines:
         where = line_list(snippet.cuda_lines)
-        said = f"This worker has no GPU: `cuda` in {where} became the CPU, and everything was run there."
+        said = f"{why}: `cuda` in {where} became the CPU, and everything was run there."
         recorder.note(said, snippet.cuda_lines[0])
+    elif options.device not in (None, "cpu") and not has_gpu:
+        recorder.note(f"{why}: the device {options.device} became the CPU, and everything was run there.")
 
 
 def _is_for_gpu(snippet: Snippet, device: torch.device) -> bool:

@@ -38,3 +38,20 @@ def test_one_that_ends_everywhere_keeps_its_first_error() -> None:
     result = captured("x = torch.ones(3)\nprint(x.device)\nraise ValueError('no')\n")
     assert result.error is not None and result.error.message == "no" and result.output == "meta\n"
     assert not any("CPU" in note.message for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("has_gpu", "asked", "where", "said"),
+    [
+        (False, None, "cuda", "This worker has no GPU: `cuda` in line 2 became the CPU"),
+        (False, "cuda", "cpu", "This worker has no GPU: the device cuda became the CPU"),
+        (True, "cpu", "cuda", "The device cpu was asked for: `cuda` in line 2 became the CPU"),
+    ],
+)
+def test_what_was_to_be_on_a_gpu_and_is_not_is_told(
+    has_gpu: bool, asked: str | None, where: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
+    source = f"import torch\nx = torch.ones(3, device={where!r})\ndef f(x):\n    return x + 1\nf(x)\n"
+    (note,) = capture(source, Options(device=asked), torch.device("cpu")).notes
+    assert note.message == f"{said}, and everything was run there."
