@@ -22,8 +22,8 @@ class InputSpec(BaseModel):
 
     shape: tuple[int, ...] = Field(description="Sizes, outermost first. () is a scalar tensor.", examples=[(64, 128)])
     dtype: str = Field(default="float32", description="torch dtype name, such as float32, bfloat16, int64, bool.")
-    low: int = Field(default=0, description="Smallest value of an integer input.")
-    high: int = Field(default=10, description="One past the largest value of an integer input.")
+    low: int = Field(default=0, ge=-(2**63), lt=2**63, description="Smallest value of an integer input.")
+    high: int = Field(default=10, ge=-(2**63), lt=2**63, description="One past the largest value of an integer input.")
 
 
 class Timing(BaseModel):
@@ -37,6 +37,8 @@ class Timing(BaseModel):
     max_seconds: float = Field(default=2.0, gt=0, le=60, description="Sampling stops after this many seconds.")
 
 
+#: No memory holds as many elements.
+LARGEST_SIZE = 2**40
 #: Sizes that one sweep may have: with the snippet itself they must fit into the time of one exploration.
 MOST_SWEPT = 16
 
@@ -68,7 +70,7 @@ class Sweep(BaseModel):
     def _ascending(cls, values: tuple[int, ...]) -> tuple[int, ...]:
         if len(set(values)) < len(values):
             raise ValueError("each size may stand in a sweep once")
-        if any(not 0 <= value < 2**40 for value in values):
+        if any(not 0 <= value < LARGEST_SIZE for value in values):
             raise ValueError("a size is a whole number from 0 up to 2 ** 40")
         return tuple(sorted(values))
 
@@ -284,7 +286,8 @@ class Options(BaseModel):
     machine_code: KernelToCompile | None = Field(
         default=None, description="Compile one kernel of the source down to machine code, and do nothing else."
     )
-    seed: int = Field(default=0, description="Seed set before the snippet runs.")
+    # torch takes no others.
+    seed: int = Field(default=0, ge=-(2**63), lt=2**64, description="Seed set before the snippet runs.")
 
     @field_validator("device")
     @classmethod
@@ -300,8 +303,8 @@ class Options(BaseModel):
             if one.dtype not in INPUT_DTYPES:
                 known = ", ".join(INPUT_DTYPES)
                 raise ValueError(f"input {position} has the dtype {one.dtype[:40]!r}, which is none of {known}")
-            if any(size < 0 for size in one.shape):
-                raise ValueError(f"input {position} has a size below 0")
+            if any(not 0 <= size < LARGEST_SIZE for size in one.shape):
+                raise ValueError(f"input {position} has a size that is not from 0 up to 2 ** 40")
             if one.low >= one.high:
                 raise ValueError(f"input {position} has no value: low, {one.low}, must be below high, {one.high}")
         return inputs
