@@ -41,11 +41,14 @@ OtherId = Annotated[
 NodeName = Annotated[
     str,
     Query(
-        description="A loop, a node of either FX graph, or a kernel.", min_length=1, max_length=200, examples=["buf0"]
+        description="A loop, a node of either FX graph, or a kernel.", min_length=1, max_length=200, examples=["exp"]
     ),
 ]
 KernelName = Annotated[
-    str, PathParameter(description="A kernel's name.", min_length=1, max_length=200, examples=["fused_sub_exp"])
+    str,
+    PathParameter(
+        description="A kernel's name.", min_length=1, max_length=200, examples=["fused_amax_sub_exp_sum_div"]
+    ),
 ]
 GraphName = Annotated[
     str | None,
@@ -65,7 +68,7 @@ KernelLanguage = Annotated[
 ]
 KernelCompiler = Annotated[
     Literal["ours", "peer"],
-    Query(description='"peer" selects a kernel of TorchInductor, if the report has some.', examples=["peer"]),
+    Query(description='"peer" selects a kernel of TorchInductor, if the report has some.', examples=["ours"]),
 ]
 WantedTarget = Annotated[
     CodeTarget | None,

@@ -48,6 +48,25 @@ async def test_an_example_becomes_kernels_in_the_confined_worker(real_service: S
     assert f"The nearest are {pair.a}" in unknown.json()["detail"]
 
 
+async def test_the_examples_of_the_description_are_of_its_example_of_a_request(real_service: Service) -> None:
+    described = real_service.app.openapi()
+    asked = described["components"]["schemas"]["ExplorationRequest"]["example"]
+    id = (await real_service.explore(**asked, timing={"enabled": False}))["id"]
+    refused = []
+    for path, methods in described["paths"].items():
+        # A trace and another exploration are none of the example's.
+        if "{id}" not in path or "/explorations/" not in path or path.endswith((".trace.json", "/comparison")):
+            continue
+        method = next(name for name in methods if name != "delete")
+        shown = {one["name"]: one["schema"]["examples"][0] for one in methods[method].get("parameters", ())}
+        address = path.format(**{"name": shown.get("name"), "id": id})
+        asked = {one["name"]: shown[one["name"]] for one in methods[method]["parameters"] if one["in"] == "query"}
+        answer = await real_service.client.request(method, address, params=asked)
+        if answer.status_code not in (200, 202):
+            refused.append(answer.text)
+    assert refused == []
+
+
 async def test_measured_times_of_an_honest_snippet_contradict_nothing(real_service: Service) -> None:
     raw = await real_service.explore(SIZES, timing={"min_runs": 3})
     report = Report.model_validate(raw)
