@@ -260,6 +260,12 @@ def _run_cases(asked: argparse.Namespace, request: Request, console: Console) ->
 
 
 def _run_snippets(asked: argparse.Namespace, chosen: Sequence[str], device: str, console: Console) -> int:
+    known = [file.stem for file in sorted(asked.folder.glob("*.py"))]
+    unknown = [name for name in chosen if name not in known]
+    if unknown or not known:
+        told = f"No case {', '.join(unknown)}; the cases are {', '.join(known)}." if known else "It has no Python file."
+        console.print(f"The folder {asked.folder}: {told}", markup=False)
+        return 2
     here = torch.device(device)
     bandwidth = copy_bandwidth(here, stopwatch(here))
     document: dict[str, Any] = {

@@ -300,6 +300,8 @@ def test_a_name_may_stand_for_several_cases_of_its_suite() -> None:
 
 def test_an_unknown_case_is_a_mistake_in_the_request() -> None:
     assert cli.main(["--device", "cpu", "--cases", "no_such_case"]) == 2
+    assert cli.main(["--device", "cpu", "--suite", "snippets", "--cases", "no_such_case"]) == 2
+    assert cli.main(["--device", "cpu", "--suite", "snippets", "--folder", "no_such_folder"]) == 2
 
 
 def test_a_busy_machine_is_said_to_make_cpu_times_unreliable() -> None:
