@@ -83,7 +83,12 @@ class LimitSettings(BaseSettings):
     seconds."""
 
     model_config = SettingsConfigDict(
-        env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
+        env_prefix=ENVIRONMENT_PREFIX,
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        # What is counted in whole units by the kernel has no infinity.
+        allow_inf_nan=False,
     )
 
     wall_seconds: float = Field(default=60.0, gt=0, description="Longest time one exploration may run on a CPU.")

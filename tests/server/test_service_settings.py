@@ -83,6 +83,12 @@ def test_settings_that_cannot_be_used_are_told_in_a_sentence(
         Settings.load()
 
 
+@pytest.mark.parametrize("name", ["wall_seconds", "memory_gib", "keep_days"])
+def test_no_number_is_infinite(name: str) -> None:
+    with pytest.raises(WrongSettings, match=f"{name} .* finite number"):
+        Settings.load(**{name: "inf"})
+
+
 def test_a_file_of_lines_that_is_no_text_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "fusionscope.env"
     file.write_bytes(b"FUSIONSCOPE_PORT=\xff\n")
