@@ -19,6 +19,7 @@ from server.clients import AdmissionMiddleware, Clients, Counts
 from server.compressed_events import CompressedEvents
 from server.database.engine import DatabaseUnavailable
 from server.database.reports import Stored
+from server.heads import Heads
 from server.identity import compiler_version
 from server.local_worker import LocalWorker
 from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
@@ -84,6 +85,7 @@ def create_app(settings: Settings | None = None, worker: LocalWorker | None = No
     app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=4)
     # What is answered here has passed every check that concerns all requests.
     app.add_middleware(StoredAnswers, cached=lambda id: _cached(app, id))
+    app.add_middleware(Heads)
     # What announces its size was refused before: this counts what does not.
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=2 * MAX_BODY_BYTES)
     _protect(app, settings)

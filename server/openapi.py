@@ -19,7 +19,8 @@ DESCRIPTION = """\
 Post a snippet of PyTorch code to `/api/v1/explorations`, follow its events, and read its report.
 
 Every error is a problem document (RFC 9457). Every answer has an `X-Request-ID`. If the service has tokens, send one
-as `Authorization: Bearer ...`. An answer of 429 has the seconds to wait in `Retry-After`.
+as `Authorization: Bearer ...`. An answer of 429 has the seconds to wait in `Retry-After`. HEAD is answered as GET,
+except for events.
 """
 
 TAGS = [

@@ -63,6 +63,18 @@ async def test_a_stored_report_never_changes_and_says_so(service: Service) -> No
     assert not unchanged.content
 
 
+async def test_a_head_is_that_of_the_answer_without_its_body(service: Service) -> None:
+    report = f"/api/v1/explorations/{(await service.explore('verdict = 5'))['id']}"
+    for path in ("/healthz", "/readyz", "/api/v1/devices", "/metrics", report, f"{report}.md", f"{report}/nothing"):
+        whole, head = [await service.client.request(method, path) for method in ("GET", "HEAD")]
+        assert (head.status_code, head.content) == (whole.status_code, b""), path
+        assert head.headers.get("etag") == whole.headers.get("etag")
+        assert head.headers["content-type"] == whole.headers["content-type"]
+    assert (await service.client.head(f"{report}/events")).status_code == 405
+    counted = (await service.client.get("/metrics")).text
+    assert 'route="/readyz"' in counted and 'status="405"' in counted
+
+
 async def test_a_report_can_be_read_as_text(service: Service) -> None:
     report = await service.explore("verdict = 'one kernel instead of four'")
     answer = await service.client.get(f"/api/v1/explorations/{report['id']}.md")
