@@ -78,17 +78,19 @@ def _written_out(
     what stores a point of the row has no more of it than that point needs. The gradient of a product over two sides of
     a box is made of such scans."""
     length, join = known(x.shape[at]), JOINED[kind]
+    # ATen adds and multiplies floats in it on a CPU, as a scan in C++ does.
+    held = torch.float64 if build.device.type == "cpu" and computed.is_floating_point else computed
 
     def element(position: Position) -> Any:
         here = ops.index_value(position[at])
         values = [
-            x.load((*position[:at], Index.number(number), *position[at + 1 :])).to(computed) for number in range(length)
+            x.load((*position[:at], Index.number(number), *position[at + 1 :])).to(held) for number in range(length)
         ]
         total = values[0]
         for number, value in enumerate(values[1:], start=1):
             is_behind = here >= number
             total = ops.where(is_behind, join(total, value), total)
-        return total
+        return total.to(computed)
 
     return build.pointwise(x.shape, dtype, element, label=label)
 

@@ -44,6 +44,11 @@ def ties(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
     return [*rows(dtype), (torch.stack([line, line.flip(0), line.roll(3), torch.full_like(line, -float("inf"))]),)]
 
 
+def cancelling(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
+    """Short rows whose sums are lost on the way in float32. Eager adds them in float64 on a CPU."""
+    return [(torch.tensor([[2e7, 1.0, -2e7], [3e38, 3e38, -3e38]], dtype=dtype),)]
+
+
 def _flat(function: Callable[[Tensor, int], Any]) -> Callable[[Tensor], list[Tensor]]:
     def both(x: Tensor) -> list[Tensor]:
         found = [function(x, -1), function(x, 0)]
@@ -58,6 +63,7 @@ OPERATORS = [
     Operator("cummax", _flat(lambda x, d: tuple(torch.cummax(x, d))), ties, NUMBERS),
     Operator("cummin", _flat(lambda x, d: tuple(torch.cummin(x, d))), ties, NUMBERS),
     Operator("cumsum.dtype", lambda x: (x.cumsum(0, dtype=torch.float32), x.cumsum(-1, dtype=torch.int32)), rows),
+    Operator("cumsum.cancelling", lambda x: x.cumsum(-1), cancelling, (torch.float32,)),
     Operator("cumsum.middle", lambda x: x.cumsum(1), lambda d: [(values(d, 3, 5, 7),), (values(d, 2, 3, 4, 5),)]),
     Operator("cumsum.flat", lambda x: x.flatten().cumsum(0), one),
     Operator("cumsum.between", lambda x: ((x * x).cumsum(-1) + 1).sqrt(), rows, FLOATS),
