@@ -36,7 +36,16 @@ def doctor(
     """Check this machine: what is installed, what works, and what to do about the rest."""
     from server.doctor import run_doctor, run_measurement  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-    raise typer.Exit(run_measurement(out) if measure else run_doctor())
+    if out is not None and not measure:
+        typer.echo("--out: only what --measure finds is kept, so give both", err=True)
+        raise typer.Exit(WRONG_USE)
+    try:
+        raise typer.Exit(run_measurement(out) if measure else run_doctor())
+    except OSError as failure:
+        if out is None:
+            raise
+        typer.echo(f"--out: {out} cannot be written: {failure.strerror}", err=True)
+        raise typer.Exit(WRONG_USE) from None
 
 
 def examples(

@@ -55,3 +55,16 @@ def test_a_file_that_is_no_record_is_told_in_a_sentence(
     ended = CliRunner().invoke(app, ["explore", "-"], input="x = 1")
     assert ended.exit_code == 2
     assert ended.stderr.startswith(f"{RECORD_VARIABLE} names {str(file)!r}, which is no record of a device")
+
+
+def test_a_record_that_cannot_be_kept_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.calibration.measure_device", lambda *_: cpu_device())
+    for arguments, said in (
+        (
+            ("--measure", "--out", "/dev/null/device.json"),
+            "--out: /dev/null/device.json cannot be written: Not a directory",
+        ),
+        (("--out", "device.json"), "--out: only what --measure finds is kept, so give both"),
+    ):
+        ended = CliRunner().invoke(app, ["doctor", *arguments])
+        assert (ended.exit_code, ended.stderr.strip()) == (2, said)
