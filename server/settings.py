@@ -424,9 +424,12 @@ def _file(settings_cls: type[BaseSettings], path: Path) -> PydanticBaseSettingsS
         raise SettingsError(f"The file {path}, which {FILE_VARIABLE} names, does not exist")
     if path.suffix != ".toml":
         try:
-            return DotEnvSettingsSource(settings_cls, env_file=path, dotenv_filtering="only_existing")
+            lines = DotEnvSettingsSource(settings_cls, env_file=path, dotenv_filtering="only_existing")
         except (OSError, ValueError) as failure:
             raise _unreadable(path, failure) from None
+        for name, near in unknown_variables(map(str.upper, lines.env_vars)).items():
+            raise _no_setting(path, name, near)
+        return lines
     values = _toml(path)
     return InitSettingsSource(settings_cls, {k: v for k, v in values.items() if k in settings_cls.model_fields})
 
@@ -444,10 +447,13 @@ def _toml(path: Path) -> dict[str, Any]:
         raise _unreadable(path, failure) from None
     for name in values:
         if name not in Settings.model_fields:
-            near = difflib.get_close_matches(name, Settings.model_fields, 1)
-            hint = f"; perhaps {near[0]} is meant" if near else ", see docs/settings.md"
-            raise SettingsError(f"The file {path} sets {name}, which is no setting{hint}")
+            raise _no_setting(path, name, *difflib.get_close_matches(name, Settings.model_fields, 1))
     return values
+
+
+def _no_setting(path: Path, name: str, near: str = "") -> SettingsError:
+    hint = f"; perhaps {near} is meant" if near else ", see docs/settings.md"
+    return SettingsError(f"The file {path} sets {name}, which is no setting{hint}")
 
 
 def _is_loopback(host: str) -> bool:

@@ -140,16 +140,16 @@ def _explored(source: str, options: Options, output: TextIO, wanted: _Forms) -> 
     console = Console(file=output, highlight=False)
     if wanted.pair is not None:
         return 0 if print_why(report, wanted.pair, console, as_json=wanted.as_json) else WRONG_USE
-    if wanted.html is not None or wanted.is_opened:
-        _write_html(report, wanted.html, wanted.is_opened)
-    if wanted.trace is not None and report.trace:
-        _write("--trace", wanted.trace, chrome_trace(report).model_dump_json())
     if wanted.as_json:
         output.write(report.model_dump_json(indent=2) + "\n")
     else:
         (print_report if wanted.is_all else print_answer)(report, console)
         if plain is not None:
             print_comparison(compare(plain, report), console)
+    if wanted.html is not None or wanted.is_opened:
+        _write_html(report, wanted.html, wanted.is_opened)
+    if wanted.trace is not None and report.trace:
+        _write("--trace", wanted.trace, chrome_trace(report).model_dump_json())
     if any(told_.outcome == "unknown name" for told_ in report.what_if):
         return WRONG_USE
     if any(one.has_wrong_result for one in (report, plain) if one is not None):

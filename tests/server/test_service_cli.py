@@ -103,6 +103,14 @@ def test_a_wrong_option_is_called_as_it_was_written(arguments: tuple[str, ...], 
     assert ended.exit_code == 2 and ended.stderr.startswith(said)
 
 
+@pytest.mark.usefixtures("with_programs")
+def test_an_answer_is_printed_though_its_file_cannot_be_written(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere" / "exploration.html")
+    ended = run_here("explore", "-", "--json", "--html", nowhere, source="verdict = 'kept'")
+    assert ended.returncode == 2 and "--html: " in ended.stderr and "cannot be written" in ended.stderr
+    assert json.loads(ended.stdout)["summary"]["verdict"] == "kept"
+
+
 def test_an_invalid_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUSIONSCOPE_QUEUE_LIMIT", "many")
     ended = run_here("serve")

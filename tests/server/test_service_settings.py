@@ -97,6 +97,14 @@ def test_a_file_of_lines_that_is_no_text_is_told_in_a_sentence(monkeypatch: pyte
         Settings.load()
 
 
+def test_a_misspelt_line_of_a_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "fusionscope.env"
+    file.write_text("PROT=1\nFUSIONSCOPE_PROT=9000\n")
+    monkeypatch.setenv("FUSIONSCOPE_SETTINGS", str(file))
+    with pytest.raises(WrongSettings, match="FUSIONSCOPE_PROT, which is no setting; perhaps FUSIONSCOPE_PORT is meant"):
+        Settings.load()
+
+
 def test_every_fault_is_told_and_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUSIONSCOPE_PORT", "a-secret-in-the-wrong-place")
     monkeypatch.setenv("FUSIONSCOPE_PROCESSES", "1")
