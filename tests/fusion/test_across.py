@@ -36,6 +36,12 @@ def layer_norm_backward(x: Tensor, g: Tensor, w: Tensor) -> tuple[Tensor, ...]:
     return inner * scale, (g * normal).sum(0), g.sum(0)
 
 
+def step_of_layer(x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Of one with one result, whose new weight and new bias come of sums of what its old weight was multiplied by."""
+    error = (x * w).sum(1, keepdim=True) + b
+    return w - 0.1 * (error * x).mean(0), b - 0.1 * error.mean()
+
+
 @dataclass(frozen=True)
 class Case:
     name: str
@@ -79,6 +85,7 @@ CASES = [
          (rnd(9000, 70),)),
     Case("a value of no loop, for columns and for rows",
          lambda x: (torch.zeros(()) * 0.0 + x.argmax(0), torch.zeros(()) * 0.0 + x.square().sum(1)), (rnd(40, 8),)),
+    Case("a step of weights that the rows read too", step_of_layer, (rnd(300, 130), rnd(130), rnd(1))),
     Case("a value of a row, once for each element", lambda x: (x.amax(1), (x.amax(1)[:, None] + 0 * x).mean()),
          (rnd(300, 130),)),
 ]  # fmt: skip

@@ -123,6 +123,6 @@ class AcrossPrinter(PassPrinter):
                     self.statement(statement)
 
     def _needed(self, stores: list[Statement]) -> list[Statement]:
-        """The statements of the tail that lead to some of its stores and checks."""
-        needed = closure((s.number for s in stores), self.statements)
+        """The statements of the tail that lead to some of its stores and checks. What was gathered is there by now."""
+        needed = closure((s.number for s in stores), self.statements, {s.number for s in self.program.across})
         return [s for s in self.program.tail if s.number in needed]
