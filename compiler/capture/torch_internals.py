@@ -156,9 +156,10 @@ def unlogged_aot_autograd(**settings: Any) -> Callable[..., Callable[..., Any]]:
     that compiler whole, log or not: a tenth of a second of a first call. Without the log this does the same."""
     logged = aot_autograd(**settings)
 
+    # Dynamo would trace this function too, and tell a graph break of it, where a compiled function calls `backward()`.
+    @disable(reason="do not trace backward compiler function")
     def compile_backward(*args: Any, **more: Any) -> Any:
-        compile_part = disable(settings["bw_compiler"], reason="do not trace backward compiler function")
-        return disable(compile_part(*args, **more), reason="do not trace generated backwards pass")
+        return disable(settings["bw_compiler"](*args, **more), reason="do not trace generated backwards pass")
 
     def compile_graph(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         is_logged = os.environ.get("TORCH_COMPILE_DEBUG") == "1" or not is_on("inductor_left_out")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._dynamo.utils import counters
 from torch.utils.checkpoint import checkpoint
 
 from compiler.backend import fusionscope
@@ -43,6 +44,22 @@ def test_losses_gradients_and_parameters_are_eagers(name: str) -> None:
         assert relative_error(ours, exact) <= max(TOLERANCE[torch.bfloat16], 2 * relative_error(eager, exact))
     else:
         assert is_correct(ours, exact, eager)
+
+
+def test_a_backward_pass_within_a_compiled_function_breaks_no_graph_of_the_compiler() -> None:
+    layer, breaks = torch.nn.Linear(4, 4), []
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        loss = layer(x).square().mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    for backend in ("aot_eager", "fusionscope"):
+        torch._dynamo.reset()
+        counters["graph_break"].clear()
+        torch.compile(step, backend=backend)(torch.randn(3, 4))
+        breaks.append(set(counters["graph_break"]))
+    assert breaks[0] and breaks[1] == breaks[0]
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
