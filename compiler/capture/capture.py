@@ -28,7 +28,12 @@ from compiler.capture.program.snippet import Snippet, as_main, parse_snippet, ru
 from compiler.capture.recording.intercept import Interception
 from compiler.capture.recording.recorder import Recorder
 from compiler.capture.recording.torch_trace import quiet_logs
-from compiler.capture.torch_internals import is_error_of_compiler, lazy_backward_off, reset_dynamo
+from compiler.capture.torch_internals import (
+    is_error_of_compiler,
+    lazy_backward_off,
+    reset_dynamo,
+    writes_to_numbers_kept,
+)
 from compiler.capture.torch_state import restored_state
 from compiler.options import Options
 from compiler.report import Error, Note
@@ -99,6 +104,7 @@ def _run(snippet: Snippet, options: Options, device: torch.device, budget: Budge
         as_main(snippet.module),
         _default_device(snippet, recorder, result.device),
         lazy_backward_off() if options.training else contextlib.nullcontext(),
+        writes_to_numbers_kept(),
     ):
         _seed(options.seed)
         limit = budget.left

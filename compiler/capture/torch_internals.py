@@ -26,7 +26,9 @@ from torch._dynamo import disable
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.external_utils import wrap_inline
 from torch._dynamo.guards import GuardBuilder
+from torch._dynamo.output_graph import OutputGraph
 from torch._dynamo.source import GlobalStateSource
+from torch._dynamo.symbolic_convert import TensorifyState
 from torch._dynamo.utils import counters
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
 from torch._functorch.aot_autograd import aot_module_simplified
@@ -440,6 +442,30 @@ def guards_see_changed_tensors() -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
     shortcuts = ("use_recursive_dict_tags_for_guards", "skip_tensor_guards_with_matching_dict_tags")
     return torch._dynamo.config.patch(dict.fromkeys(shortcuts, False))  # type: ignore[no-any-return]
+
+
+def writes_to_numbers_kept() -> contextlib.AbstractContextManager[Any]:
+    """Have Dynamo keep calls that write to a float64 of no dimensions, such as `count.add_(1)`.
+
+    An open number of Python is such a tensor, of which `item()` is asked. Where AOTAutograd has no use for an open one,
+    Dynamo traces anew, and removes inputs that only `item()` reads. It looks for them among all nodes. A call in place
+    gives the fake value of the input, so torch 2.13 removes one that nothing reads."""
+    by_torch = OutputGraph.remove_tensorify_specialized_graphargs
+    is_fixed = TensorifyState.should_specialize
+
+    def remove_inputs(output: OutputGraph) -> None:
+        inputs = output.graph.find_nodes(op="placeholder")
+        numbers = {_number_in(one) for one in inputs if all(user.target == "item" for user in one.users)}
+        with mock.patch.object(TensorifyState, "should_specialize", lambda name: name in numbers and is_fixed(name)):
+            by_torch(output)
+
+    return mock.patch.object(OutputGraph, "remove_tensorify_specialized_graphargs", remove_inputs)
+
+
+def _number_in(tensor: torch.fx.Node) -> str:
+    """The symbol of the number that a tensor holds, where it has one."""
+    number = getattr(tensor.meta.get("example_value"), "item_memo", None)
+    return str(number.node._expr) if isinstance(number, torch.SymFloat) else ""
 
 
 @dataclass(frozen=True)

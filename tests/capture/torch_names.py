@@ -158,6 +158,14 @@ TABLE = (
     ),
     Taken(
         INTERNALS,
+        "keep writes to numbers",
+        (
+            "torch._dynamo.output_graph.OutputGraph.remove_tensorify_specialized_graphargs",
+            "torch._dynamo.symbolic_convert.TensorifyState.should_specialize",
+        ),
+    ),
+    Taken(
+        INTERNALS,
         "take gradients with operators of ATen's or of ours",
         (
             *_names("torch._C.DispatchKey", "Autograd CompositeImplicitAutograd"),

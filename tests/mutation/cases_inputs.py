@@ -53,6 +53,11 @@ def chain(x: Tensor) -> None:
     x.mul_(2).sub_(0.5).clamp_(-1, 1).sin_()
 
 
+def number_then_read(count: Tensor) -> Tensor:
+    count.mul_(0.5).add_(1)
+    return torch.arange(3) - count
+
+
 def two_results(x: Tensor) -> tuple[Tensor, Tensor]:
     x.add_(1)
     return x, x + 1
@@ -333,6 +338,8 @@ INPUTS: list[Case] = [
     Case("in place and returned", add_in_place, lambda: [matrix()]),
     Case("a chain of writes", chain, lambda: [matrix()]),
     Case("x and x + 1", two_results, lambda: [matrix()]),
+    Case("a number of float64 that nobody reads", chain, lambda: [torch.ones((), dtype=torch.float64)]),
+    Case("a number of float64 that is read later", number_then_read, lambda: [torch.ones((), dtype=torch.float64)]),
     Case("read before it is written", read_before_write, lambda: [matrix()]),
     Case("read before and after", read_before_and_after, lambda: [matrix()]),
     Case("swapped", swap, lambda: [matrix(), matrix()]),

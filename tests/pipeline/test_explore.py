@@ -236,6 +236,20 @@ f(torch.randn(64, 64), torch.randn(64, 64), torch.randn(1000, 64), torch.tensor(
     assert all(twin.max_error is not None and twin.max_error < 1e-6 for twin in twins), [twin.check for twin in twins]
 
 
+def test_a_number_that_a_call_changes_is_what_it_is_in_eager_mode() -> None:
+    source = """import torch
+@torch.compile
+def count(seen, x):
+    seen.add_(5)
+    return x - seen
+seen = torch.zeros((), dtype=torch.float64)
+for _ in range(2):
+    print(count(seen, torch.zeros(2)).tolist(), seen.item())
+"""
+    report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    assert report.output == "[-5.0, -5.0] 5.0\n[-10.0, -10.0] 10.0\n"
+
+
 def test_a_kernel_that_only_checks_values_runs_in_the_interpreter_too() -> None:
     source = """import torch
 @torch.compile

@@ -9,9 +9,10 @@
     search for garbage         held back, as behind it (`compiler/garbage.py`)
 
 What Dynamo captures, guards and says stays the same, which `tests/capture/test_while_captured.py` holds, but for guards
-of torch 2.11, which miss changes of weights and are made to see them (`guards_see_changed_tensors`), and for floats of
-modules, which are fixed until they change (`numbers_of_modules_fixed`). Nothing of it is documented; what Dynamo
-captures for other backends in the same process is left as it is.
+of torch 2.11, which miss changes of weights and are made to see them (`guards_see_changed_tensors`), for writes to
+numbers, which Dynamo may lose (`writes_to_numbers_kept`), and for floats of modules, which are fixed until they change
+(`numbers_of_modules_fixed`). Nothing of it is documented; what Dynamo captures for other backends in the same process
+is left as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from torch._logging._internal import trace_log
 
 from compiler.accelerators import is_on
 from compiler.capture.shortcuts.formulas_once import formulas_once
-from compiler.capture.torch_internals import guards_see_changed_tensors
+from compiler.capture.torch_internals import guards_see_changed_tensors, writes_to_numbers_kept
 from compiler.garbage import garbage_kept
 
 
@@ -47,6 +48,7 @@ def shorten_captures_for(backend: Callable[..., Any]) -> None:
             return by_torch(*args, **kwargs)
         with ExitStack() as stack:
             stack.enter_context(guards_see_changed_tensors())
+            stack.enter_context(writes_to_numbers_kept())
             stack.enter_context(numbers_of_modules_fixed())
             for name, shorten in _WAYS.items():
                 if is_on(name):
