@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tests.mutation.observe import Case
@@ -51,6 +52,15 @@ def add_in_place(x: Tensor) -> Tensor:
 
 def chain(x: Tensor) -> None:
     x.mul_(2).sub_(0.5).clamp_(-1, 1).sin_()
+
+
+def dropped_in_evaluation(x: Tensor) -> tuple[Tensor, Tensor]:
+    """A dropout that drops nothing gives the very tensor that it is given."""
+    hidden = x * 2
+    kept = F.dropout(hidden, 0.5, training=False)
+    kept += 1
+    F.dropout(hidden, 0.0).mul_(3)
+    return hidden * 2, kept
 
 
 def number_then_read(count: Tensor) -> Tensor:
@@ -338,6 +348,7 @@ INPUTS: list[Case] = [
     Case("in place and returned", add_in_place, lambda: [matrix()]),
     Case("a chain of writes", chain, lambda: [matrix()]),
     Case("x and x + 1", two_results, lambda: [matrix()]),
+    Case("through dropouts that drop nothing", dropped_in_evaluation, lambda: [matrix()]),
     Case("a number of float64 that nobody reads", chain, lambda: [torch.ones((), dtype=torch.float64)]),
     Case("a number of float64 that is read later", number_then_read, lambda: [torch.ones((), dtype=torch.float64)]),
     Case("read before it is written", read_before_write, lambda: [matrix()]),

@@ -3,7 +3,7 @@
 aot, training, naming                 through AOTAutograd: a joint graph, split; its inputs by their names
 repeated_writes                       what is left to eager mode before
 overlaps                              elements of memory that tensors have in common
-expansions                            writes through expanded views, which torch makes inexact
+expansions                            writes through expanded views and idle dropouts, which torch makes inexact
 fixed_sizes                           what is compiled for the sizes of one call alone
 running_products                      gradients that torch makes too long
 draws                                 what the split would lose: numbers drawn again
