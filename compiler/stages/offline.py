@@ -12,7 +12,7 @@ import torch
 
 from compiler import report as rep
 from compiler.budget import UNLIMITED, Budget
-from compiler.capture.captured import copy_values
+from compiler.capture.captured import clone_with_strides, copy_values
 from compiler.codegen.rendered import RenderedKernel, kernel_lines, lines_through
 from compiler.compile import Built, Generated
 from compiler.runtime.checking.verify import relative_error
@@ -128,10 +128,11 @@ def _check(
 def _to_be_written(
     rendered: RenderedKernel, launch: Launch, overwritten: set[str], parts: set[str]
 ) -> dict[str, torch.Tensor]:
-    """The kernel's tensors as they were, and ones where it writes over what was there."""
+    """The kernel's tensors as they were, and ones where it writes over what was there. It writes by the strides that
+    were there."""
     tensors = {name: launch.before[name] for name in rendered.parameters}
     together = copy_values({name: tensor for name, tensor in tensors.items() if name in overwritten & parts})
-    apart = {name: torch.empty_like(tensor) for name, tensor in tensors.items() if name in overwritten - parts}
+    apart = {name: clone_with_strides(tensor) for name, tensor in tensors.items() if name in overwritten - parts}
     for tensor in (*together.values(), *apart.values()):
         tensor.fill_(1)
     return tensors | together | apart

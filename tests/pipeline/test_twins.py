@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import torch
 
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
+from compiler.stages import offline
 
 PROGRAMS = {
     "a product whose halves are parts of one tensor, in another order of parameters": """
@@ -48,3 +52,22 @@ def test_a_twin_is_as_right_as_the_kernel(program: str) -> None:
     assert checked
     for one in checked:
         assert one.max_error is not None and one.max_error < 1e-5, one.check
+
+
+def test_a_twin_writes_to_memory_that_lies_as_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An input that a kernel writes may have gaps between its rows."""
+    strides: list[tuple[int, ...]] = []
+
+    def note(_: Any, tensors: list[torch.Tensor], *__: Any) -> None:
+        strides.extend(tensor.stride() for tensor in tensors)
+
+    monkeypatch.setattr(offline, "interpret", note)
+    source = """import torch
+@torch.compile
+def f(x, part):
+    part.copy_(x.sin())
+    return part.sum()
+f(torch.randn(3, 4), torch.zeros(6, 8)[3:, 4:])
+"""
+    report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    assert report.status == "ok" and strides == [(4, 1), (), (8, 1)]
