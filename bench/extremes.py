@@ -5,8 +5,9 @@
 A maximum's gradient goes to the elements that equal it. A compiler that computes these elements again may get other
 digits, from values that were rounded when they were stored or by another contraction of a product and a sum. Then no
 element is found, and the gradient is divided by zero. Each program computes `t` of three matrices, `y` of `t`, and an
-extreme of `y`; some compare `y` with its extreme themselves. It counts where eager mode has numbers in a gradient and a
-compiler has NaN, and where eager mode finds an element and a compiler none.
+extreme of `y`; some compare `y` with its extreme themselves, or take the root of what lies between. It counts where a
+compiler has NaN and eager mode numbers, in a gradient or a root, and where eager mode finds an element and a compiler
+none.
 """
 
 from __future__ import annotations
@@ -44,17 +45,23 @@ FOUND = (
     f"(y == {AT_INDICES}.scatter_reduce(0, index, y, 'amax', include_self=False).gather(0, index)).sum(0)",
 )  # fmt: skip
 
+ROOTS = (
+    "(y - y.amin()).sqrt()", "(y.amax(-1, keepdim=True) - y).sqrt()", "(y - y.amin(0)).log1p().sqrt()",
+    "(y.cummax(-1)[0] - y).sqrt()", "((y - y.amin(-1, True)) / (y.amax(-1, True) - y.amin(-1, True))).acos()",
+)  # fmt: skip
+#: What the last result of a program is: a number whose gradient is taken, elements found, or roots.
+OF_KINDS = {"gradients": EXTREMES, "comparisons": FOUND, "roots": ROOTS}
+
 Program = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, ...]]
 
 
-def written(choose: random.Random) -> tuple[str, bool]:
-    """The text of a program, and whether it is one that learns."""
-    learns = choose.random() < 0.65
+def written(choose: random.Random) -> tuple[str, str]:
+    """The text of a program, and its kind."""
+    (kind,) = choose.choices(list(OF_KINDS), (5, 3, 2))
     t, y = (_expression(choose, choose.choice((1, 1, 2)), names) for names in ("abc", "tca"))
     given = "t, extreme" if choose.random() < 0.5 else "extreme,"
-    extreme = choose.choice(EXTREMES if learns else FOUND)
     head = f"def program(a, b, c, index):\n    t = a * {t}\n    y = t * {y}\n"
-    return f"{head}    extreme = {extreme}\n    return ({given})\n", learns
+    return f"{head}    extreme = {choose.choice(OF_KINDS[kind])}\n    return ({given})\n", kind
 
 
 def _expression(choose: random.Random, depth: int, names: str) -> str:
@@ -64,11 +71,11 @@ def _expression(choose: random.Random, depth: int, names: str) -> str:
     return choose.choice(EXPRESSIONS).format(*inner)
 
 
-def misses(program: Program, compiled: Program, inputs: list[Tensor], index: Tensor, learns: bool) -> bool:
+def misses(program: Program, compiled: Program, inputs: list[Tensor], index: Tensor, kind: str) -> bool:
     """Whether the compiled program has NaN, or finds nothing, where eager mode has numbers."""
-    wanted, found = (_outcome(call, inputs, index, learns) for call in (program, compiled))
-    if not learns:
-        return bool(((found[0] == 0) & (wanted[0] > 0)).any())
+    wanted, found = (_outcome(call, inputs, index, kind == "gradients") for call in (program, compiled))
+    if kind == "comparisons":
+        return bool(((found[-1] == 0) & (wanted[-1] > 0)).any())
     return any(bool((mine.isnan() & ~eager.isnan()).any()) for mine, eager in zip(found, wanted, strict=True))
 
 
@@ -76,7 +83,7 @@ def _outcome(call: Program, inputs: list[Tensor], index: Tensor, learns: bool) -
     leaves = [x.clone().requires_grad_(learns) for x in inputs]
     results = call(*leaves, index)  # type: ignore[call-arg]
     if not learns:
-        return [results[-1]]
+        return list(results)
     return list(
         torch.autograd.grad([x.float().sum() for x in results], leaves, allow_unused=True, materialize_grads=True)
     )
@@ -91,18 +98,17 @@ def main() -> None:
     choose, until = random.Random(arguments.seed), time.monotonic() + arguments.seconds
     count: Counter[str] = Counter()
     while time.monotonic() < until:
-        text, learns = written(choose)
+        text, kind = written(choose)
         names: dict[str, Any] = {"torch": torch}
         exec(text, names)  # noqa: S102 - it was written above
         generator = torch.Generator().manual_seed(sum(count.values()))
         matrices = torch.randn(3, ROWS, COLUMNS, generator=generator).to(arguments.device, choose.choice(DTYPES))
         index = torch.randint(GROUPS, (ROWS, 1), generator=generator).to(arguments.device).expand(ROWS, COLUMNS)
-        kind = "gradients" if learns else "comparisons"
         count[kind] += 1
         for name, backend in COMPILERS.items():
             torch._dynamo.reset()
             compiled = torch.compile(names["program"], backend=backend)
-            if misses(names["program"], compiled, list(matrices), index, learns):
+            if misses(names["program"], compiled, list(matrices), index, kind):
                 count[f"{kind} missed by {name}"] += 1
                 print(f"{name}, {matrices.dtype}:\n{text}", flush=True)
     print(dict(count))
