@@ -113,6 +113,10 @@ CodeTarget = Annotated[
 ]
 
 
+#: What Triton is told of a launch beside the kernel's own arguments.
+LAUNCH_OPTIONS = ("num_warps", "num_stages", "maxnreg", "enable_fp_fusion")
+
+
 class KernelArgument(BaseModel):
     """What a Triton kernel gets in one position of its argument list."""
 
@@ -145,17 +149,16 @@ class KernelToCompile(BaseModel):
     constants: dict[str, int] = Field(default_factory=dict, description="Values of its constexpr arguments.")
     launch: dict[str, int] = Field(
         default_factory=dict,
-        description="Triton's options: num_warps, num_stages, maxnreg, enable_fp_fusion.",
+        description=f"Triton's options: {', '.join(LAUNCH_OPTIONS)}.",
         examples=[{"num_warps": 4}],
     )
 
     @field_validator("launch")
     @classmethod
     def _known_launch(cls, launch: dict[str, int]) -> dict[str, int]:
-        known = ("num_warps", "num_stages", "maxnreg", "enable_fp_fusion")
-        unknown = sorted(set(launch) - {*known, "debug"})
+        unknown = sorted(set(launch) - {*LAUNCH_OPTIONS, "debug"})
         if unknown:
-            raise ValueError(f"there is no option {unknown[0]!r} of a launch; there are {', '.join(known)}")
+            raise ValueError(f"there is no option {unknown[0]!r} of a launch; there are {', '.join(LAUNCH_OPTIONS)}")
         return launch
 
 

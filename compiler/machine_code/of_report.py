@@ -11,12 +11,10 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from compiler.options import CODE_TARGETS, ELEMENTS, KernelArgument, KernelToCompile
+from compiler.options import CODE_TARGETS, ELEMENTS, LAUNCH_OPTIONS, KernelArgument, KernelToCompile
 from compiler.report import Kernel, KernelArtifact, Report, UserKernel
 
 Language = Literal["triton", "cpp"]
-
-_LAUNCH = ("num_warps", "num_stages", "maxnreg", "enable_fp_fusion")
 
 
 class NotCompilable(ValueError):
@@ -112,6 +110,6 @@ def _of_ours(report: Report, graph: str, kernel: Kernel, text: Kernel | KernelAr
         target=target,
         arguments=tuple(arguments),
         constants={name: value for name, value in numbers.items() if name.endswith("BLOCK")},
-        launch={name: numbers[name] for name in _LAUNCH if name in numbers}
+        launch={name: numbers[name] for name in LAUNCH_OPTIONS if name in numbers}
         | ({"debug": 1} if "checks" in text.config else {}),
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from compiler.options import LAUNCH_OPTIONS
 from compiler.report import Graph, Kernel, KernelArtifact, KernelStep
 from compiler.reproducer.formula import call_on_tensors
 from compiler.reproducer.sizes import Layout
@@ -127,9 +128,7 @@ def triton_launch(kernel: Kernel, layouts: Mapping[str, Layout], twin: KernelArt
     if not grid:
         raise NotLaunchableError("The report does not say how many programs a launch has.")
     blocks = {name: value for name, value in config.items() if name.endswith("BLOCK") and isinstance(value, int)}
-    options: dict[str, object] = {
-        name: config[name] for name in ("num_warps", "num_stages", "maxnreg", "enable_fp_fusion") if name in config
-    }
+    options: dict[str, object] = {name: config[name] for name in LAUNCH_OPTIONS if name in config}
     options |= {"debug": True} if "checks" in config else {}
     described = {one.buffer: one for one in kernel.descriptors} if twin is None else {}
     arguments = []

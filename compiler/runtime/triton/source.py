@@ -14,7 +14,7 @@ from compiler.codegen.same_code import code_of
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.formulas import FUNCTIONS
 from compiler.ir.size import spelt_out
-from compiler.options import ELEMENTS
+from compiler.options import ELEMENTS, LAUNCH_OPTIONS
 from compiler.runtime.triton.text import execute
 
 #: Triton's names of the pointers to elements of each dtype.
@@ -30,8 +30,6 @@ def element_of(dtype: torch.dtype) -> torch.dtype:
     return torch.uint8 if dtype in FLOAT8 else dtype
 
 
-#: What a launch takes beside the kernel's own arguments; the rest of a config describes the kernel to its reader.
-_LAUNCH_OPTIONS = ("num_warps", "num_stages", "enable_fp_fusion")
 #: The most registers that a thread may take, where nothing is spilled for it.
 LIMIT = "maxnreg"
 #: Else Triton writes an assertion for each sum and product of integers, which it drops again without `debug`.
@@ -77,7 +75,7 @@ def _namespace(source: str, file: str, name: str) -> dict[str, Any]:
 
 def launch_options(kernel: RenderedKernel) -> dict[str, Any]:
     """Triton's options for the kernel."""
-    options = {name: kernel.config[name] for name in (*_LAUNCH_OPTIONS, LIMIT) if name in kernel.config}
+    options = {name: kernel.config[name] for name in LAUNCH_OPTIONS if name in kernel.config}
     options |= _WITHOUT_ITS_OWN_CHECKS
     return options | _WITH_CHECKS if "checks" in kernel.config else options
 
