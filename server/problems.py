@@ -119,7 +119,7 @@ async def _answer_http(request: Request, failure: Exception) -> Response:
     assert isinstance(failure, HTTPException)
     path = request.url.path[:MOST_TEXT]
     detail = {
-        400: "The body of the request is not JSON in UTF-8, or is nested too deeply.",
+        400: "The body is not JSON in UTF-8, is nested too deeply, or has over 4,300 digits in a number.",
         404: f"There is nothing at {path}. The API is described at /api/v1/openapi.json.",
         405: f"{path} does not answer {request.method}; see /api/v1/openapi.json for what it answers.",
         413: "The body of the request is too large; a snippet may have at most 64 KiB.",
