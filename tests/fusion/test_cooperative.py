@@ -191,10 +191,11 @@ def test_programs_that_start_together_leave_each_other_what_they_reduce(
     assert "barrier.cluster.wait" in result.ptx and "st.async.shared::cluster" in result.ptx
 
 
-def test_the_registers_of_a_group_norm_leave_room_for_six_programs_of_a_cluster() -> None:
+def test_the_registers_of_a_group_norm_and_silu_leave_room_for_six_programs_of_a_cluster() -> None:
     half = torch.bfloat16
     inputs = torch.empty(16, 512, 64, 64, dtype=half), torch.empty(512, dtype=half), torch.empty(512, dtype=half)
-    compilation = cooperative(lambda x, w, b: torch.nn.functional.group_norm(x, 32, w, b), *inputs)
+    functional = torch.nn.functional
+    compilation = cooperative(lambda x, w, b: functional.silu(functional.group_norm(x, 32, w, b)), *inputs)
     (result,) = compiled_for_gpus(compilation)
     assert result.spills == 0 and result.registers is not None
     assert 6 * 128 * result.registers <= H200.registers_per_multiprocessor
