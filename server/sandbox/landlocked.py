@@ -98,5 +98,4 @@ class Landlocked(Trusted):
             guards_processes=not self._is_root,
             guards_signals_of=os.getpid() if self._needs_own_program() else None,
             guards_truncation=self._version < landlock.COVERS_TRUNCATION,
-            hides_files=True,
         )

@@ -40,6 +40,8 @@ _KERNEL_SURFACE = (
     "landlock_create_ruleset landlock_add_rule landlock_restrict_self lsm_set_self_attr _sysctl sysfs ustat uselib "
     "nfsservctl vm86 vm86old"
 )
+# Of these the whole machine has one supply, which a job could take from all other programs.
+_ASYNCHRONOUS_FILES = "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents"
 _MACHINE = (
     "acct reboot kexec_load kexec_file_load init_module finit_module delete_module create_module iopl ioperm "
     "settimeofday clock_settime clock_adjtime adjtimex stime sethostname setdomainname vhangup"
@@ -52,19 +54,24 @@ _SOCKETS = "socket socketcall"
 # Where one kind of socket is allowed, it can be waited on, and reaches nobody.
 _OTHER_SOCKETS, _REACHING = "socketcall", "connect"
 
+# A message can hold descriptors. Those on their way count against every process of the user, so that a job could keep
+# the zygote from sending one; and nobody outside could count the memory that they stand for.
+_MESSAGES = "sendmsg sendmmsg"
+# What a job reads lies in folders that others read too: who watches them sees what other jobs open.
+_WATCHING_FILES = "inotify_init inotify_init1 inotify_add_watch"
+
 # Landlock has no rights for these, and a job of the worker's own user owns the worker's files.
 _METADATA = (
     "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat setxattr lsetxattr "
     "fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr"
 )
-_WATCHING_FILES = "inotify_init inotify_init1 inotify_add_watch"
 _NEVER_ALONE = "clone3"
 """Its arguments lie in memory, where no filter sees them; the C library then calls clone."""
 
 _TERMINAL_AND_OWNER = (0x5412, 0x541C, 0x8901, 0x8902)
 """TIOCSTI and TIOCLINUX type into a terminal; FIOSETOWN and SIOCSPGRP have the kernel send signals to others."""
-_OWNER_AND_LEASE = (8, 15, 1024)
-"""F_SETOWN and F_SETOWN_EX, likewise; F_SETLEASE makes whoever opens the file wait."""
+_OWNER_AND_FILES = (8, 15, 1024, 1026)
+"""F_SETOWN and F_SETOWN_EX, likewise; F_SETLEASE makes whoever opens the file wait; F_NOTIFY watches a folder."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +91,6 @@ class Rules:
     """The job's process, where nothing else keeps its signals in: it may then signal itself and its group alone."""
     guards_truncation: bool = False
     """Landlock does not cover it yet."""
-    hides_files: bool = False
-    """Files outside of the job's folder can be named, and must not be watched."""
 
 
 def library() -> Any:
@@ -169,7 +174,7 @@ def _refused(seccomp: Any, rules: Rules, processor: str) -> bytes:
     for request in _TERMINAL_AND_OWNER:
         # The kernel looks at the lower half alone.
         filter_.add_rule(not_permitted, "ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, request))
-    for command in _OWNER_AND_LEASE:
+    for command in _OWNER_AND_FILES:
         filter_.add_rule(not_permitted, "fcntl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, command))
     # Whoever watches a job reads its /proc entries, which a process that is not dumpable would close.
     filter_.add_rule(not_permitted, "prctl", seccomp.Arg(0, seccomp.MASKED_EQ, 0xFFFFFFFF, kernel.PR_SET_DUMPABLE))
@@ -183,7 +188,8 @@ def _refused(seccomp: Any, rules: Rules, processor: str) -> bytes:
 
 
 def _refusals(rules: Rules) -> Iterable[tuple[str, int]]:
-    for names in (_DEBUGGING, _MOUNTS, _KERNEL_SURFACE, _MACHINE, _SYSTEM_V):
+    everywhere = (_ASYNCHRONOUS_FILES, _MESSAGES, _WATCHING_FILES)
+    for names in (_DEBUGGING, _MOUNTS, _KERNEL_SURFACE, _MACHINE, _SYSTEM_V, *everywhere):
         yield from ((name, errno.EPERM) for name in names.split())
     sockets = _OTHER_SOCKETS if rules.allows_listening else _SOCKETS
     yield from ((name, errno.EAFNOSUPPORT) for name in sockets.split())
@@ -191,7 +197,6 @@ def _refusals(rules: Rules) -> Iterable[tuple[str, int]]:
         _REACHING: rules.allows_listening,
         _MEMORY_PLACEMENT: not rules.allows_memory_placement,
         _METADATA: rules.guards_metadata,
-        _WATCHING_FILES: rules.hides_files,
         "tkill pidfd_send_signal": rules.guards_signals_of is not None,
         "truncate": rules.guards_truncation,
     }

@@ -74,7 +74,7 @@ def test_no_mode_owner_or_time_is_changed(box: Box, outside: Outside) -> None:
 
 
 def watch_files(file: str, folder: str, **rest: object) -> None:
-    for path in (file, folder):
+    for path in (file, folder, os.path.dirname(os.__file__)):
         attempt("inotify " + path, lambda: call("inotify_add_watch", call("inotify_init1", 0), path.encode(), 0xFFF))
     attempt("fanotify", lambda: call("fanotify_init", 0, 0))
     attempt("handle", lambda: call("name_to_handle_at", -100, file.encode(), ctypes.create_string_buffer(200), 0, 0))
@@ -82,6 +82,7 @@ def watch_files(file: str, folder: str, **rest: object) -> None:
 
     library = os.open(os.__file__, os.O_RDONLY)
     attempt("lease", lambda: fcntl.fcntl(library, 1024, 1))
+    attempt("notify", lambda: fcntl.fcntl(os.open(os.path.dirname(os.__file__), os.O_RDONLY), 1026, 1))
 
 
 def test_no_file_is_watched_or_leased(box: Box, outside: Outside) -> None:

@@ -26,7 +26,7 @@ REFUSED = (
     "setns open_tree move_mount fsopen bpf userfaultfd io_uring_setup io_uring_enter io_uring_register add_key "
     "request_key keyctl memfd_secret fanotify_init open_by_handle_at personality syslog landlock_create_ruleset acct "
     "reboot kexec_load init_module finit_module delete_module settimeofday clock_settime sethostname shmget semget "
-    "msgget mq_open mbind set_mempolicy"
+    "msgget mq_open mbind set_mempolicy io_setup io_submit io_destroy sendmsg sendmmsg inotify_init1 inotify_add_watch"
 )
 
 
@@ -100,6 +100,7 @@ def test_arguments_decide_where_a_call_is_allowed_in_part(filters: Filters) -> N
     assert filters.answer("socket", 2, 1) == ERRNO | errno.EAFNOSUPPORT
     assert (filters.answer("socketpair", 1, 1), filters.answer("socketpair", 2, 1) & ERRNO) == (ALLOW, ERRNO)
     assert (filters.answer("ioctl", 0, 0x5401), filters.answer("ioctl", 0, 0x5412)) == (ALLOW, ERRNO | errno.EPERM)
+    assert (filters.answer("fcntl", 0, 1030), filters.answer("fcntl", 0, 1026)) == (ALLOW, ERRNO | errno.EPERM)
     assert filters.answer("ioctl", 0, (1 << 32) | 0x5412) == ERRNO | errno.EPERM, "the kernel looks at the lower half"
 
 

@@ -60,6 +60,20 @@ def test_a_job_speaks_with_its_own_children(box: Box) -> None:
     assert not box.run(speak_with_children).refused
 
 
+def send_descriptors(**rest: object) -> None:
+    import array
+    import socket
+
+    ours, _theirs = socket.socketpair()
+    held = array.array("i", [0] * 253)
+    attempt("send", lambda: ours.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, held)]))
+
+
+def test_no_descriptor_is_on_its_way(box: Box) -> None:
+    """Those that are count for the user, so that enough of them would keep the zygote from sending any."""
+    assert not box.run(send_descriptors).did
+
+
 def wait_at_a_socket(path: str, **rest: object) -> None:
     import socket
 
