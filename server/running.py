@@ -44,15 +44,17 @@ class RunningReport:
             self.rejected = str(rejection)
             return []
         if "/environment" in changed:
-            self._claimed = self._parts.head().environment
+            self._claimed = self._parts.field("environment")
             self._parts.write(environment=known_environment(self._claimed, self.job, None))
         self._pending |= set(changed) - NOT_IN_STAGES
-        stages = self._parts.head().stages
+        if "/stages" not in changed:
+            return []
+        stages = self._parts.field("stages")
         fresh, self._stages_told = stages[self._stages_told :], max(self._stages_told, len(stages))
         told = []
         for place, stage in enumerate(fresh, start=1):
             # Of stages that end together only the last brings what they made.
-            names = sorted(self._pending & self._parts.all().keys()) if place == len(fresh) else []
+            names = sorted(name for name in self._pending if name in self._parts) if place == len(fresh) else []
             told.append((stage.model_dump_json().encode(), as_object(self._parts.all(), names)))
             self._pending -= set(names)
         return told

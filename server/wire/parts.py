@@ -114,17 +114,22 @@ class Parts:
     def __init__(self, report: Report, most_bytes: int) -> None:
         """Begins with `report`, which is the service's own."""
         self._parts = split(report)
+        self._bytes = sum(_size(name, value) for name, value in self._parts.items())
         self._most_bytes = most_bytes
 
     def __getitem__(self, name: str) -> bytes:
         return self._parts[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._parts
 
     def all(self) -> dict[str, bytes]:
         """A copy: the bytes are shared, and never change."""
         return dict(self._parts)
 
     def take(self, payload: bytes) -> list[str]:
-        """Takes a change from whoever explores, whole or not at all; the pointers of what differs now.
+        """Takes a change from whoever explores, whole or not at all; the pointers of what differs now. It takes as long
+        as the change is large, however large the report has become.
 
         Raises `PartsRejected` for what is no JSON (NaN, infinities and half characters are none), names no part,
         is not of the part's type, or makes the report larger than it may be.
@@ -142,18 +147,20 @@ class Parts:
 
     def put(self, report: Report) -> list[str]:
         """Takes what the service itself says the report is; the pointers of what differs now."""
-        return self._replace(split(report))
+        parts = split(report)
+        return self._replace({**dict.fromkeys(self._parts.keys() - parts.keys()), **parts})
 
     def write(self, **fields: Any) -> list[str]:
         """Takes what the service itself says of some fields, `summary=...`; the pointers of what differs now.
 
         Not bounded: a report that has just found room can still be concluded."""
-        return self._set({**self._parts, **{f"/{name}": _dumped(name, value) for name, value in fields.items()}})
+        return self._set({f"/{name}": _dumped(name, value) for name, value in fields.items()})
 
     def write_of_graph(self, number: int, **fields: Any) -> list[str]:
         """The same of one graph."""
-        changed = {f"/graphs/{number}/{name}": _GRAPH_FIELDS[name].dump_json(value) for name, value in fields.items()}
-        return self._set({**self._parts, **changed})
+        return self._set(
+            {f"/graphs/{number}/{name}": _GRAPH_FIELDS[name].dump_json(value) for name, value in fields.items()}
+        )
 
     def join(self) -> bytes:
         return join(self._parts)
@@ -165,41 +172,57 @@ class Parts:
         """The report without its graphs, which are nearly all of it."""
         return Report.model_validate_json(join({**self._parts, GRAPHS: b"0"}))
 
-    def _checked(self, values: dict[str, Any]) -> dict[str, bytes]:
-        """Every part that the report has now: those of `values`, written anew, and those that it had."""
+    def field(self, name: str) -> Any:
+        """One field of the report, as its model has it."""
+        return _REPORT_FIELDS[name].validate_json(self._parts[f"/{name}"])
+
+    def _checked(self, values: dict[str, Any]) -> dict[str, bytes | None]:
+        """What becomes of parts: those of `values`, written anew, those that a new graph begins with, and None for
+        those of a graph that goes."""
         had = int(self._parts[GRAPHS])
         count = values.pop(GRAPHS, had)
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_GRAPHS:
             raise PartsRejected(f"A report has up to {MOST_GRAPHS} graphs.")
-        parts = {name: value for name, value in self._parts.items() if not _is_beyond(name, count)}
+        changes: dict[str, bytes | None] = {GRAPHS: str(count).encode()}
+        for number in range(count, had):
+            changes.update({f"/graphs/{number}/{name}": None for name in _GRAPH_FIELDS})
         for number in range(had, count):
             if f"/graphs/{number}/name" not in values:
                 raise PartsRejected(f"Graph {number} has no name.")
-            parts.update({f"/graphs/{number}/{name}": value for name, value in _NEW_GRAPH.items()})
-        parts[GRAPHS] = str(count).encode()
+            changes.update({f"/graphs/{number}/{name}": value for name, value in _NEW_GRAPH.items()})
         for name, value in values.items():
-            parts[name] = _written(name, value, count)
-        return parts
+            changes[name] = _written(name, value, count)
+        return changes
 
-    def _replace(self, parts: dict[str, bytes]) -> list[str]:
-        total = sum(len(name) + len(value) for name, value in parts.items())
+    def _replace(self, changes: Mapping[str, bytes | None]) -> list[str]:
+        total = self._bytes + self._growth(changes)
         if total > self._most_bytes:
             raise PartsRejected(f"The report has {total} bytes; at most {self._most_bytes} are allowed.")
-        return self._set(parts)
+        return self._set(changes)
 
-    def _set(self, parts: dict[str, bytes]) -> list[str]:
-        names = [name for name, value in parts.items() if self._parts.get(name) != value]
+    def _set(self, changes: Mapping[str, bytes | None]) -> list[str]:
+        different = {name: value for name, value in changes.items() if self._parts.get(name) != value}
+        self._bytes += self._growth(different)
+        # Never in place: another thread may be reading.
+        parts = self._parts.copy()
+        for name, value in different.items():
+            if value is None:
+                del parts[name]
+            else:
+                parts[name] = value
         self._parts = parts
-        return names
+        return [name for name, value in different.items() if value is not None]
+
+    def _growth(self, changes: Mapping[str, bytes | None]) -> int:
+        return sum(_size(name, value) - _size(name, self._parts.get(name)) for name, value in changes.items())
+
+
+def _size(name: str, value: bytes | None) -> int:
+    return 0 if value is None else len(name) + len(value)
 
 
 def _dumped(name: str, value: Any) -> bytes:
     return _REPORT_FIELDS[name].dump_json(value)
-
-
-def _is_beyond(name: str, count: int) -> bool:
-    found = _IN_GRAPH.fullmatch(name)
-    return found is not None and int(found[1]) >= count
 
 
 def _written(name: str, value: Any, graphs: int) -> bytes:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from compiler.options import Options
 from compiler.report import Environment, FxNode, Graph, Report, Stage, Summary
+from server.running import RunningReport
+from server.wire.messages import WorkerIdentity
 from server.wire.parts import MOST_GRAPHS, Parts, PartsRejected, Sent, as_object, join, split
 
 
@@ -141,3 +146,22 @@ def test_a_report_that_grows_too_large_is_refused_and_stays_as_it_was() -> None:
     with pytest.raises(PartsRejected, match="at most 4000"):
         parts.take(json.dumps({"/graphs": 9} | {f"/graphs/{n}/name": "g" for n in range(9)}).encode())
     assert parts.report().output == "a" * 2000
+
+
+def test_a_change_costs_what_it_changes_however_large_the_report_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A snippet may send thousands of small changes of a report of 32 MiB."""
+    job: Any = SimpleNamespace(
+        id="a", source="x", options=Options(), based_on=None, profile=WorkerIdentity(device="cpu"), attempt=1
+    )
+    running = RunningReport(job, 10**6)
+    running.take(b'{"/stages":[{"name":"capture","ms":1.5,"status":"done"}],"/output":"a"}')
+
+    def read_all(*_: object) -> bytes:
+        raise AssertionError("All of the report was put together.")
+
+    monkeypatch.setattr("server.wire.parts.join", read_all)
+    assert running.take(b'{"/output":"b"}') == []
+    assert running.take(b'{"/environment":{"torch":"9"}}') == []
+    stages = [stage("capture").model_dump(), stage("lower").model_dump()]
+    ((told, changed),) = running.take(json.dumps({"/stages": stages}).encode())
+    assert json.loads(told)["name"] == "lower" and json.loads(changed)["/output"] == "b"
