@@ -26,7 +26,8 @@ captured, launches, memory, compiling,
   figures                             the sentences and numbers of all of them
 wrong                                 what they say first, where a result is wrong
 chrome_trace                          what the profiler recorded
-gallery, reasons, glossary, highlight examples, reasons, words and colours, for readers
+gallery, reasons, glossary, highlight,
+  colouring                           examples, reasons, words and colours, for readers
 lessons/, report_paths                lessons, and what a question about a report is answered with
 logs, metrics                         for whoever runs it
 """

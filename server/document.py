@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from markdown_it.utils import OptionsDict
 
 from compiler.report import Report
 from server import drawing
-from server.highlight import MAX_BYTES, highlight_lines, style_sheet
+from server.highlight import MAX_BYTES, highlight_lines, plain_lines, style_sheet
 from server.plain_text import one_line
 
 _COLOURED_LANGUAGES = {"python": "python", "triton": "python", "cpp": "cpp", "ptx": "ptx"}
@@ -73,9 +73,13 @@ def policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def document(report: Report, text: str, json_body: bytes) -> str:
+Colour = Callable[[str, str], list[str] | None]
+"""Makes a text of a language coloured lines; None where that takes too long."""
+
+
+def document(report: Report, text: str, json_body: bytes, colour: Colour = highlight_lines) -> str:
     """The file: `text` is the report's Markdown, `json_body` the report as JSON."""
-    parsed, environment = _parser(), dict[str, Any]()
+    parsed, environment = _parser(), dict[str, Any](colour=colour)
     tokens = parsed.parse(text, environment)
     contents = _contents(tokens)
     answer, rest = (parsed.renderer.render(part, parsed.options, environment) for part in _parted(tokens))
@@ -152,12 +156,16 @@ def _fence(
     language = _COLOURED_LANGUAGES.get(token.info.strip())
     # Colouring takes long and makes much of little: what a document may spend on it is bounded.
     spent = environment.get("coloured", 0) + len(text)
+    lines, note = None, ""
     if language is not None and spent <= MAX_BYTES:
-        environment["coloured"] = spent
-        lines, note = highlight_lines(text, language), ""
-    else:
-        lines = [html.escape(line) for line in text.split("\n")]
-        note = "" if language is None else f"<p>Not coloured: only {MAX_BYTES // 1024} KiB of a document are.</p>\n"
+        lines = environment["colour"](text, language)
+        # What took too long once is not tried again.
+        environment["coloured"] = spent if lines is not None else MAX_BYTES + 1
+        note = "" if lines is not None else "<p>Not coloured: that took too long.</p>\n"
+    elif language is not None:
+        note = f"<p>Not coloured: only {MAX_BYTES // 1024} KiB of a document are.</p>\n"
+    if lines is None:
+        lines = plain_lines(text)
     inner = "\n".join(f'<span class="line">{line}</span>' for line in lines)
     block = f'{note}<pre class="highlight" tabindex="0"><code>{inner}</code></pre>\n'
     if len(lines) <= _FOLDED_LINES:

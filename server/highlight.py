@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from functools import lru_cache
 from typing import Literal
 
@@ -21,10 +22,15 @@ def highlight_lines(source: str, language: str) -> list[str]:
     """One piece of HTML for each line of `source`; a token that spans lines is closed and opened again at each end."""
     # Left alone, Pygments drops empty lines at the ends, and line numbers would no longer agree with the source.
     lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    html: str = highlight(source, lexer, HtmlFormatter(nowrap=True))
-    lines = html.split("\n")
-    expected = source.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
+    coloured: str = highlight(source, lexer, HtmlFormatter(nowrap=True))
+    lines = coloured.split("\n")
+    expected = len(plain_lines(source))
     return lines[:expected] + [""] * (expected - len(lines))
+
+
+def plain_lines(source: str) -> list[str]:
+    """The same without colours."""
+    return [html.escape(line) for line in source.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
 
 
 @lru_cache

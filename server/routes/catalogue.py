@@ -13,7 +13,8 @@ from pydantic.config import JsonDict
 from compiler.options import DEVICE_MODELS, LARGEST_GROUP, RULES
 from compiler.report import REPORT_VERSION
 from server import gallery
-from server.highlight import MAX_BYTES, Theme, highlight_lines, style_sheet
+from server.colouring import COLOURING
+from server.highlight import MAX_BYTES, Theme, plain_lines, style_sheet
 from server.identity import compiler_version
 from server.problems import Problem, problem_answers
 from server.reasons import ReasonEntry, ReasonPage, reasons, with_page
@@ -136,11 +137,13 @@ async def _reasons() -> dict[str, ReasonEntry]:
 
 @router.post("/highlight", responses=problem_answers(400, 403, 413, 422))
 async def highlight(asked: HighlightRequest) -> HighlightAnswer:
-    """Source as one piece of HTML a line, with the classes of /api/v1/highlight.css."""
+    """Source as one piece of HTML a line, with the classes of /api/v1/highlight.css. It has no colours if they take too
+    long to make."""
     size = len(asked.source.encode("utf-8", errors="replace"))
     if size > MAX_BYTES:
         raise Problem(413, f"The source has {size} bytes; at most {MAX_BYTES} are coloured. Send a part of it.")
-    return HighlightAnswer(lines=await asyncio.to_thread(highlight_lines, asked.source, asked.language))
+    lines = await COLOURING.lines_soon(asked.source, asked.language)
+    return HighlightAnswer(lines=plain_lines(asked.source) if lines is None else lines)
 
 
 @router.get(

@@ -12,6 +12,7 @@ from compiler.report import Report
 from compiler.reproducer import NoReproducerError, reproducer
 from server.beside import comparison_as_markdown
 from server.chrome_trace import NOT_RECORDED, ChromeTrace, chrome_trace
+from server.colouring import COLOURING
 from server.derived import derived
 from server.document import document, policy
 from server.explorations import Exploration, Explorations, no_kernel
@@ -120,7 +121,8 @@ async def rendered(service: Explorations, id: str, media_type: str, known_tags: 
 
 def _body(report: Report, json_body: bytes, beside: str, media_type: str) -> bytes:
     text = markdown(report) + beside
-    return (document(report, text, json_body) if media_type == "text/html" else text).encode()
+    whole = document(report, text, json_body, COLOURING.lines) if media_type == "text/html" else text
+    return whole.encode()
 
 
 def unless_known(body: bytes, media_type: str, exploration: Exploration, known_tags: str | None) -> Response:

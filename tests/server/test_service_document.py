@@ -175,3 +175,15 @@ async def test_a_report_of_another_version_is_given_as_it_is_and_never_fails(ser
     assert (await service.client.get(path + "/children")).status_code == 200
     based = {"source": "x = 1", "based_on": other.id, "largest_group": 2}
     assert (await service.client.post("/api/v1/explorations", json=based)).status_code == 422
+
+
+def test_code_whose_colours_take_too_long_is_shown_without_them() -> None:
+    asked: list[str] = []
+
+    def colour(text: str, language: str) -> None:
+        asked.append(text)
+
+    report = report_of("x = 1")
+    text = document(report, markdown(report), b"{}", colour)
+    assert len(asked) == 1 and text.count("that took too long") == 1
+    assert '<span class="line">' in text
