@@ -157,15 +157,20 @@ def partition(before: Sequence[Set[str]], after: Sequence[Set[str]]) -> list[tup
     `after` are the nodes of each kernel."""
     together: dict[str, set[str]] = {}
     for held in (*before, *after):
-        nodes = set(held).union(*(together.get(node, ()) for node in held))
-        together.update(dict.fromkeys(nodes, nodes))
-    return [
-        (
-            [position for position, held in enumerate(before) if not nodes.isdisjoint(held)],
-            [position for position, held in enumerate(after) if not nodes.isdisjoint(held)],
-        )
-        for nodes in {id(nodes): nodes for nodes in together.values()}.values()
-    ]
+        met = {id(nodes): nodes for node in held if (nodes := together.get(node)) is not None}
+        # The smaller ones are taken into the largest, so that no node moves often.
+        largest = max(met.values(), key=len, default=set[str]())
+        for nodes in (set(held), *met.values()):
+            if nodes is not largest:
+                largest |= nodes
+                together.update(dict.fromkeys(nodes, largest))
+    found: dict[int, tuple[list[int], list[int]]] = {id(nodes): ([], []) for nodes in together.values()}
+    for side, kernels in enumerate((before, after)):
+        for position, held in enumerate(kernels):
+            for node in held:
+                found[id(together[node])][side].append(position)
+                break
+    return list(found.values())
 
 
 def relation_of(before: Sequence[Set[str]], after: Sequence[Set[str]]) -> Relation:

@@ -196,7 +196,8 @@ class Explorations:
             )
             return ExplorationRequest(source=source, machine_code=kernel)
         except KeyError:
-            raise Problem(404, no_kernel(report, name, graph, wanted.get("is_of_peer", False))) from None
+            is_of_peer = wanted.get("is_of_peer", False)
+            raise Problem(404, await derived(id, (), no_kernel, report, name, graph, is_of_peer)) from None
         except NotCompilable as reason:
             raise Problem(409, f"The kernel {name[:200]} cannot be compiled this way: {reason}") from None
         except ValidationError as invalid:
@@ -260,7 +261,8 @@ def no_kernel(report: Report, name: str, graph: str | None, is_of_peer: bool = F
     """The sentence of who asks for a kernel that is not there, with names that come near."""
     graphs = [one for one in report.graphs if graph in (None, one.name)]
     ours = [kernel for one in graphs for kernel in one.kernels]
-    names = [kernel.name for kernel in ((report.peer.kernels if report.peer else []) if is_of_peer else ours)]
+    kernels = (report.peer.kernels if report.peer else []) if is_of_peer else ours
+    names = [kernel.name for kernel in kernels if len(kernel.name) <= 200]
     near = difflib.get_close_matches(name, names, 3, 0.4) or names[:3]
     where = "TorchInductor's part" if is_of_peer else f"graph {graph[:200]}" if graph else "any graph"
     hint = f" There is {' or '.join(near)}." if near else ""

@@ -97,7 +97,7 @@ async def read_kernel(
     try:
         text = await derived(id, (KeyError, NoReproducerError), reproducer, report, name, graph, language)
     except KeyError:
-        raise Problem(404, no_kernel(report, name, graph)) from None
+        raise Problem(404, await derived(id, (), no_kernel, report, name, graph)) from None
     except NoReproducerError as reason:
         raise Problem(409, f"The kernel {name[:200]} cannot be run alone: {reason}") from None
     answer = unless_known(visible(text).encode(), "text/x-python", exploration, if_none_match)

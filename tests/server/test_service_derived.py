@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from functools import partial
@@ -145,3 +146,30 @@ async def test_no_forged_report_makes_the_service_fail(service: Service) -> None
         for address, parameters in asked:
             answer = await service.client.get(address, params=parameters)
             assert answer.status_code in (200, 404, 409, 422), (address, answer.text)
+
+
+async def test_what_takes_too_long_is_given_up_and_holds_up_nobody(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = json.loads(json.dumps(EXAMPLE))
+    # Names with the same letters as the one that is asked for, in another order, take longest to compare.
+    forged["graphs"][0]["kernels"] = [
+        {**forged["graphs"][0]["kernels"][0], "name": "ab" * 99 + str(number % 10)} for number in range(20_000)
+    ]
+    path = await stored(service, Report.model_validate(forged), "0c" * 10)
+    monkeypatch.setattr("server.derived.MOST_SECONDS", 0.5)
+    requests = [service.client.get(f"{path}/kernels/{'ba' * 99}.py") for _ in range(3)]
+    answers = await asyncio.gather(*requests)
+    assert [(answer.status_code, "more than 0.5 seconds" in answer.text) for answer in answers] == [(409, True)] * 3
+    monkeypatch.undo()
+    honest = await stored(service, Report.model_validate(EXAMPLE), "0d" * 10)
+    assert (await service.client.get(f"{honest}.md")).status_code == 200
+
+
+async def test_no_more_than_so_many_wait_for_what_is_computed(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await stored(service, Report.model_validate(EXAMPLE), "0e" * 10)
+    monkeypatch.setattr("server.derived._MOST_WAITING", 0)
+    answer = await service.client.get(f"{path}.md")
+    assert answer.status_code == 503 and answer.headers["retry-after"] == "5"
