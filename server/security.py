@@ -89,7 +89,11 @@ class SitePolicy:
 
     def takes(self, origin: str, host: str) -> bool:
         """Whether a page of `origin` may send requests that change something to `host`."""
-        return urlsplit(origin).netloc.lower() == host.lower() or origin in self.origins or "*" in self.origins
+        try:
+            is_own = urlsplit(origin).netloc.lower() == host.lower()
+        except ValueError:  # it is no address
+            return False
+        return is_own or origin in self.origins or "*" in self.origins
 
 
 def host_name(host: str) -> str:

@@ -164,6 +164,9 @@ async def test_other_sites_cannot_use_the_service_through_a_browser() -> None:
         body = {"source": "x = 1", "language": "python"}
         foreign = await client.post("/api/v1/highlight", json=body, headers={"Origin": "https://evil.example"})
         assert foreign.status_code == 403
+        for origin in ("null", "http://[", "http://[x]", "//", "http://evil@localhost:8000"):
+            strange = await client.post("/api/v1/highlight", json=body, headers={"Origin": origin})
+            assert strange.status_code == 403
         own = await client.post("/api/v1/highlight", json=body, headers={"Origin": "http://localhost:8000"})
         assert own.status_code == 200
         without = await client.post("/api/v1/highlight", json=body)
