@@ -105,11 +105,14 @@ async def admission(request: Request) -> Callable[[], None]:
 
 def address_name(host: str | None) -> tuple[str, bool]:
     """What everybody at an address is counted by, and whether that is this machine."""
-    try:
-        address = ipaddress.ip_address((host or "").partition("%")[0])
-    except ValueError:
+    if not host:
         # A Unix socket has no address: whoever may write to it is trusted as this machine is.
         return "local", True
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        # A proxy's word for whom it does not name. All of them are one client, and nobody that is trusted.
+        return "unknown", False
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return address_name(str(address.ipv4_mapped))

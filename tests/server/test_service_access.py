@@ -238,6 +238,12 @@ def test_one_network_of_ipv6_is_one_client() -> None:
     assert clients.by_address("::1").quota == Quota() and clients.by_address(None).quota == Quota()
 
 
+@pytest.mark.parametrize("told", ["unknown", "_hidden", "203.0.113.7:4711", "[2001:db8::1]:443", "localhost", "127.1"])
+def test_whom_a_proxy_does_not_name_by_an_address_is_not_this_machine(told: str) -> None:
+    clients = Clients(None, Quota(requests_per_minute=1), public_reads=False)
+    assert clients.by_address(told).quota == Quota(requests_per_minute=1)
+
+
 def test_a_token_is_kept_as_a_hash_alone_and_can_be_revoked(token_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = tokens.make(token_file, "ci", Quota(jobs_at_once=2))
     assert text not in token_file.read_text()
