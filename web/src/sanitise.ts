@@ -24,3 +24,15 @@ export function onlySpans(html: string): string {
   }
   return clean + escaped(html.slice(from)) + "</span>".repeat(open);
 }
+
+const PYTORCH = new Set(["pytorch.org", "docs.pytorch.org", "meta-pytorch.org", "meta-pytorch.github.io"]);
+
+/** An address of PyTorch's documentation; null for any other. A report names it, and a snippet can write what it likes there. */
+export function pytorchPage(address: string | null | undefined): string | null {
+  try {
+    const { protocol, host, username, href } = new URL(address ?? "");
+    return protocol === "https:" && username === "" && PYTORCH.has(host) ? href : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,9 +1,11 @@
 import { refOfLine } from "../links";
 import type { GraphBreak } from "../report";
+import { pytorchPage } from "../sanitise";
 import { GraphLinks } from "./GraphLinks";
 import { Worded } from "./Worded";
 
 function Finding({ found }: { found: GraphBreak }) {
+  const page = pytorchPage(found.url);
   return (
     <div class="finding finding-break" data-ref={refOfLine(found.line)} tabIndex={0}>
       <p>
@@ -29,8 +31,8 @@ function Finding({ found }: { found: GraphBreak }) {
       {found.kind && (
         <p class="quiet small">
           {"Dynamo: "}
-          {found.url ? (
-            <a href={found.url} target="_blank" rel="noreferrer">
+          {page ? (
+            <a href={page} target="_blank" rel="noreferrer">
               {found.kind}
             </a>
           ) : (

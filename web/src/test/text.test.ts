@@ -3,7 +3,7 @@ import { shortList } from "../components/CodeView";
 import { idInPath, pathOf } from "../explore";
 import * as format from "../format";
 import { fieldsFrom, NO_OPTIONS, parseInputs, requestFrom } from "../options";
-import { onlySpans } from "../sanitise";
+import { onlySpans, pytorchPage } from "../sanitise";
 
 describe("figures", () => {
   it("leave out what is not known", () => {
@@ -43,6 +43,15 @@ describe("a ratio of times", () => {
     expect([format.ratio(1.034, 1.02), format.ratio(3.379, 1.54)]).toEqual(["1.03×", "3.4×"]);
     expect([format.ratioWithin(3.379, 1.54), format.ratioWithin(22.43, 3.09)]).toEqual([["3.4×", " ± 54 %"], ["22×", ", 7.3–69×"]]);
     expect([1.02, 1.54, 3.09, 1234].map(format.within)).toEqual(["± 2.0 %", "± 54 %", "within a factor of 3.1", "within a factor of 100 or more"]);
+  });
+});
+
+describe("an address in a report", () => {
+  it("leads to PyTorch's documentation or nowhere", () => {
+    const page = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0059.html";
+    expect(pytorchPage(page)).toBe(page);
+    const others = ["javascript:alert(1)//https://pytorch.org/", "https://evil.example/gb0059.html", "https://pytorch.org@evil.example/", "https://evil@pytorch.org/", "https://pytorch.org.evil.example/", "http://pytorch.org/", "//pytorch.org/", "data:text/html,x", "", null];
+    expect(others.map(pytorchPage)).toEqual(others.map(() => null));
   });
 });
 
