@@ -133,7 +133,9 @@ class JobTable:
 
     async def active(self, ids: Collection[str]) -> dict[str, Job]:
         """Those of `ids` that wait or run."""
-        wanted = select(jobs).where(jobs.c.id.in_(ids), jobs.c.state != "done")
+        # PostgreSQL takes no text with a NUL, not even to look for it.
+        possible = [id for id in ids if "\0" not in id]
+        wanted = select(jobs).where(jobs.c.id.in_(possible), jobs.c.state != "done")
         found = await self._database.read(lambda connection: connection.execute(wanted).all())
         return {row.id: _of(row) for row in found}
 

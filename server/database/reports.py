@@ -148,6 +148,8 @@ class Reports:
 
 def read(connection: Connection, id: str) -> Stored | None:
     """The report of `id` with its pieces put together."""
+    if "\0" in id:  # PostgreSQL takes no such text, not even to look for it
+        return None
     row = connection.execute(select(explorations).where(explorations.c.id == id)).one_or_none()
     if row is None:
         return None
@@ -189,7 +191,8 @@ def write(connection: Connection, finished: Finished) -> Stored:
             report_version=REPORT_VERSION,
             build=finished.build,
             based_on=finished.based_on,
-            asked=finished.asked,
+            # The snippet's word. PostgreSQL keeps no text with a NUL.
+            asked=finished.asked.replace("\0", "\N{REPLACEMENT CHARACTER}"),
             finished_at=time.time(),
             last_event=finished.last_event,
             tag=body.tag,

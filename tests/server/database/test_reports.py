@@ -8,6 +8,7 @@ import random
 import sqlite3
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,23 @@ async def keep(database: Database, id: str, output: str = "", status: str = "ok"
     stored = await table.finish(job, finished(job, report_of(job, output), status))
     assert stored is not None
     return stored
+
+
+async def test_what_a_snippet_writes_is_stored_whatever_it_is(database: Database) -> None:
+    """A report that cannot be stored is tried again for ever: the database may only be locked."""
+    table = JobTable(database, "web")
+    await enqueue(table, "a")
+    job = await lease(table)
+    assert job is not None
+    asked = replace(finished(job), asked="forbid buf0\0buf1", based_on="b")
+    assert await table.finish(job, asked) is not None
+    (child,) = await Reports(database, 0).children("b")
+    assert child.asked == "forbid buf0\N{REPLACEMENT CHARACTER}buf1"
+
+
+async def test_an_id_that_no_database_has_is_not_found(database: Database) -> None:
+    assert await Reports(database, 0).get("a\0b") is None
+    assert await JobTable(database, "web").active(["a\0b"]) == {}
 
 
 async def test_a_body_of_pieces_is_one_gzip_file() -> None:
