@@ -21,7 +21,7 @@ from typing import Any
 
 from compiler.decisions import Refuse
 from compiler.ir.body import Body
-from compiler.schedule.group import Group
+from compiler.schedule.group import Group, Member
 from compiler.schedule.inline import compose, inline_into
 from compiler.schedule.names import fused_name
 from compiler.schedule.products.loops import Product
@@ -61,7 +61,7 @@ def _without_loads(
     if arithmetic is None:
         return None
     needed = {access.buffer for access in arithmetic.reads} & maker.produced
-    smaller = replace(maker, stored=(maker.stored - ({buffer} - outputs)) | needed)
+    smaller = _without_what_nothing_needs(replace(maker, stored=(maker.stored - ({buffer} - outputs)) | needed))
     dims = (*source.space.x, *source.space.r)
     changed: list[Group] = []
     for group in readers:
@@ -70,6 +70,23 @@ def _without_loads(
             return None
         changed.append(replace(group, members=members))
     return (smaller if smaller.stored or smaller.has_check else None), changed
+
+
+def _without_what_nothing_needs(group: Group) -> Group:
+    """The group with empty bodies for the nodes that lead to nothing that it stores: its kernel does not compute them,
+    so it must not be counted with what they read. A reduction stays if no other one is left to run the loops for."""
+    needed = set(group.stored)
+    members: list[Member] = []
+    for member in reversed(group.members):
+        if member.name in needed or member.node.check is not None or member.node.updates is not None:
+            needed.update(member.body.loads)
+            members.append(member)
+        else:
+            members.append(replace(member, body=Body(())))
+    if group.space.r and not any(member.body.is_collective for member in members):
+        return group
+    kept = frozenset(member.name for member in members if member.body.instructions)
+    return replace(group, members=tuple(members[::-1]), single_pass=group.single_pass & kept)
 
 
 def _with_nodes_of(maker: Group, reader: Group) -> Group:

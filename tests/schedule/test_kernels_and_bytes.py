@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from compiler.compile import build
 from compiler.options import Options
 from compiler.runtime.checking.verify import relative_error
+from compiler.schedule.cost.moved import moved_by_group
 from tests.compile_program import bytes_moved, compile_program, kernel_count
 
 # What cancels in a sum of random numbers decides its relative error: the same numbers in every run.
@@ -296,3 +297,22 @@ def test_a_kernel_whose_result_is_cheap_to_compute_again_in_both_its_readers_is_
     (alpha,) = {d.about for d in compilation.schedule.decisions if d.reason == "fused.recompute"}
     assert alpha is not None and compilation.memory.buffers[alpha].fate == "register"
     assert kernel_count(compile_program(rendered, *inputs, disable=("recompute",))) == (3, 0)
+
+
+def test_a_kernel_is_counted_with_what_it_computes_where_its_readers_compute_its_values_again() -> None:
+    """The hyperbolic tangents of a step lead to the next step alone, which computes them from sums."""
+
+    def steps(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        for step in range(3):
+            x = torch.sin(x) * y
+            y = torch.tanh(y + x.sum(1 - step % 2, keepdim=True))
+        return x, y
+
+    compilation = compile_program(steps, rnd(64, 64), rnd(64, 64))
+    again = {decision.about for decision in compilation.schedule.decisions if decision.reason == "fused.recompute"}
+    assert again
+    for group in compilation.groups:
+        moved = moved_by_group(group, compilation.schedule.graph.buffers)
+        assert {*moved.read, *moved.written} == set(compilation.primary[group.name].parameters)
+        computed = {i.node for member in group.members for i in member.body.instructions}
+        assert all(member.body.instructions or member.name in computed for member in group.members)
