@@ -9,6 +9,7 @@ interpret                       what all of it means, and what sizes are in one 
 ranges, choices                 what is known beforehand and left out
 index_formulas, masked_indices  values and indices that are formulas of the loops
 positions, canonical            points and their offsets in memory; loops in their simplest form
+overlap                         bytes of several parts of one memory
 library_calls                   calls beside PyTorch's own: what ours become
 lazy                            values that an object computes when they are first asked for
 """

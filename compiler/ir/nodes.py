@@ -42,10 +42,12 @@ class Layout:
 
     @lazy
     def bytes(self) -> int:
-        """Bytes of its distinct elements (an expanded dimension, of stride 0, counts once); where sizes are symbols,
-        in the first call."""
+        """Bytes of its distinct elements (an expanded dimension, of stride 0, counts once, and windows that overlap
+        have no more than they span); where sizes are symbols, in the first call."""
+        if self.numel == 0:
+            return 0
         distinct = product(hint(size) for size, stride in zip(self.shape, self.stride, strict=True) if stride != 0)
-        return hint(distinct) * self.dtype.itemsize if self.numel != 0 else 0
+        return min(hint(distinct), hint(self.storage_numel) - hint(self.offset)) * self.dtype.itemsize
 
     @lazy
     def extent(self) -> tuple[torch.dtype, int, int]:

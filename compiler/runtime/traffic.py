@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from compiler.capture.torch_internals import transforms_closed
 from compiler.fx.fake_values import fake_mode_of_its_own
+from compiler.ir.overlap import bytes_together
 
 #: Calls that launch nothing: they allocate, or pass their argument on.
 _FREE = frozenset(
@@ -150,9 +151,7 @@ def _read_bytes(operator: str, given: list[torch.Tensor], written: int) -> list[
 
 def _of_one_memory(views: list[tuple[torch.Tensor, int]]) -> int:
     """Bytes of several views together: where they overlap, or one of them itself, no more than they span."""
-    spans = [_span(tensor) for tensor, size in views if size]
-    apart = max((end for _, end in spans), default=0) - min((begin for begin, _ in spans), default=0)
-    return min(sum(size for _, size in views), apart)
+    return bytes_together((*_span(tensor), size) for tensor, size in views if size)
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:

@@ -198,6 +198,27 @@ def test_the_floor_counts_what_is_used_of_an_input() -> None:
     assert by_tensor(first.floor)["x"] == (8 * 96 * 4, 0)
 
 
+def test_rows_that_several_read_count_once() -> None:
+    """Rows 2 to 9 and rows 4 to 11 are ten rows, for eager, for one kernel and for any compiler."""
+    source = """import torch
+@torch.compile
+def f(x, w):
+    return x[2:10] * x[4:12], w[8:24] @ w[4:20], x[20:40].unfold(0, 4, 2).sum(-1)
+f(torch.randn(64, 128), torch.randn(64, 16))
+"""
+    made = explore(source, Options(produce=("capture", "lower", "schedule"), rules_off=("batch",)))
+    traffic = made.graphs[0].traffic
+    assert traffic is not None and traffic.eager is not None and traffic.fused is not None
+    read_of_x, read_of_w = (10 + 20) * 128 * 4, 20 * 16 * 4
+    for execution in (traffic.eager, traffic.unfused, traffic.fused):
+        assert execution is not None
+        read = [one for launch in execution.launches for one in launch.tensors if one.read_bytes]
+        assert sum(one.read_bytes for one in read if one.tensor.endswith(("x", "x_"))) == read_of_x
+        assert sum(one.read_bytes for one in read if one.tensor.endswith(("w", "w_"))) == read_of_w
+    assert by_tensor(traffic.floor)["x"] == (read_of_x, 0) and by_tensor(traffic.floor)["w"] == (read_of_w, 0)
+    assert (traffic.floor_bytes or 0) <= traffic.eager.bytes
+
+
 EAGER = """
 import torch
 import torch.nn.functional as F

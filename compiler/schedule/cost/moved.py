@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 from compiler.ir.index import Index
 from compiler.ir.nodes import ExternNode, Layout
-from compiler.schedule.cost.touches import Touch, touches_of
+from compiler.ir.overlap import bytes_together
+from compiler.ir.size import hint
+from compiler.schedule.cost.touches import Touch, touched_span, touches_of
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.units import Unit
 
@@ -40,7 +42,7 @@ def moved_by(unit: Unit, layouts: Mapping[str, Layout]) -> Moved:
 def moved_by_group(group: Group, layouts: Mapping[str, Layout]) -> Moved:
     """What the kernel of `group` moves.
 
-    Reads of one buffer at different indices (two halves of it) add up, until all of it is read."""
+    Reads of one buffer at different indices (two halves of it) add up, as far as they do not overlap."""
     if isinstance(group, Batch):
         read, written = Counter[str](), Counter[str]()
         for part in group.parts:
@@ -53,7 +55,7 @@ def moved_by_group(group: Group, layouts: Mapping[str, Layout]) -> Moved:
 
 def moved_by_touches(touches: Iterable[Touch], layouts: Mapping[str, Layout]) -> Moved:
     """What a kernel that is no batch moves, by its `touches_of`."""
-    by_index: dict[str, dict[tuple[Index, tuple[int, ...]], int]] = {}
+    by_index: dict[str, dict[tuple[Index, tuple[int, ...]], tuple[int, int, int]]] = {}
     updated: dict[str, int] = {}
     stored: dict[str, int] = {}
     for access, size, _, is_store, _, _ in touches:
@@ -62,17 +64,25 @@ def moved_by_touches(touches: Iterable[Touch], layouts: Mapping[str, Layout]) ->
             if access.is_update:
                 updated[access.buffer] = size
         else:
-            sizes = by_index.setdefault(access.buffer, {})
+            parts = by_index.setdefault(access.buffer, {})
             key = access.index, access.recipes
-            sizes[key] = max(size, sizes.get(key, 0))
-    loaded = {buffer: min(sum(sizes.values()), layouts[buffer].bytes) for buffer, sizes in by_index.items()}
+            known = parts.get(key)
+            if known is None or known[2] < size:
+                parts[key] = *touched_span(access, layouts[access.buffer]), size
+    loaded = {buffer: min(bytes_together(parts.values()), layouts[buffer].bytes) for buffer, parts in by_index.items()}
     return Moved(loaded | updated, stored)
 
 
 def moved_by_call(node: ExternNode, layouts: Mapping[str, Layout]) -> Moved:
-    """What a library call moves. Different views of one buffer add up, until all of it is read."""
+    """What a library call moves. Different views of one buffer add up, as far as they do not overlap."""
     views: dict[str, set[Layout]] = {}
     for argument in node.tensor_arguments:
         views.setdefault(argument.buffer, set()).add(argument.layout)
-    read = {name: min(sum(view.bytes for view in of), layouts[name].bytes) for name, of in views.items()}
+    read = {name: min(bytes_together(map(part_of_memory, of)), layouts[name].bytes) for name, of in views.items()}
     return Moved(read, {name: layouts[name].bytes for name in node.write_buffers})
+
+
+def part_of_memory(view: Layout) -> tuple[int, int, int]:
+    """The first byte of its buffer that a view has, the one after the last, and how many bytes it has."""
+    size = view.dtype.itemsize
+    return hint(view.offset) * size, hint(view.storage_numel) * size, view.bytes

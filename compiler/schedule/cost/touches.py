@@ -21,7 +21,16 @@ AccessPattern = Literal["contiguous", "strided", "gathered", "broadcast"]
 def touched_bytes(access: Access, count: int, layout: Layout) -> int:
     """Distinct bytes that an access touches which happens `count` times in a whole run of the space."""
     elements = count if access.index.indirections else access.elements
-    return min(elements * layout.dtype.itemsize, layout.bytes)
+    begin, end = touched_span(access, layout)
+    return min(elements * layout.dtype.itemsize, layout.bytes, max(end - begin, 0))
+
+
+def touched_span(access: Access, layout: Layout) -> tuple[int, int]:
+    """The first byte of a buffer that an access may touch, and the one after the last. Where a mask holds, it may be
+    computed for more than there is."""
+    low, high = access.index.bounds
+    size, last = layout.dtype.itemsize, hint(layout.storage_numel) - 1
+    return max(hint(low), 0) * size, (min(hint(high), last) + 1) * size
 
 
 class Touch(NamedTuple):

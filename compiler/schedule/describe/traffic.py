@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 
 from compiler import report
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node
+from compiler.ir.overlap import bytes_together
 from compiler.ir.size import hint
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
-from compiler.schedule.cost.moved import Moved, moved_by
-from compiler.schedule.cost.touches import touched_bytes
+from compiler.schedule.cost.moved import Moved, moved_by, part_of_memory
+from compiler.schedule.cost.touches import touched_bytes, touched_span
 from compiler.schedule.group import Group
 from compiler.schedule.scheduler import Schedule, without_fusion
 from compiler.schedule.units import Unit
@@ -174,29 +175,32 @@ def _used_of_inputs(
     graph: LoopGraph, inputs: Collection[str], changed: Mapping[str, str], moved: Mapping[str, Moved]
 ) -> dict[str, int]:
     """Bytes of each input that some node reads. Reads of one stretch of memory count once, of several stretches each,
-    until all of the input is read: two halves are the whole, a few rows of a large table stay a few rows."""
-    stretches: dict[str, dict[tuple[object, ...], int]] = {}
+    as far as they do not overlap: two halves are the whole, a few rows of a large table stay a few rows."""
+    stretches: dict[str, dict[object, tuple[int, int, int]]] = {}
     for node in graph.nodes:
-        for name, stretch, size in _stretches(node, graph.buffers, moved):
+        for name, stretch, part in _stretches(node, graph.buffers, moved):
             buffer = changed.get(name, name)
             if buffer in inputs:
                 of_buffer = stretches.setdefault(buffer, {})
-                of_buffer[stretch] = max(size, of_buffer.get(stretch, 0))
-    return {name: min(sum(sizes.values()), graph.buffers[name].bytes) for name, sizes in stretches.items()}
+                of_buffer[stretch] = max(part, of_buffer.get(stretch, part), key=lambda known: known[2])
+    return {name: min(bytes_together(parts.values()), graph.buffers[name].bytes) for name, parts in stretches.items()}
 
 
 def _stretches(
     node: Node, layouts: Mapping[str, Layout], moved: Mapping[str, Moved]
-) -> Iterator[tuple[str, tuple[object, ...], int]]:
-    """What a node reads: the buffer, the first and the last element, the bytes."""
+) -> Iterator[tuple[str, object, tuple[int, int, int]]]:
+    """What a node reads: the buffer, what tells the stretch from others, and the part of memory that it is."""
     if isinstance(node, ExternNode):
         for argument in node.tensor_arguments:
-            layout = argument.layout
-            yield argument.buffer, (layout.offset, layout.storage_numel - 1), layout.bytes
+            part = part_of_memory(argument.layout)
+            yield argument.buffer, part[:2], part
         return
     count = hint(node.numel) * hint(node.reduction_numel)
     for access in node.body.reads:
-        region = (node.name, access.index) if access.index.indirections else access.index.bounds
-        yield access.buffer, region, touched_bytes(access, count, layouts[access.buffer])
+        layout = layouts[access.buffer]
+        span = touched_span(access, layout)
+        stretch = (node.name, access.index) if access.index.indirections else span
+        yield access.buffer, stretch, (*span, touched_bytes(access, count, layout))
     if isinstance(node, LoopNode) and node.updates is not None:
-        yield node.updates, (node.name,), moved[node.name].read.get(node.name, 0)
+        begin, end, _ = part_of_memory(layouts[node.updates])
+        yield node.updates, node.name, (begin, end, moved[node.name].read.get(node.name, 0))
