@@ -78,6 +78,19 @@ def test_rounds_replayed_end_in_the_kernels(function: Callable[..., Any], inputs
     assert sum(step.refused for step in graph.rounds) == sum(d.verdict == "refused" for d in graph.decisions)
 
 
+@every_program
+def test_what_must_run_between_two_is_a_node_of_neither(
+    function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]
+) -> None:
+    graph = presented(compile_program(function, *inputs))
+    nodes, units = {loop.name for loop in graph.loops}, every_unit(graph)
+    for decision in graph.decisions:
+        if decision.reason == "dependency.intermediate":
+            between = decision.numbers["between"]
+            assert between in nodes and decision.message.startswith(f"{between} must run")
+            assert not any(between in units[side.unit] for side in decision.sides)
+
+
 def refusals_without_a_record(
     function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], monkeypatch: pytest.MonkeyPatch
 ) -> list[Refuse]:

@@ -241,10 +241,13 @@ class Rule(Protocol):
 
 
 def third_between(a: int, b: int, graph: UnitGraph) -> Refuse | None:
-    """Whether a third unit must run between the two."""
+    """Whether a third unit must run between the two. A refusal names its last node: the unit may become another kernel,
+    and the name that it has until then is perhaps that of one elsewhere."""
     # An earlier fusion may have ordered two units that were free of each other, either way around.
     between = graph.between(a, b) if graph.must_precede(a, b) else graph.between(b, a)
-    return None if between is None else Refuse("dependency.intermediate", {"between": graph.units[between].name})
+    if between is None:
+        return None
+    return Refuse("dependency.intermediate", {"between": graph.units[between].nodes[-1].name})
 
 
 def join(name: str, members: Sequence[Member], host: Group, context: Context, inside: set[int]) -> Group:
