@@ -100,7 +100,7 @@ class Buffer:
     #: Position of the kernel that writes it. An input has -1.
     first: Optional[int] = None
 
-    #: Position of the last kernel that reads it.
+    #: Position of the last kernel that uses it. What the call leaves has the number of kernels.
     last: Optional[int] = None
 
     #: What becomes of it. A register is never in memory.
@@ -1711,7 +1711,7 @@ class Recompile:
     #: What the call had and the code did not allow, in a sentence.
     reason: str = ""
 
-    #: The first line of that function in the snippet.
+    #: The line of the snippet that uses what the condition is about.
     line: Optional[int] = None
 
     #: The condition that failed, in the newest code.
@@ -1750,7 +1750,8 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Removed:
-    """A node that nothing had to be done for. It is one of `fx` if it is "dead", else of `aten`."""
+    """A node that nothing had to be done for. It is one of `fx` if it is "dead", or a cast or a copy that returns its
+    argument, which `aten` does not have; else it is one of `aten`."""
 
     #: Why nothing had to be done.
     kind: Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"] = "dead"

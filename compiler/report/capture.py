@@ -87,7 +87,7 @@ class Recompile(ReportModel):
 
     function: str = Field(description="The user's function that was compiled again.")
     reason: str = Field(description="What the call had and the code did not allow, in a sentence.")
-    line: int | None = Field(default=None, description="The first line of that function in the snippet.")
+    line: int | None = Field(default=None, description="The line of the snippet that uses what the condition is about.")
     guard: str | None = Field(default=None, description="The condition that failed, in the newest code.")
     subject: str | None = Field(default=None, description="What the condition is about, as the snippet writes it.")
     expected: str | None = Field(default=None, description="What the guard asks for.")

@@ -46,7 +46,8 @@ class LoopNode(ReportModel):
 
 
 class Removed(ReportModel):
-    """A node that nothing had to be done for. It is one of `fx` if it is "dead", else of `aten`."""
+    """A node that nothing had to be done for. It is one of `fx` if it is "dead", or a cast or a copy that returns its
+    argument, which `aten` does not have; else it is one of `aten`."""
 
     kind: Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"] = Field(
         description="Why nothing had to be done."

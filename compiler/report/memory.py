@@ -18,7 +18,10 @@ class Buffer(ReportModel):
     dtype: str = Field(description="Its dtype by torch's name.")
     bytes: int = Field(description="Bytes of memory that it takes.")
     first: int | None = Field(default=None, description="Position of the kernel that writes it. An input has -1.")
-    last: int | None = Field(default=None, description="Position of the last kernel that reads it.")
+    last: int | None = Field(
+        default=None,
+        description="Position of the last kernel that uses it. What the call leaves has the number of kernels.",
+    )
     fate: Literal["input", "output", "register", "reused", "in_place", "allocated", "dead"] = Field(
         description="What becomes of it. A register is never in memory."
     )

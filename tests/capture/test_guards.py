@@ -73,6 +73,22 @@ def test_the_change_that_a_guard_names_compiles_anew(
         assert recompile.actual == actual
 
 
+def test_a_recompilation_tells_of_a_length_and_of_one_code_among_several() -> None:
+    capture = captured_source("""
+import torch
+@torch.compile
+def f(tensors):
+    return sum(tensors)
+for count in (2, 3, 4):
+    f([torch.randn(3)] * count)
+""")
+    reasons = [found.reason for graph in capture.graphs for found in graph.recompiles]
+    assert reasons == [
+        "`len(tensors)` was 3, and the existing code needs `len(tensors) == 2`",
+        "`len(tensors)` was 4, and the newest code needs `len(tensors) == 3`",
+    ]
+
+
 def test_guards_are_about_the_snippet_and_not_many() -> None:
     guards = captured_source(_PROGRAM.format(second="")).graphs[0].guards
     assert len(guards) <= MOST_GUARDS

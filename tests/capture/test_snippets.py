@@ -119,7 +119,7 @@ def test_an_int_argument_compiles_anew_with_the_guard_that_failed() -> None:
     assert first.reason == "`k` was 3, and the existing code needs `k == 2`"
     assert (first.expected, first.actual) == ("2", "3")
     # The second graph serves 3 and 6, and every other that takes the same branch.
-    assert second.reason == "`k` was -3, and the existing code needs `0 <= k`"
+    assert second.reason == "`k` was -3, and the newest code needs `0 <= k`"
     assert [symbol.source for symbol in capture.graphs[1].symbols] == ["k"]
     guard = next(guard for guard in capture.graphs[0].guards if guard.name == "L['k']")
     assert guard.expression == "L['k'] == 2" and guard.lines == [7]

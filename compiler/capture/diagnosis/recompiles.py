@@ -58,18 +58,19 @@ def report_recompile(
     `earlier_guards` are those of all code that there was; `values` the guarded values of the call that was compiled
     anew, by Dynamo's name of them.
     """
-    first = payload_texts(payload)[0]
+    first, *others = payload_texts(payload)
+    code = "the newest code" if others else "the existing code"
     text, _, stack = re.sub(r"^\d+/\d+:\s*", "", first).partition("\n")
     condition, _, origin = text.partition("  #")
     condition = condition.strip()
     lines = lines_of_text(stack)
     named = re.search(rf"{re.escape(SNIPPET_FILE)}:(\d+)", origin)
     line = lines[-1] if lines else int(named.group(1)) if named else _line_of_guard(condition, earlier_guards)
-    found = _tensor_change(condition) or _value_change(condition, values)
+    found = _tensor_change(condition, code) or _value_change(condition, code, values)
     return Recompile(function=function, line=line, guard=condition, **found._asdict())
 
 
-def _tensor_change(condition: str) -> _Change | None:
+def _tensor_change(condition: str, code: str) -> _Change | None:
     found = _TENSOR.match(condition)
     if found is None:
         return None
@@ -82,21 +83,22 @@ def _tensor_change(condition: str) -> _Change | None:
     if found["property"] == "dtype":
         expected, actual = (_DTYPES.get(one, one.lower()) for one in (expected, actual or ""))
     subject = f"{name}.{found['property']}({found['index']})" if found["index"] else name
-    was = f"was {actual}, and the existing code is for {expected} only" if actual else f"was not {expected}"
+    was = f"was {actual}, and {code} is for {expected} only" if actual else f"was not {expected}"
     return _Change(f"{what} {was}", subject, expected, actual)
 
 
-def _value_change(condition: str, values: Mapping[str, str]) -> _Change:
+def _value_change(condition: str, code: str, values: Mapping[str, str]) -> _Change:
     """What a guard on a Python value compared it with, and what it was instead."""
     plain = words_of(condition)
     by_words = {words_of(name): value for name, value in values.items()}
     subject, expected = compared_value(plain) or (_guarded_name(plain), None)
     actual = by_words.get(subject) if subject else None
+    what = subject
     if subject and plain.startswith("len(") and actual:
-        actual = actual.rsplit(" ", 1)[-1]
+        what, actual = f"len({subject})", actual.rsplit(" ", 1)[-1]
     if actual is None:
         return _Change(f"`{plain}` no longer holds", subject, expected, None)
-    return _Change(f"`{subject}` was {actual}, and the existing code needs `{plain}`", subject, expected, actual)
+    return _Change(f"`{what}` was {actual}, and {code} needs `{plain}`", subject, expected, actual)
 
 
 def _guarded_name(condition: str) -> str | None:

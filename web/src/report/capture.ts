@@ -122,7 +122,7 @@ export interface Recompile {
   function: string;
   /** What the call had and the code did not allow, in a sentence. */
   reason: string;
-  /** The first line of that function in the snippet. */
+  /** The line of the snippet that uses what the condition is about. */
   line: number | null;
   /** The condition that failed, in the newest code. */
   guard: string | null;

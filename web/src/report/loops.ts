@@ -46,7 +46,7 @@ export interface LoopNode {
   fallback: boolean;
 }
 
-/** A node that nothing had to be done for. It is one of `fx` if it is "dead", else of `aten`. */
+/** A node that nothing had to be done for. It is one of `fx` if it is "dead", or a cast or a copy that returns its argument, which `aten` does not have; else it is one of `aten`. */
 export interface Removed {
   /** Why nothing had to be done. */
   kind: "dead" | "common_subexpression" | "constant" | "view" | "cast" | "copy";

@@ -14,7 +14,7 @@ export interface Buffer {
   bytes: number;
   /** Position of the kernel that writes it. An input has -1. */
   first: number | null;
-  /** Position of the last kernel that reads it. */
+  /** Position of the last kernel that uses it. What the call leaves has the number of kernels. */
   last: number | null;
   /** What becomes of it. A register is never in memory. */
   fate: "input" | "output" | "register" | "reused" | "in_place" | "allocated" | "dead";
