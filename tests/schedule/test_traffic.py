@@ -198,6 +198,12 @@ def test_the_floor_counts_what_is_used_of_an_input() -> None:
     assert by_tensor(first.floor)["x"] == (8 * 96 * 4, 0)
 
 
+def test_the_floor_has_no_tensor_that_moves_nothing() -> None:
+    traffic = traffic_of(compile_program(lambda x: (x.sin(), x.sum(0)), rnd(0, 8)))
+    (written,) = traffic.floor
+    assert (written.read_bytes, written.written_bytes) == (0, 8 * 4) and traffic.floor_bytes == 8 * 4
+
+
 def test_rows_that_several_read_count_once() -> None:
     """Rows 2 to 9 and rows 4 to 11 are ten rows, for eager, for one kernel and for any compiler."""
     source = """import torch

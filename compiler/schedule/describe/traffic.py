@@ -150,7 +150,7 @@ def _floor(graph: LoopGraph, moved: Mapping[str, Moved]) -> list[report.TensorTr
         if name in changed
         else report.TensorTraffic(tensor=name, written_bytes=layout.bytes)
         for name, layout in written.items()
-        if name not in graph.inputs
+        if name not in graph.inputs and layout.bytes
     ]
     return reads + writes
 
