@@ -13,7 +13,7 @@ def units_after(graph: Graph, round: int | None = None) -> dict[int, tuple[str, 
 
     Units are numbered as in `Graph.rounds`: nodes that are not dead in order from 0, then what each fusion makes. After
     the last round the units are the kernels and library calls, but that what leads to a part of a concatenation is
-    still in the unit of the whole, and what is only computed again in readers in the unit that made it before."""
+    still in the unit of the whole."""
     alive = [loop.name for loop in graph.loops if not loop.dead]
     units: dict[int, tuple[str, ...]] = {number: (name,) for number, name in enumerate(alive)}
     for step in graph.rounds:

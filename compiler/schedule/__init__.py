@@ -4,7 +4,7 @@ Read `scheduler.py` first: what is done, in order. The rest, by the question tha
 
     what is there       units, group, form, names, products/
     what is asked       search (which pair next), rules/ (each kind of fusion), directives and forced (by the user)
-    is it legal         legality, inline, concatenation (written part by part), attribution (of what has no loop)
+    is it legal         legality, inline, concatenation (written part by part), attribution (what leads to a part)
     does it pay         cost/
     by which tile       tiles/
     how is it run       reduction_strategies, recompute, unroll (extremes), windows (together), interleaved, first_seed

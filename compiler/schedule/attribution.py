@@ -1,4 +1,4 @@
-"""Which kernel a node is counted to that has no loop of its own any more.
+"""Which kernel a node is counted to that is on the way to a part of a concatenation.
 
     for x: c[x] = sin(a[x])             sin is counted to this kernel, which reads a,
     for x: c[n + x] = cos(b[x])         and not to this one
@@ -6,9 +6,6 @@
 Where a concatenation is split (see concatenation.py), each part computes for itself what leads to it, and the nodes on
 the way have no loop of their own any more. Decisions know the last part's kernel by all of them. When all is decided,
 they are counted to the kernel whose part reads what they are made from.
-
-Where a value is computed again in its readers (see recompute.py), the kernel that once made it may have no use for it
-and for what led to it. When all is decided, such nodes are counted to the first kernel that computes them.
 """
 
 from __future__ import annotations
@@ -38,27 +35,6 @@ def counted_to_their_parts(units: Sequence[Unit]) -> list[Unit]:
     return found
 
 
-def counted_to_who_computes_them(units: Sequence[Unit]) -> list[Unit]:
-    """The units, where a node without a loop that its own kernel does not compute is a member of the first one that
-    does, in front."""
-    groups = {number: unit for number, unit in enumerate(units) if isinstance(unit, Group)}
-    computed = {
-        number: {i.node for member in group.members for i in member.body.instructions}
-        for number, group in groups.items()
-    }
-    found = list(units)
-    for number, group in groups.items():
-        # The last one first, so that they keep their order in front.
-        for member in reversed(group.members):
-            if member.body.instructions or member.name in computed[number]:
-                continue
-            others = (other for other, names in computed.items() if member.name in names)
-            other = next(others, None)
-            if other is not None:
-                _move(member, found, number, other, 0)
-    return found
-
-
 def _hand_over(units: list[Unit], number: int, whole: str, others: dict[int, set[str]]) -> None:
     group = units[number]
     assert isinstance(group, Group)
@@ -71,16 +47,13 @@ def _hand_over(units: list[Unit], number: int, whole: str, others: dict[int, set
         leaves[member.name] = {leaf for buffer in loads for leaf in leaves.get(buffer, {buffer})}
         shared = {other: len(leaves[member.name] & read) for other, read in others.items()}
         if leaves[member.name].isdisjoint(known) and any(shared.values()):
-            other = max(shared, key=lambda other: (shared[other], other))
-            target = units[other]
-            assert isinstance(target, Group)
-            # To before the part that it leads to.
-            position = next(p for p, known in enumerate(target.members) if known.node.part_of == whole)
-            _move(member, units, number, other, position)
+            _move(member, whole, units, number, max(shared, key=lambda other: (shared[other], other)))
 
 
-def _move(member: Member, units: list[Unit], one: int, other: int, position: int) -> None:
+def _move(member: Member, whole: str, units: list[Unit], one: int, other: int) -> None:
+    """To before the part that it leads to."""
     group, target = units[one], units[other]
     assert isinstance(group, Group) and isinstance(target, Group)
+    position = next(p for p, known in enumerate(target.members) if known.node.part_of == whole)
     units[one] = replace(group, members=tuple(known for known in group.members if known is not member))
     units[other] = replace(target, members=(*target.members[:position], member, *target.members[position:]))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.options import Options
-from compiler.schedule.attribution import counted_to_their_parts, counted_to_who_computes_them
+from compiler.schedule.attribution import counted_to_their_parts
 from compiler.schedule.directives import NO_DIRECTIVES, Directives
 from compiler.schedule.forced import fuse_forced_first, fuse_forced_last
 from compiler.schedule.group import Group
@@ -62,7 +62,7 @@ def schedule(
     if batch_launches(search.context, ordered, search.record):
         ordered = in_order(tuple(units.units.values()), live)
     refuse_what_is_alike(search.context, ordered, search.decisions, search.record)
-    ordered = counted_to_who_computes_them(counted_to_their_parts(ordered))
+    ordered = counted_to_their_parts(ordered)
     names = with_unique_names(unit for unit in ordered if isinstance(unit, Group))
     named = tuple(_final(unit, names) for unit in ordered)
     return Schedule(live, named, tuple(search.decisions), dead)
