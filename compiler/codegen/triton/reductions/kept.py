@@ -63,5 +63,5 @@ def _summed_in(s: Statement, by_number: Mapping[int, Statement]) -> Statement | 
 
 
 def _is_quotient(s: Statement, number: int, by_number: Mapping[int, Statement]) -> bool:
-    is_division = s.op == "truediv" and s.operands[0] == number != s.operands[1]
+    is_division = s.op in ("truediv", "quick_truediv") and s.operands[0] == number != s.operands[1]
     return is_division and by_number[s.operands[1]].level == "x"

@@ -146,8 +146,8 @@ def pointwise(op: str, operands: list[Operand]) -> str:
         return _call(function_name(op, dtype) if op in NAMED else op, operands)
     if dtype == torch.bool and op in _OF_BOOL:
         op = _OF_BOOL[op]
-    if op == "truediv":
-        return _quotient(operands)
+    if op in ("truediv", "quick_truediv"):
+        return _quotient(operands, is_quick=op != "truediv")
     if op in _INFIX:
         return _infix(_INFIX[op], operands)
     if op in COMPARISONS:
@@ -195,14 +195,16 @@ def _infix(sign: str, operands: list[Operand]) -> str:
     return f"{left.tensor if right.is_constant else left.infix} {sign} {right.infix}"
 
 
-def _quotient(operands: list[Operand]) -> str:
+def _quotient(operands: list[Operand], is_quick: bool = False) -> str:
     """Of float32 as eager mode has it on a GPU: rounded once, and by a number the product with its reciprocal. Triton's
-    `/` may be off by two roundings: x / x is not always one."""
+    `/`, which is quick, may be off by two roundings: x / x is not always one."""
     left, right = operands
     if left.dtype != torch.float32:
         return _infix("/", operands)
     if right.number is not None and _SMALLEST_NORMAL_FLOAT32 <= abs(right.number) <= 1 / _SMALLEST_NORMAL_FLOAT32:
         return f"{left.tensor} * (1.0 / {right.infix})"
+    if is_quick:
+        return _infix("/", operands)
     return f"tl.div_rn({left.tensor if right.is_constant else left.typed}, {right.typed})"
 
 
@@ -268,6 +270,7 @@ def _unary(op: str, value: Operand) -> str:
         "nearest_float16": f"{text}.to(tl.float16).to(tl.float32)",
         "nearest_bfloat16": f"{text}.to(tl.bfloat16).to(tl.float32)",
         "reciprocal": f"tl.div_rn(1.0, {text})" if dtype == torch.float32 else f"1.0 / {text}",
+        "quick_reciprocal": f"1.0 / {text}",
         "sqrt": f"tl.sqrt_rn({text})" if dtype == torch.float32 else f"libdevice.sqrt({text})",
         "sigmoid": _sigmoid(text, dtype),
         "isnan": f"{text} != {text}",
