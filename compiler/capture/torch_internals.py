@@ -135,7 +135,8 @@ def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
     module = getattr(function, "__self__", None)
     if not isinstance(module, torch.nn.Module) or getattr(function, "__name__", "") != "_call_impl":
         return function
-    return wrap_inline(function) if type(module).forward.__module__.startswith("torch.") else function
+    home = str(type(module).forward.__module__)  # None where torch.fx has written it
+    return wrap_inline(function) if home.startswith("torch.") else function
 
 
 def replace_forward(module: torch.nn.Module, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:

@@ -275,11 +275,32 @@ def test_a_method_of_a_module_is_explored_as_it_was_called() -> None:
     assert capture.entries[0].args[0].shape == (7, 48)
 
 
-def test_a_backend_of_torch_is_not_called_the_snippets_own() -> None:
+@pytest.mark.parametrize(
+    ("path", "call", "gradients"),
+    [
+        ("torch", "cond(x.sum() > 0, torch.sin, torch.cos, (x,))", False),
+        ("torch._higher_order_ops.scan", "scan(lambda a, b: (a + b, a * b), x[0], x)[1]", True),
+        ("torch._higher_order_ops.map", "map(lambda row: row.sin(), x)", True),
+        ("torch.nn.attention.flex_attention", "flex_attention(*[x.view(1, 1, 4, 4)] * 3)", False),
+    ],
+    ids=["cond", "scan", "map", "flex_attention"],
+)
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_what_torch_compiles_for_itself_is_not_explored(path: str, call: str, gradients: bool) -> None:
+    """Each of these calls torch.compile where it is called outside of a compiled function."""
     capture = captured_source(
-        "import torch\ndef f(x):\n    return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))\nf(torch.ones(4))\n"
+        f"import torch\nfrom {path} import {call.partition('(')[0]}\n"
+        f"def f(x):\n    y = {call}\n    return y.relu()\n"
+        f"f(torch.ones(4, 4, requires_grad={gradients}))\n"
     )
     assert capture.error is None and not capture.notes
+    assert [entry.name for entry in capture.entries] == ["f"] and "relu" in " ".join(targets(capture.graphs[0]))
+
+
+@pytest.mark.parametrize("make", ["torch.fx.symbolic_trace(Block())", "torch.export.export(Block(), (x,)).module()"])
+def test_a_module_that_torch_has_written_may_be_compiled(make: str) -> None:
+    capture = captured_source(f"{MODULE}x = torch.randn(7, 48)\nmodel = {make}\nmodel.compile()\nmodel(x)\n")
+    assert capture.error is None and not capture.notes and len(capture.graphs) == 1
 
 
 def test_an_array_of_numpy_may_be_used() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -35,6 +36,8 @@ _PASSED_OVER = (
 _WOULD_FAIL = "{}, so torch.compile would fail. The function was explored all the same."
 #: Those of torch 2.11 and 2.13; `torch._inductor.list_mode_options` has them too, and imports TorchInductor.
 _MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+#: Parts of torch that compile what their caller asks them to.
+_ASKED_TO_COMPILE = frozenset({"torch.compiler", "torch.nn.modules.module"})
 _TOLD_NO_GRADIENT = "Gradients were turned off, as asked: no backward graph was captured."
 
 
@@ -46,6 +49,7 @@ class Interception:
         self._recorder = recorder
         self._options = options
         self.needs_default_device = needs_default_device
+        self._compile = torch.compile
         self._optimize = torch._dynamo.optimize
         self._uncompiled = Uncompiled()
         skip_files_of("compiler.capture")
@@ -74,9 +78,11 @@ class Interception:
         **_settings: Any,
     ) -> Any:
         """What torch.compile is while the snippet runs: as function, with arguments as decorator, or disabled."""
+        settings = {"backend": backend, "mode": mode, "options": options, "disable": disable}
         if model is None:
-            settings = {"backend": backend, "mode": mode, "options": options, "disable": disable}
             return functools.partial(self.compile, fullgraph=fullgraph, dynamic=dynamic, **settings)
+        if _is_torch(sys._getframe(1)):
+            return self._compile(model, fullgraph=fullgraph, dynamic=dynamic, **settings)
         if disable:
             return model
         for refusal in _refusals(backend, mode, options):
@@ -90,18 +96,18 @@ class Interception:
         nopython: bool = False,
         dynamic: bool | None = None,
         disable: bool = False,
-        **_settings: Any,
+        **settings: Any,
     ) -> Any:
         """What torch._dynamo.optimize is while the snippet runs: the older way, always a decorator."""
+        if _is_torch(sys._getframe(1)):
+            return self._optimize(backend, nopython=nopython, dynamic=dynamic, disable=disable, **settings)
         return functools.partial(self.compile, fullgraph=nopython, dynamic=dynamic, backend=backend, disable=disable)
 
     def explored(
         self, function: Any, *, backend: Any = None, fullgraph: bool = False, dynamic: bool | None = None
     ) -> Any:
         """Compile `function` with the recording backend; its first call becomes an entry of the capture."""
-        # torch compiles by its own, such as for `torch.cond` outside of what is compiled.
-        is_of_torch = isinstance(backend, types.FunctionType) and backend.__module__.startswith("torch.")
-        own_backend = backend if callable(backend) and not is_of_torch else None
+        own_backend = backend if callable(backend) else None
         name, given = _name_of(function), function
         function = traceable(given)
         if function is not given:
@@ -171,6 +177,20 @@ class Interception:
             self._recorder.note(_TOLD_NO_GRADIENT)
             return torch.no_grad()
         return contextlib.nullcontext()
+
+
+def _is_torch(caller: types.FrameType | None) -> bool:
+    """Whether torch compiles for itself, as `torch.cond` and `flex_attention` do where they are called outside of what
+    is compiled. That is no part of the snippet."""
+    names = (str(frame.f_globals.get("__name__", "")) for frame in _outwards(caller))
+    name = next((name for name in names if name not in _ASKED_TO_COMPILE), "")
+    return name == "torch" or name.startswith("torch.")
+
+
+def _outwards(frame: types.FrameType | None) -> Iterator[types.FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _refusals(backend: Any, mode: str | None, options: Mapping[str, Any] | None) -> Iterator[str]:
