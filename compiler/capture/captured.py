@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from compiler.capture.slow_products import SLOW_SECONDS, product_seconds, products_in_float32
-from compiler.capture.torch_internals import forget_main_module
+from compiler.capture.torch_internals import forget_main_module, is_made_of_tensors
 from compiler.fx.fake_values import strides_at
 from compiler.fx.notes import BACKWARD
 from compiler.passes.layout.passed import Passed
@@ -31,7 +31,13 @@ def clone_with_strides(tensor: torch.Tensor) -> torch.Tensor:
     """A detached copy with the same sizes, strides and aliasing within itself, and the same memory.
 
     `Tensor.clone` would make an expanded tensor dense, and a graph compiled for stride 0 must be replayed on stride 0.
+    What a class of the snippet makes of other tensors has no memory itself, and its `clone` may give another class.
     """
+    if is_made_of_tensors(tensor) and not tensor.is_nested:  # the lengths of nested ones are equal only as one tensor
+        class_of: Any = type(tensor)
+        names, context = class_of.__tensor_flatten__(tensor)
+        parts = {name: clone_with_strides(getattr(tensor, name)) for name in names}
+        return class_of.__tensor_unflatten__(parts, context, tensor.shape, tensor.stride())  # type: ignore[no-any-return]
     tensor = _Base.detach(tensor)
     if not _has_strides(tensor):
         return _Base.clone(tensor)
@@ -53,8 +59,10 @@ def _noted_as(tensor: torch.Tensor, view: torch.Tensor) -> torch.Tensor:
 
 
 def _has_strides(tensor: torch.Tensor) -> bool:
-    """Whether its elements lie at strides. A nested tensor may say that its layout is strided, and has none."""
-    return tensor.layout == torch.strided and not tensor.is_nested and tensor.numel() > 0
+    """Whether its elements lie at strides. A nested tensor may say that its layout is strided, and has none. Nor has
+    one whose class answers every operator itself: it may keep its elements in other tensors."""
+    has_memory = type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    return has_memory and tensor.layout == torch.strided and not tensor.is_nested and tensor.numel() > 0
 
 
 def extent_of(tensor: torch.Tensor) -> int:

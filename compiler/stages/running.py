@@ -7,6 +7,7 @@ from dataclasses import replace
 from torch.utils.checkpoint import CheckpointError
 
 from compiler.budget import Budget, OutOfTime
+from compiler.capture.diagnosis.errors import in_short
 from compiler.capture.program.output import silenced
 from compiler.capture.slow_products import products_in_float32
 from compiler.compile import Built, Generated, build
@@ -75,7 +76,7 @@ def _trained_calls(exploration: Exploration, graphs: Graphs[Built]) -> list[Chec
     except CheckpointError:
         exploration.note(f"Gradients were not checked from end to end: {_CHECKPOINTED}.")
     except Exception as error:
-        what = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
+        what = str(error) if isinstance(error, NotImplementedError) else in_short(error)
         exploration.note(f"Gradients were not checked from end to end: {what.rstrip('.')}.")
     return []
 

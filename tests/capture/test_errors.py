@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from compiler.backend import fusionscope
-from compiler.capture.diagnosis.errors import hint_for
+from compiler.capture.diagnosis.errors import hint_for, in_short
 from compiler.failures import error_of
 from compiler.runtime.cpp.instruction_sets import instruction_set
 from tests.capture.programs import captured_source
@@ -180,6 +180,11 @@ f(torch.randn(4, requires_grad=True)).backward()
 def test_a_loop_that_torch_cannot_differentiate_is_named() -> None:
     error = captured_source(LOOP).error
     assert error is not None and error.line == 7 and "torch.compiler.disable" in (error.hint or "")
+
+
+def test_a_note_has_what_torch_says_first_and_none_of_its_advice() -> None:
+    said = "\nA tensor of another class came back. It is a Tensor.\n\nWhile executing %mm : [num_users=1]\nUse tlparse"
+    assert in_short(RuntimeError(said)) == "RuntimeError: A tensor of another class came back"
 
 
 def test_a_failed_check_on_a_gpu_is_no_defect_of_ours() -> None:

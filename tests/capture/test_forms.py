@@ -303,6 +303,41 @@ def test_a_module_that_torch_has_written_may_be_compiled(make: str) -> None:
     assert capture.error is None and not capture.notes and len(capture.graphs) == 1
 
 
+SCALED = """
+import torch
+from torch.utils._pytree import tree_map_only
+class Scaled(torch.Tensor):
+    @staticmethod
+    def __new__(cls, data, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, data.shape, dtype=scale.dtype)
+    def __init__(self, data, scale):
+        self.data_, self.scale = data, scale
+    def __tensor_flatten__(self):
+        return ["data_", "scale"], None
+    @staticmethod
+    def __tensor_unflatten__(parts, context, sizes, strides):
+        return Scaled(parts["data_"], parts["scale"])
+    @classmethod
+    def __torch_dispatch__(cls, call, types, args=(), kwargs=None):
+        args, kwargs = tree_map_only(Scaled, lambda x: x.data_ * x.scale, (args, kwargs or {}))
+        return call(*args, **kwargs)
+def f(x, y):
+    return (x @ y).relu()
+"""
+
+
+def test_a_tensor_of_a_class_of_the_snippet_remains_one() -> None:
+    """It has no memory of its own, what it gives is of another class, and its traced form has no numbers to print."""
+    capture = captured_source(
+        SCALED + "f(Scaled(torch.ones(4, 4, dtype=torch.int8), torch.full((), 0.5)), torch.ones(4, 4))\n"
+    )
+    assert capture.error is None and not capture.breaks and len(capture.graphs) == 1
+    assert [type(value).__name__ for value in capture.entries[0].args] == ["Scaled", "Tensor"]
+    assert [node.meta["val"].dtype for node in capture.graphs[0].aten.graph.find_nodes(op="placeholder")] == [
+        torch.int8, torch.float32, torch.float32
+    ]  # fmt: skip
+
+
 def test_an_array_of_numpy_may_be_used() -> None:
     capture = captured_source(
         "import numpy, torch\na = numpy.array([1.0, 2.0, 3.0])\n@torch.compile\ndef f(x):\n"

@@ -57,6 +57,11 @@ TABLE = (
     ),
     Taken(TRACE, "name files in the trace of a compilation", ("torch._logging.structured.INTERN_TABLE",)),
     Taken(TRACE, "keep torch's log off a snippet's output", ("torch._logging._internal.handlers",)),
+    Taken(
+        TRACE,
+        "trace without the text of AOTAutograd's metadata",
+        _names("torch._functorch._aot_autograd", "graph_capture.dataclass_repr graph_compile.dataclass_repr"),
+    ),
     Taken(TRACE, "show bytecode", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
     Taken(TRACE, "match graphs and their traces", ("torch._guards.CompileContext.current_compile_id",)),
     Taken(THIN, "make bytecode thin", ("torch._dynamo.convert_frame.register_bytecode_hook",)),

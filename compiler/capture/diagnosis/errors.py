@@ -211,6 +211,12 @@ def message_of_error(error: BaseException) -> str:
     return (text or type(error).__name__)[:_LONGEST_MESSAGE]
 
 
+def in_short(error: BaseException) -> str:
+    """Its type and the first sentence of what it says: torch adds graphs, stacks and advice below."""
+    said = " ".join(message_of_error(error).strip().split("\n\n")[0].split()).partition(". ")[0].rstrip(".")
+    return f"{type(error).__name__}: {said}"
+
+
 def _snippet_traceback(error: BaseException) -> str | None:
     """The frames of the snippet alone: what lies between them is ours or torch's, and long."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == SNIPPET_FILE] or [

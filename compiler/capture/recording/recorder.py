@@ -23,7 +23,7 @@ from compiler.capture.captured import (
     Phase,
     RewriteCheck,
 )
-from compiler.capture.diagnosis.errors import line_of_error, message_of_error, name_lines
+from compiler.capture.diagnosis.errors import in_short, line_of_error, name_lines
 from compiler.capture.recording.ledger import Ledger
 from compiler.capture.recording.torch_trace import TraceListener, bytecode_seen, current_compile_id
 from compiler.capture.torch_internals import (
@@ -124,8 +124,8 @@ class Recorder:
             suspects = _functions_given(graph)
             name_lines(error, next((lines_of_text(node.meta.get("stack_trace")) for node in suspects), ()))
         name = self._function(graph) or "a function"
-        said = f"{type(error).__name__}: {' '.join(message_of_error(error).split()).partition('. ')[0]}"
-        self.note(f"A graph of {name} could not be captured and ran without compilation: {said}", line_of_error(error))
+        said = in_short(error)
+        self.note(f"A graph of {name} could not be captured and ran without compilation: {said}.", line_of_error(error))
 
     def _left_to_eager(self, graph: torch.fx.GraphModule, call: torch.fx.Node, what: str) -> Any:
         self.has_left_to_eager = True
