@@ -22,3 +22,13 @@ def test_a_transformed_function_is_explored_and_leaves_no_transform_open(transfo
     assert torch._C._functorch.peek_interpreter_stack() is None
     ones = torch.ones(2)
     assert torch.equal(torch.func.jvp(torch.sin, (ones,), (ones,))[1], ones.cos())
+
+
+def test_a_write_to_a_part_within_vmap_is_explored() -> None:
+    """A tensor that `vmap` wraps has no parts outside of it, where writes to repeated memory are searched for."""
+    source = (
+        "import torch\ndef first(a, b):\n    a = a.clone()\n    a[0] = b.sum()\n    return a.cumsum(0)\n"
+        "torch.compile(torch.vmap(first, in_dims=(1, 0), out_dims=1))(torch.randn(3, 5), torch.randn(5, 2))\n"
+    )
+    report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    assert report.status == "ok" and len(report.graphs) == 1, report.error

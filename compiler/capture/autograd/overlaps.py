@@ -27,10 +27,16 @@ def repeats(value: torch.Tensor) -> bool:
     return False
 
 
+def is_wrapped(tensor: torch.Tensor) -> bool:
+    """Whether `torch.func` wraps a tensor, as `vmap` does. It does not tell its memory, and has no views outside."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
+
+
 def share_storage(one: torch.Tensor, two: torch.Tensor) -> bool:
-    """Whether both are known to have one storage. Tensors that `torch.func` wraps, as `vmap` does, do not tell it."""
-    is_wrapped = any(map(torch._C._functorch.is_functorch_wrapped_tensor, (one, two)))
-    return not is_wrapped and one.untyped_storage()._cdata == two.untyped_storage()._cdata
+    """Whether both are known to have one storage."""
+    if is_wrapped(one) or is_wrapped(two):
+        return False
+    return one.untyped_storage()._cdata == two.untyped_storage()._cdata
 
 
 def overlap_partly(one: torch.Tensor, two: torch.Tensor) -> bool:

@@ -22,7 +22,7 @@ import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._pytree import tree_leaves
 
-from compiler.capture.autograd.overlaps import overlap_partly, repeats, share_storage
+from compiler.capture.autograd.overlaps import is_wrapped, overlap_partly, repeats, share_storage
 
 #: Calls in place that change how memory is looked at, and not what is in it.
 _NO_WRITES = frozenset(
@@ -120,9 +120,8 @@ def _part_of(whole: torch.Tensor, index: Any) -> torch.Tensor:
     """The elements at an index. Indices that a tensor or a list tells, or that are not known, may be any."""
     parts = index if isinstance(index, tuple) else (index,)
     numbers = [n for part in parts for n in ((part.start, part.stop, part.step) if isinstance(part, slice) else [part])]
-    if all(number is None or number is Ellipsis or type(number) is int for number in numbers):
-        return whole[index]
-    return whole
+    is_known = all(number is None or number is Ellipsis or type(number) is int for number in numbers)
+    return whole[index] if is_known and not is_wrapped(whole) else whole
 
 
 def _value(node: Any) -> torch.Tensor | None:
