@@ -211,7 +211,8 @@ def _steps(product: Product, kernel: RenderedKernel) -> list[rep.KernelStep]:
 def _present_library_call(node: ExternNode, compilation: Generated) -> rep.Kernel:
     reads = list(dict.fromkeys(argument.buffer for argument in node.tensor_arguments))
     name = operator_name(node.target)
-    source = f"{', '.join(node.write_buffers)} = {name}({', '.join(reads)})"
+    call = f"{name}({', '.join(reads)})"
+    source = f"{', '.join(node.write_buffers)} = {call}" if node.write_buffers else call
     kernel = rep.Kernel(
         name=name,
         kind="extern",

@@ -195,8 +195,8 @@ def _explain_no_graphs(recorder: Recorder) -> None:
     breaks = recorder.capture.breaks
     if breaks:
         one = breaks[0]
-        where = "" if one.line is None else f" in line {one.line}"
-        recorder.note(f"Nothing was captured: tracing stopped{where}, and the graph break there says why.", one.line)
+        stopped = "tracing stopped" if one.line is None else f"tracing stopped in line {one.line}"
+        recorder.note(f"Nothing was captured: {stopped}. The graph break says why.", one.line)
     elif not recorder.passed_on and not recorder.has_left_to_eager:
         recorder.note(
             "Nothing was captured: the called code computes nothing from a tensor, or could not be traced at all."

@@ -32,6 +32,16 @@ BROKEN: dict[str, str] = {
     "generator": program("y = y + next(numbers)", "numbers = (n for n in range(9))\n"),
     "context_manager": program("with lock:\n    y = y + 1", "import threading\nlock = threading.Lock()\n"),
     "exception": program("raise ValueError('no')"),
+    "hook": program(
+        "y = layer(y)",
+        "layer = torch.nn.Linear(8, 8)\nlayer.register_full_backward_hook(lambda module, given, got: None)\n",
+    ),
+    "autograd_function": program(
+        "y = Twice.apply(y)",
+        "class Twice(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, v):\n        return v * 2\n"
+        "    @staticmethod\n    def jvp(ctx, v):\n        return v * 2\n",
+        "torch.ones(8, requires_grad=True)",
+    ),
     "autograd": program("y.requires_grad_()"),
     "tensor_kind": program("y = y.to_sparse().to_dense()"),
     "numpy": program("y = y + torch.from_numpy(np.char.str_len(np.array(['a'])))", "import numpy as np\n"),

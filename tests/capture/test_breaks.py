@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from compiler.capture.diagnosis.break_kinds import BREAK_KINDS, kind_of_break
+from compiler.capture.diagnosis.breaks import report_break
 from tests.capture.broken_programs import BROKEN, program
 from tests.capture.programs import captured, captured_source
 
@@ -44,13 +45,7 @@ BLAMED = {
         program("y = table[place] + y", "table, place = torch.ones(9, 8), torch.tensor(3)\n"),
         "item",
     ),
-    "a hook": (
-        program(
-            "y = layer(y)",
-            "layer = torch.nn.Linear(8, 8)\nlayer.register_full_backward_hook(lambda module, given, got: None)\n",
-        ),
-        "backward",
-    ),
+    "a hook": (BROKEN["hook"], "backward"),
 }
 
 
@@ -65,6 +60,14 @@ def test_a_reason_blames_what_stopped_tracing(name: str) -> None:
         assert not found.reason.startswith("Hint:")
         assert "site-packages" not in told and "fusionscope" not in told and " at 0x" not in told
         assert "tlparse" not in told and "User-inserted" not in told
+
+
+@pytest.mark.parametrize("said", ["This is not supported.", "Currently not supported", "Dynamo does not support this."])
+def test_an_explanation_that_says_nothing_gives_way_to_the_name(said: str) -> None:
+    found = report_break(
+        f"Graph Break Reason: Storing Tensor hook handle in globals\n  Explanation: {said}\n  Hint: None."
+    )
+    assert found.reason == "Storing Tensor hook handle in globals" and found.category == "hook"
 
 
 def test_every_kind_has_a_program_and_a_paragraph() -> None:

@@ -139,6 +139,8 @@ def test_an_error_that_the_snippet_handled_is_not_the_one_that_ended_it() -> Non
 def test_inference_mode_inside_says_what_to_do() -> None:
     """Not captured here: PyTorch leaves the process in inference mode when that fails."""
     assert "around the call" in (hint_for(RuntimeError("Cannot set version_counter for inference tensor")) or "")
+    of_torch = "INTERNAL ASSERT FAILED: Expected this method to only be reached when all are inference tensors."
+    assert hint_for(RuntimeError(of_torch)) is None
 
 
 @pytest.mark.parametrize(

@@ -610,7 +610,7 @@ f(torch.ones(3))
 """)
     assert capture.error is None and not capture.graphs and capture.breaks[0].line == 13
     told = capture.notes[-1]
-    assert told.message == "Nothing was captured: tracing stopped in line 13, and the graph break there says why."
+    assert told.message == "Nothing was captured: tracing stopped in line 13. The graph break says why."
     assert told.line == 13
 
 

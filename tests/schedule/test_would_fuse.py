@@ -78,6 +78,15 @@ CASES = [
         "the outer loop of `mul` ran 64 times instead of 32",
     ),
     Case(
+        "one of the iterations",
+        lambda x, w: (lambda y: (y, w * y))(sums(x)),
+        lambda x, w: (lambda y: (y, w[0] * y))(sums(x)),
+        (ROWS, torch.randn(8, 64)),
+        ("sum_1", "mul"),
+        "shape.numel",
+        "the outer loop of `mul` ran once instead of 8 times",
+    ),
+    Case(
         "neighbours",
         lambda x: (lambda y: y[1:] - y[:-1])(sums(x)),
         lambda x: (lambda y: y - y)(sums(x)),

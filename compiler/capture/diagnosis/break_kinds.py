@@ -102,12 +102,30 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
         r"__traceback__|tb_lasti|assert with",
     ),
     BreakKind(
+        id="hook",
+        title="a hook on gradients",
+        sentence="The code registers a hook on gradients, or calls a module that has one, where a graph cannot hold "
+        "it.",
+        remedy="Register it outside of the compiled function on a parameter or an input, or write a "
+        "torch.autograd.Function in its place.",
+        words=r"[Hh]ook",
+    ),
+    BreakKind(
+        id="autograd_function",
+        title="a torch.autograd.Function that is not traced",
+        sentence="A torch.autograd.Function does more than a graph can hold: it writes to its arguments, or has a jvp.",
+        remedy="Let its forward and backward only make new tensors, or make an operator of them with "
+        "torch.library.custom_op and register_autograd.",
+        words=r"autograd\.Function|custom (jvp|vjp)",
+    ),
+    BreakKind(
         id="autograd",
         title="gradients computed inside",
-        sentence="The code uses autograd in a way that a graph cannot hold: backward(), hooks, a changed "
-        "requires_grad.",
-        remedy="Call backward() and set requires_grad outside the compiled function; a hook belongs on a leaf tensor.",
-        words=r"backward|autograd|requires_grad|retain_grad|grad_fn|[Hh]ook|functorch|jvp|vjp|gradient|"
+        sentence="The code uses autograd in a way that a graph cannot hold: backward(), torch.autograd.grad(), a "
+        "changed requires_grad.",
+        remedy="Call backward() and set requires_grad outside the compiled function, and take gradients inside by "
+        "torch.func.grad.",
+        words=r"backward|autograd|requires_grad|retain_grad|grad_fn|functorch|jvp|vjp|gradient|"
         r"\.data. attribute|tensor data attribute",
     ),
     BreakKind(
@@ -137,7 +155,8 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
     BreakKind(
         id="higher_order",
         title="a function given to a higher-order operator",
-        sentence="torch.cond, torch.while_loop, torch.scan or checkpoint got a function that does what they forbid.",
+        sentence="torch.cond, torch.while_loop, torch.scan, checkpoint or a hook got a function that does what they "
+        "forbid.",
         remedy="Let that function only compute from its arguments, with tensors in and tensors out.",
         words=r"HOP|[Hh]igher ?[Oo]rder|torch\.(cond|while_loop|scan|map|associative_scan)|invoke_subgraph|"
         r"wrap_with|strict_mode|strict mode|hints_wrapper|executorch",

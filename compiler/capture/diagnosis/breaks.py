@@ -11,6 +11,12 @@ from compiler.report import GraphBreak
 
 #: Dynamo's name of a graph that it captured and that could not be traced further.
 _OF_A_GRAPH = "Backend compiler exception"
+#: Explanations that explain nothing: Dynamo's name of the break says more.
+_SAYS_NOTHING = re.compile(
+    r"((this is )?(currently )?not supported|dynamo does not support this|"
+    r"`torch.compile` currently can't trace this)\.?",
+    re.IGNORECASE,
+)
 
 
 def report_break(payload: str) -> GraphBreak:
@@ -35,6 +41,8 @@ def report_break(payload: str) -> GraphBreak:
     before_explanation = reason.split("Explanation:")[0].strip().splitlines()
     name = before_explanation[-1].strip() if before_explanation else None
     explanation = _first_match(r"Explanation:\s*(?!Hint:)(\S.*?)(?=\n\s*\n|\n\s*Hint:|\Z)", reason)
+    if explanation is not None and name and _SAYS_NOTHING.fullmatch(explanation.strip()):
+        explanation = name
     hints = [" ".join(hint.split()) for hint in re.findall(r"Hint:\s*(.+?)(?=\n\s*Hint:|\n\s*\n|\Z)", reason, re.S)]
     hints = [hint for hint in hints if "report an issue" not in hint.lower()]
     # Hints name whatever might help with a whole class of breaks; only the rest is about this one.

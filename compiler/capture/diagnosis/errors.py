@@ -152,7 +152,7 @@ def hint_for(error: BaseException) -> str | None:
             return _NO_SECOND_GRADIENT
         if type(link).__name__ == "DataDependentOutputException":
             return _NO_VALUE_IN_TRACING
-        if "inference tensor" in text_of(link):
+        if "inference tensor" in text_of(link) and "INTERNAL ASSERT" not in text_of(link):
             return _NO_INFERENCE_MODE
         if type(link).__name__ == "UncapturedHigherOrderOpError":
             return _NO_PURE_FUNCTION

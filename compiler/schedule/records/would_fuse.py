@@ -312,7 +312,10 @@ def _as_many_iterations(decision: Decision, pair: Pair) -> Iterator[Change]:
             if size is None:
                 continue
             resized, starts_elsewhere = _resized(one, outer, size)
-            sentence = f"the outer loop of `{name}` ran {size:,} times instead of {outer.size:,}"
+            counts = (
+                f"once instead of {outer.size:,} times" if size == 1 else f"{size:,} times instead of {outer.size:,}"
+            )
+            sentence = f"the outer loop of `{name}` ran {counts}"
             sentence += " and read from the first element on" if starts_elsewhere else ""
             yield sentence, replace(pair, units=(other, resized) if position else (resized, other))
 
