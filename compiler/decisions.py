@@ -59,7 +59,7 @@ REASONS: dict[str, str] = {
     "kind.not_pointwise": (
         "{call} is a matrix product: only operations on one element at a time could join its kernel, unlike {unlike}"
     ),
-    "kind.fallback": "{extern} runs as PyTorch's own call: it has no loops to fuse with",
+    "kind.fallback": "{extern} runs as a call of its own: it has no loops to fuse with",
     "kind.other_device": "{extern} has a tensor on another device",
     "kind.other_stream": "{a} is put on {stream_a} and {b} on {stream_b}",
     "kind.own_launch": "{a} and {b} share nothing, and {alone} needs a launch of its own",

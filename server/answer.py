@@ -89,14 +89,21 @@ def _print_kernels(report: Report, console: Console) -> None:
     console.print(table)
     if len(found) > len(shown):
         left = sum(map(len, alike.values())) - sum(map(len, shown))
-        console.print(f"and {counted(left, 'other kernel')}, which take less time.")
+        # What a library is called for has no prediction, and may take longest.
+        is_known = all(_known_us(kernel) is not None for row in found for *_, kernel in row)
+        why = f", which {'takes' if left == 1 else 'take'} less time" if is_known else ""
+        console.print(f"and {counted(left, 'other kernel')}{why}.")
     for told in (graph.disturbed for graph in report.graphs):
         if told:
             console.print(f"[yellow]{terminal(told)}[/]")
 
 
 def _weight(kernel: Kernel) -> float:
-    return kernel.measured_us or kernel.predicted_us or kernel.bytes / 1e6
+    return _known_us(kernel) or kernel.bytes / 1e6
+
+
+def _known_us(kernel: Kernel) -> float | None:
+    return kernel.measured_us or kernel.predicted_us
 
 
 def _time(kernel: Kernel, graph: Graph, report: Report) -> str:

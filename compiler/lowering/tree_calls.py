@@ -155,5 +155,6 @@ def tree_call(build: Builder, node: torch.fx.Node, values: dict[torch.fx.Node, A
     results, shape_of_results = tree_flatten(node.meta["val"])
     described = tuple(describe(result) for result in results)
     given = [leaves[position] for position in holes]
-    value = build.extern(target, given, {}, is_fallback=False, reason=target.reason, result=described)
+    of_operator = target.is_of_user and function_of(target) is None
+    value = build.extern(target, given, {}, is_fallback=of_operator, reason=target.reason, result=described)
     return tree_unflatten(value, shape_of_results)

@@ -114,6 +114,8 @@ def test_an_operator_of_the_snippet_stays_a_call(name: str) -> None:
     assert call.name == operator
     assert call.source.startswith(f"# {operator} ")
     assert call.user_lines and report.summary.compiled_error is not None and report.summary.compiled_error < 1e-6
+    refused = {one.reason for one in report.graphs[0].decisions if set(call.nodes) & {one.a, one.b}}
+    assert refused == {"kind.fallback"}, "no library has it"
 
 
 def test_an_operator_that_writes_to_its_argument_does_so_when_compiled() -> None:

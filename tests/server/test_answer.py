@@ -96,6 +96,17 @@ def test_kernels_of_one_code_are_one_row(apart: Report) -> None:
     assert "layer_" not in text and "other kernel" not in text
 
 
+@pytest.mark.parametrize("predicted", [7.0, None])
+def test_kernels_that_are_left_out_are_said_to_take_less_time_where_that_is_known(
+    apart: Report, predicted: float | None
+) -> None:
+    graph = apart.graphs[0]
+    many = [graph.kernels[0].model_copy(update={"name": f"k{number}", "predicted_us": 9.0}) for number in range(12)]
+    last = many[0].model_copy(update={"name": "last", "predicted_us": predicted})
+    text = screen(apart.model_copy(update={"graphs": [graph.model_copy(update={"kernels": [*many, last]})]}))
+    assert f"and 1 other kernel{', which takes less time' if predicted else ''}." in text
+
+
 def test_a_break_has_its_line_and_its_remedy(broken: Report) -> None:
     text = screen(broken)
     assert "at line 6" in text and "Print after the compiled function" in text
