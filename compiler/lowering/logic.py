@@ -20,7 +20,7 @@ from compiler.lowering.promotion import (
     lowers_elements,
 )
 from compiler.lowering.registry import lowers
-from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
+from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, constant
 
 aten = torch.ops.aten
 
@@ -143,10 +143,12 @@ def contiguous(build: Builder, x: TensorValue, memory_format: Any = None) -> Ten
 
 @lowers(aten._to_copy, aten.to.dtype)
 def to_copy(
-    build: Builder, x: TensorValue, dtype: torch.dtype | None = None, layout: Any = None,
+    build: Builder, x: Operand, dtype: torch.dtype | None = None, layout: Any = None,
     device: torch.device | None = None, pin_memory: Any = None, non_blocking: bool = False,
     copy: bool = False, memory_format: Any = None,
 ) -> TensorValue:  # fmt: skip
+    if not isinstance(x, TensorValue):  # `torch.vmap` has a number beside tensors converted to their dtype
+        return constant(x, (), dtype or build.eager.dtype)
     if build.lies_elsewhere(x) or (device is not None and torch.device(device).type != build.device.type):
         raise CannotLower("it moves a tensor to another device")
     return build.pointwise(x.shape, dtype or x.dtype, x.load)

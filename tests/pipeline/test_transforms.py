@@ -32,3 +32,15 @@ def test_a_write_to_a_part_within_vmap_is_explored() -> None:
     )
     report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
     assert report.status == "ok" and len(report.graphs) == 1, report.error
+
+
+@pytest.mark.parametrize(("number", "dynamic"), [("2", False), ("0.3", False), ("True", False), ("2", True)])
+def test_a_number_beside_tensors_within_vmap_is_in_their_kernel(number: str, dynamic: bool) -> None:
+    source = (
+        "import torch\ndef f(x, y):\n    distance = lambda a, b: torch.exp(-((a - b) ** 2).sum() / NUMBER)\n"
+        "    return torch.vmap(torch.vmap(distance, (None, 0)), (0, None))(x, y)\n"
+        f"torch.compile(f, dynamic={dynamic})(torch.randn(5, 3), torch.randn(6, 3))\n"
+    )
+    report = explore(source.replace("NUMBER", number), Options(device="cpu", timing=Timing(enabled=False)))
+    assert report.status == "ok" and [kernel.kind for kernel in report.graphs[0].kernels] == ["cpp"], report.error
+    assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-5
