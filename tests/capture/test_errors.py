@@ -129,6 +129,17 @@ def test_a_gradient_of_a_gradient_says_what_to_do() -> None:
     assert error is not None and error.line == 9 and "torch.func.grad" in (error.hint or "")
 
 
+def test_two_gradients_of_one_result_say_so_too() -> None:
+    """As a network that solves a differential equation has them: `create_graph` makes each ask for gradients."""
+    error = captured_source(
+        "import torch\n@torch.compile\ndef f(x, t):\n    y = (x * t).tanh()\n"
+        "    first, = torch.autograd.grad(y.sum(), t, create_graph=True)\n"
+        "    second, = torch.autograd.grad(y.sum(), x, create_graph=True)\n    return first + second\n"
+        "f(torch.ones(8, requires_grad=True), torch.ones(8, requires_grad=True))\n"
+    ).error
+    assert error is not None and error.line == 6 and "torch.func.grad" in (error.hint or "")
+
+
 def test_an_error_that_the_snippet_handled_is_not_the_one_that_ended_it() -> None:
     after = "\n".join(("", "except IndexError:", "    pass", "raise ValueError('the end')"))
     source = PROGRAM.format(first="y = x.sin()", second="y = y[i] + 1", is_trained=False, after=after)

@@ -148,7 +148,7 @@ def hint_for(error: BaseException) -> str | None:
             return _NO_TRITON
         if re.search(r"no fake impl registered|has no fake impl|no meta kernel", text_of(link)):
             return _NO_FAKE
-        if "support double backward" in text_of(link):
+        if _differentiates_twice(link):
             return _NO_SECOND_GRADIENT
         if type(link).__name__ == "DataDependentOutputException":
             return _NO_VALUE_IN_TRACING
@@ -159,6 +159,14 @@ def hint_for(error: BaseException) -> str | None:
         if re.search(r"not compiled with CUDA|NVIDIA driver|No CUDA GPUs", text_of(link)):
             return _NO_GPU
     return None
+
+
+def _differentiates_twice(error: BaseException) -> bool:
+    """Whether AOTAutograd met the gradient of a gradient. Some it refuses, and others fail where it copies what it is
+    given, which wants gradients then."""
+    if "leaf Variable that requires grad" in text_of(error):
+        return any("_aot_autograd" in frame.filename for frame in traceback.extract_tb(error.__traceback__))
+    return "support double backward" in text_of(error)
 
 
 def has_stopped_gpu(error: BaseException) -> bool:
