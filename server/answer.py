@@ -65,10 +65,13 @@ def _print_times(report: Report, console: Console) -> None:
 
 def _print_kernels(report: Report, console: Console) -> None:
     """Kernels of one code once, in the order of their launches; of many, those that take longest."""
-    alike: dict[tuple[str, str], list[tuple[Graph, int, Kernel]]] = {}
+    alike: dict[tuple[str, str, int], list[tuple[Graph, int, Kernel]]] = {}
     for graph in report.graphs:
         for place, kernel in enumerate(graph.kernels):
-            alike.setdefault((graph.name, kernel.same_as or kernel.name), []).append((graph, place, kernel))
+            # One code has one size, and calls of one library function may have several.
+            size = kernel.bytes if kernel.kind == "extern" else 0
+            key = (graph.name, kernel.same_as or kernel.name, size)
+            alike.setdefault(key, []).append((graph, place, kernel))
     found = list(alike.values())
     if not found:
         return
@@ -81,7 +84,8 @@ def _print_kernels(report: Report, console: Console) -> None:
         table.add_column(heading, no_wrap=heading not in ("kernel", "lines"), overflow="ellipsis")
     for [(graph, place, kernel), *others] in shown:
         where = [] if is_one else [graph.name]
-        lines = ", ".join(map(str, kernel.user_lines))
+        own = [*kernel.user_lines, *(line for *_, other in others for line in other.user_lines)]
+        lines = ", ".join(map(str, dict.fromkeys(own)))
         name = f"{len(others) + 1} times {kernel.name}" if others else kernel.name
         cells = [f"K{place + 1}", *where, name, lines, byte_count(kernel.bytes), _time(kernel, graph, report)]
         table.add_row(*map(terminal, cells))

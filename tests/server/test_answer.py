@@ -96,6 +96,13 @@ def test_kernels_of_one_code_are_one_row(apart: Report) -> None:
     assert "layer_" not in text and "other kernel" not in text
 
 
+def test_library_calls_share_a_row_where_they_move_as_many_bytes() -> None:
+    wide = "import torch\ndef f(x, w, v):\n    y = x @ w\n    z = y @ w\n    return z @ v\n"
+    report = explored(wide + "f(torch.ones(8, 8), torch.ones(8, 8), torch.ones(8, 4))\n")
+    rows = [line.split() for line in screen(report).splitlines() if "aten.mm" in line]
+    assert [row[:-2] for row in rows] == [["K1", "2", "times", "aten.mm", "3,", "4"], ["K3", "aten.mm", "5"]]
+
+
 @pytest.mark.parametrize("predicted", [7.0, None])
 def test_kernels_that_are_left_out_are_said_to_take_less_time_where_that_is_known(
     apart: Report, predicted: float | None
