@@ -13,7 +13,7 @@ request_context, security,
 clients, tokens                       who asks, how much they may ask for, and the file of tokens
 settings, identity, profiles          what can be set, which two ask for the same, which devices there are
 explorations, dispatcher, running     from a request to a report
-derived                               what is computed from a report that may be forged
+derived, readings, apart              what is computed from a report that may be forged, in a process of its own
 watched, events                       who follows it meanwhile, and what they are told
 verdicts, observed                    what a job's end means, and what the service saw itself
 wire/, executors/, local_worker       what web and worker say, and who says it

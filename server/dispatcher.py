@@ -245,7 +245,7 @@ class Dispatcher:
                     run.watch.job = replace(run.job, started_at=run.started, wall_seconds=message.wall_seconds)
                     run.watch.tell_started(message.wall_seconds, run.started)
                 elif isinstance(message, Changed):
-                    for stage, changed in await asyncio.to_thread(report.take, payload):
+                    for stage, changed in await report.take(payload):
                         run.watch.append("stage", stage_data(stage, changed))
                 elif isinstance(message, Log):
                     run.watch.append("log", {"text": message.text})
@@ -277,12 +277,13 @@ class Dispatcher:
             return
         report = run.watch.report
         assert report is not None
-        finished, head = await asyncio.to_thread(report.finish, ended, run.wall_seconds, run.watch.log, self._build)
+        last_event = run.watch.log.next_number()
+        finished, stages = await report.finish(ended, run.wall_seconds, last_event, self._build)
         if is_lost and job.tries > 1:
             finished = await asyncio.to_thread(self._unrun, job, "lost", run.watch)
         await self._store(job, finished, run.watch)
         self._metrics.job_seconds.labels(device, finished.status).observe(ended.wall_seconds)
-        for stage in head.stages:
+        for stage in stages:
             # The names are the snippet's word, and each makes a series of its own.
             name = stage.name if stage.name in get_args(StageName) else "other"
             self._metrics.stage_seconds.labels(name, device).observe(max(0.0, stage.ms / 1000))
@@ -316,7 +317,7 @@ class Dispatcher:
 
     def _unrun(self, job: Job, why: Unrun, watch: Watch) -> Finished:
         most_bytes = self._settings.report_mib * MIB
-        return unrun_report(job, why, job.tries, watch.log, self._build, most_bytes)
+        return unrun_report(job, why, job.tries, watch.log.next_number(), self._build, most_bytes)
 
     async def _renew(self) -> None:
         await asyncio.sleep(min(self._settings.lease_seconds / 4, LOOK_SECONDS))

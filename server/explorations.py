@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
-import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
 
-from compiler.comparison import Comparison, compare
-from compiler.machine_code.of_report import NotCompilable, kernel_to_compile
-from compiler.report import Observed, Report
-from compiler.why import MOST_PAIRS, Answer, UnknownNode, why
+from compiler.report import REPORT_VERSION, Observed
+from server import readings
 from server.clients import Client
 from server.database.engine import DatabaseUnavailable
 from server.database.jobs import Job, JobTable
 from server.database.new_jobs import Limits, QueueFull, Wanted
-from server.database.reports import Child, OtherVersion, Reports, Stored
+from server.database.reports import Child, Reports, Stored
 from server.derived import derived
 from server.dispatcher import Dispatcher
-from server.events import Event, EventId, replay
+from server.events import Event, EventId
 from server.identity import exploration_id
 from server.metrics import Metrics
 from server.observed import observed_running
 from server.problems import Problem
 from server.profiles import Profiles
+from server.readings import Unread
 from server.requests import ExplorationRequest, said_of_fault
 from server.running import empty_report
 from server.settings import WebSettings
@@ -40,10 +37,12 @@ _CANCEL_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Exploration:
-    """An exploration as it stands. `stored` is there once it is done; until then `so_far` is its report as JSON."""
+    """An exploration as it stands. `stored` is there once it is done; until then `so_far` is its report as JSON.
+    `based_on` is the one that it is based on."""
 
     id: str
     status: str
+    based_on: str | None
     stored: Stored | None
     so_far: bytes = b""
 
@@ -56,8 +55,8 @@ class Exploration:
         return self.stored is not None and self.stored.is_reusable
 
     @property
-    def body(self) -> bytes:
-        return self.stored.body if self.stored is not None else self.so_far
+    def unread(self) -> Unread:
+        return Unread(self.id, REPORT_VERSION, self.so_far, False) if self.stored is None else self.stored.unread
 
 
 class Explorations:
@@ -110,7 +109,7 @@ class Explorations:
                 return await self.find(id)
             stored = found
         self._metrics.served_from_store.inc()
-        return Exploration(id, stored.status, stored)
+        return _done(stored)
 
     async def _put(self, wanted: Wanted, limits: Limits, is_refresh: bool, admit: Callable[[], None]) -> Stored | Watch:
         try:
@@ -133,15 +132,16 @@ class Explorations:
         """The exploration with this id; a `Problem` when there is none."""
         stored = self._reports.cached(id)
         if stored is not None:
-            return Exploration(id, stored.status, stored)
+            return _done(stored)
         watch = self.watches.find(id)
         if watch is not None and watch.report is not None:
             watch.asked()
-            return Exploration(id, "running", None, await asyncio.to_thread(watch.report.body, _seen(watch.job)))
+            so_far = await asyncio.to_thread(watch.report.body, _seen(watch.job))
+            return Exploration(id, "running", watch.job.based_on, None, so_far)
         job = (await self._table.active([id])).get(id)
         if job is not None:
             self.watches.of(job).asked()
-            return Exploration(id, "running", None, (await asyncio.to_thread(_empty_body, job)))
+            return Exploration(id, "running", job.based_on, None, await asyncio.to_thread(_empty_body, job))
         stored = await self._reports.get(id)
         if stored is None:
             raise Problem(
@@ -149,57 +149,33 @@ class Explorations:
                 f"There is no exploration {id} here. It may have been made by another server or another version; "
                 "post its snippet to /api/v1/explorations to run it here.",
             )
-        return Exploration(id, stored.status, stored)
+        return _done(stored)
 
-    async def report(self, id: str) -> Report:
-        """The report so far; a `Problem` where there is none, or none that this version can read."""
-        exploration = await self.find(id)
-        try:
-            if exploration.stored is not None:
-                return await asyncio.to_thread(exploration.stored.report)
-            return await asyncio.to_thread(Report.model_validate_json, exploration.so_far)
-        except OtherVersion as other:
-            raise Problem(409, str(other)) from None
-
-    async def why(self, id: str, a: str, b: str) -> list[Answer]:
-        """Why the nodes `a` and `b` are, or are not, in one kernel; a `Problem` for a name that no graph has. One more
-        than `MOST_PAIRS` where there are more."""
-        report = await self.report(id)
-        try:
-            return await derived(id, (UnknownNode,), why, report, a, b, MOST_PAIRS + 1)
-        except UnknownNode as unknown:
-            raise Problem(404, f"{unknown} See graphs[].loops and graphs[].aten of exploration {id}.") from None
+    async def unread(self, id: str) -> Unread:
+        """The report so far; a `Problem` where there is none."""
+        return (await self.find(id)).unread
 
     async def children(self, id: str) -> list[Child]:
         """The explorations that are based on this one and done, the newest first."""
         await self.find(id)
         return await self._reports.children(id)
 
-    async def comparison(self, id: str, other: str | None) -> Comparison:
-        """The exploration `id` beside `other`, or beside the one that it is based on."""
-        after = await self.report(id)
+    async def sides(self, id: str, other: str | None) -> tuple[Unread, Unread]:
+        """What the exploration `id` is compared with, which is `other`, or the one that it is based on; and itself."""
+        after = await self.find(id)
         before_id = other or after.based_on
         if before_id is None:
             raise Problem(
                 422, f"Exploration {id} is based on no other one. Name one to compare it with, as in ?with=ID."
             )
-        before = await self.report(before_id)
-        return await derived(id, (), compare, before, after)
+        return await self.unread(before_id), after.unread
 
     async def kernel_request(self, id: str, name: str, graph: str | None, **wanted: Any) -> ExplorationRequest:
         """What has that kernel of the exploration compiled down to machine code (see `kernel_to_compile`); a `Problem`
         where there is no such kernel, or nothing of it to compile."""
-        report = await self.report(id)
+        found = await derived(id, readings.kernel_to_compile, await self.unread(id), name, graph, **wanted)
         try:
-            source, kernel = await derived(
-                id, (KeyError, NotCompilable), kernel_to_compile, report, name, graph, **wanted
-            )
-            return ExplorationRequest(source=source, machine_code=kernel)
-        except KeyError:
-            is_of_peer = wanted.get("is_of_peer", False)
-            raise Problem(404, await derived(id, (), no_kernel, report, name, graph, is_of_peer)) from None
-        except NotCompilable as reason:
-            raise Problem(409, f"The kernel {name[:200]} cannot be compiled this way: {reason}") from None
+            return ExplorationRequest(source=found[0], machine_code=found[1])
         except ValidationError as invalid:
             raise Problem(
                 409, f"The kernel {name[:200]} cannot be sent: {said_of_fault(invalid.errors()[0])}."
@@ -207,10 +183,10 @@ class Explorations:
 
     async def _check_parent(self, id: str, source: str) -> None:
         try:
-            parent = await self.report(id)
+            parent = await derived(id, readings.source, await self.unread(id))
         except Problem as missing:
             raise Problem(422, f"The request is not valid at body.based_on: {missing}") from None
-        if parent.source != source:
+        if parent != source:
             raise Problem(
                 422,
                 f"The request is not valid at body.based_on: exploration {id} is of another source. "
@@ -243,7 +219,7 @@ class Explorations:
         stored = (await self.find(id)).stored
         if stored is None:
             return  # asked for again at this moment: the reader comes back
-        for event in await asyncio.to_thread(_replayed, stored, after):
+        for event in await derived(id, readings.events, stored.unread, stored.attempt, stored.last_event, after):
             yield event
 
     async def _wait(self, watch: Watch, seconds: float) -> None:
@@ -257,16 +233,8 @@ class Explorations:
                 pass
 
 
-def no_kernel(report: Report, name: str, graph: str | None, is_of_peer: bool = False) -> str:
-    """The sentence of who asks for a kernel that is not there, with names that come near."""
-    graphs = [one for one in report.graphs if graph in (None, one.name)]
-    ours = [kernel for one in graphs for kernel in one.kernels]
-    kernels = (report.peer.kernels if report.peer else []) if is_of_peer else ours
-    names = [kernel.name for kernel in kernels if len(kernel.name) <= 200]
-    near = difflib.get_close_matches(name, names, 3, 0.4) or names[:3]
-    where = "TorchInductor's part" if is_of_peer else f"graph {graph[:200]}" if graph else "any graph"
-    hint = f" There is {' or '.join(near)}." if near else ""
-    return f"There is no kernel {name[:200]} in {where} of exploration {report.id}.{hint}"
+def _done(stored: Stored) -> Exploration:
+    return Exploration(stored.id, stored.status, stored.based_on, stored)
 
 
 def _empty_body(job: Job) -> bytes:
@@ -278,7 +246,3 @@ def _seen(job: Job) -> Observed | None:
     if job.started_at is None or job.wall_seconds is None:
         return None
     return observed_running(job.attempt, job.started_at, job.wall_seconds)
-
-
-def _replayed(stored: Stored, after: EventId | None) -> list[Event]:
-    return replay(json.loads(stored.body), stored.attempt, stored.last_event, after)

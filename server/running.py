@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from compiler.report import Environment, Observed, Report, SweepResult, WhatIf
+from compiler.report import Environment, Observed, Report, Stage, SweepResult, WhatIf
+from server.apart import Apart, TooLong
 from server.database.compressed import body_of
 from server.database.jobs import Job
 from server.database.reports import REUSABLE, Finished
-from server.events import NOT_IN_STAGES, EventLog
+from server.events import NOT_IN_STAGES
 from server.identity import compiler_version
 from server.observed import contradictions, observed
 from server.verdicts import Unrun, Verdict, believed_verdict, conclude, never_ran
 from server.wire.messages import Ended
-from server.wire.parts import Parts, PartsRejected, as_object, join
+from server.wire.parts import Parts, PartsRejected, as_object, checked, join
+
+_LARGE = 256 * 1024
+"""Bytes that are read in a thread in some 20 ms; Python's lock is held meanwhile. More of them are read apart."""
+_MOST_SECONDS = 60.0
+READERS = Apart(1, (__name__,), (PartsRejected,))
 
 
 @dataclass
 class RunningReport:
-    """The report of one attempt, from nothing to what is stored. Not for several threads at a time.
-
-    All methods but `body` are slow for a large report: use a thread.
-    """
+    """The report of one attempt, from nothing to what is stored. One method at a time; `body` and `finish_unrun` are
+    slow for a large report: use a thread."""
 
     job: Job
     most_bytes: int
@@ -34,15 +41,24 @@ class RunningReport:
         self._claimed = Environment()
         self._parts = Parts(empty_report(self.job), self.most_bytes)
 
-    def take(self, payload: bytes) -> list[tuple[bytes, bytes]]:
+    async def take(self, payload: bytes) -> list[tuple[bytes, bytes]]:
         """Takes parts that changed. Of each stage that is new: the stage, and all parts that changed since the last."""
         if self.rejected is not None:
             return []
+        read = partial(checked, payload, self._parts.graphs)
         try:
-            changed = self._parts.take(payload)
+            if len(payload) >= _LARGE:
+                changes = await READERS.soon(_MOST_SECONDS, read)
+                return await asyncio.to_thread(self._take, lambda: changes)
+            return await asyncio.to_thread(self._take, read)
         except PartsRejected as rejection:
             self.rejected = str(rejection)
-            return []
+        except TooLong:
+            self.rejected = "It takes too long to read."
+        return []
+
+    def _take(self, read: Callable[[], dict[str, bytes | None]]) -> list[tuple[bytes, bytes]]:
+        changed = self._parts.replace(read())
         if "/environment" in changed:
             self._claimed = self._parts.field("environment")
             self._parts.write(environment=known_environment(self._claimed, self.job, None))
@@ -64,8 +80,14 @@ class RunningReport:
         told = b"null" if seen is None else seen.model_dump_json().encode()
         return join(self._parts.all() | {"/status": b'"running"', "/observed": told})
 
-    def finish(self, ended: Ended, wall_limit: float, log: EventLog, build: str) -> tuple[Finished, Report]:
-        """What is stored of an attempt that ended so, and the report without its graphs."""
+    async def finish(
+        self, ended: Ended, wall_limit: float, last_event: int, build: str
+    ) -> tuple[Finished, list[Stage]]:
+        """What is stored of an attempt that ended so, and its stages."""
+        finish = partial(self._finish, ended, wall_limit, last_event, build)
+        return await (READERS.soon(_MOST_SECONDS, finish) if self._parts.size >= _LARGE else asyncio.to_thread(finish))
+
+    def _finish(self, ended: Ended, wall_limit: float, last_event: int, build: str) -> tuple[Finished, list[Stage]]:
         claimed = self._parts.report().model_copy(update={"environment": self._claimed})
         told = contradictions(claimed, ended, self.job.profile)
         verdict = conclude(claimed, ended, wall_limit, self.rejected)
@@ -77,27 +99,27 @@ class RunningReport:
             observed=observed(ended, self.job.profile, self.job.attempt, wall_limit, told.sentences),
             summary=head.summary.model_copy(update={"verdict": believed_verdict(head.summary.verdict, told.sentences)}),
         )
-        return self._finished(verdict, not told.sentences, log, build)
+        return self._finished(head.what_if, verdict, not told.sentences, last_event, build), head.stages
 
-    def finish_unrun(self, verdict: Verdict, log: EventLog, build: str) -> tuple[Finished, Report]:
+    def finish_unrun(self, verdict: Verdict, last_event: int, build: str) -> Finished:
         """What is stored of a job that did not run to an end of its own."""
-        return self._finished(verdict, True, log, build)
+        return self._finished(self._parts.head().what_if, verdict, True, last_event, build)
 
-    def _finished(self, verdict: Verdict, is_believed: bool, log: EventLog, build: str) -> tuple[Finished, Report]:
+    def _finished(
+        self, asked: list[WhatIf], verdict: Verdict, is_believed: bool, last_event: int, build: str
+    ) -> Finished:
         self._parts.write(status=verdict.status, error=verdict.error)
-        head = self._parts.head()
-        finished = Finished(
+        return Finished(
             id=self.job.id,
             attempt=self.job.attempt,
             status=verdict.status,
             is_reusable=verdict.status in REUSABLE and is_believed,
             build=build,
             based_on=self.job.based_on,
-            asked=asked_in_short(head.what_if),
-            last_event=log.next_number(),
+            asked=asked_in_short(asked),
+            last_event=last_event,
             body=body_of(self._parts.all()),
         )
-        return finished, head
 
     def _withhold_times(self, claimed: Report) -> None:
         """Leaves out all that was measured: one time that cannot be makes the others worth nothing."""
@@ -117,10 +139,10 @@ def empty_report(job: Job) -> Report:
     return report.model_copy(update={"environment": known_environment(report.environment, job, None)})
 
 
-def unrun_report(job: Job, why: Unrun, tries: int, log: EventLog, build: str, most_bytes: int) -> Finished:
+def unrun_report(job: Job, why: Unrun, tries: int, last_event: int, build: str, most_bytes: int) -> Finished:
     """What is stored of a job that did not run; `why` as in `verdicts.never_ran`."""
     verdict = never_ran(why, tries)
-    return RunningReport(job, most_bytes).finish_unrun(verdict, log, build)[0]
+    return RunningReport(job, most_bytes).finish_unrun(verdict, last_event, build)
 
 
 def known_environment(claimed: Environment, job: Job, ended: Ended | None) -> Environment:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from server.apart import close_all
 from server.database.engine import Database
 from server.database.jobs import JobTable
 from server.database.reports import Reports
@@ -35,6 +36,7 @@ async def running(settings: Settings, local_worker: LocalWorker | None) -> Async
     Raises `DatabaseUnavailable` and `WrongProfiles`.
     """
     async with AsyncExitStack() as stack:
+        stack.callback(close_all)
         if local_worker is not None:
             stack.push_async_callback(local_worker.stop)
         profiles, build, tasks, metrics = Profiles.load(settings.profiles), build_id(), Supervised(), Metrics()

@@ -7,14 +7,15 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, Table, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from compiler.report import REPORT_VERSION, Report
+from compiler.report import REPORT_VERSION
 from server.database.compressed import Body, as_gzip, inflated
 from server.database.engine import Database
 from server.database.tables import contents, explorations, pieces
+from server.readings import Unread
 
 REUSABLE = frozenset({"ok", "wrong_result", "user_error"})
 """Statuses that the same snippet would reach again."""
@@ -33,10 +34,6 @@ class Child(BaseModel):
     id: str = Field(description="Its id.")
     status: str = Field(description="Its status.")
     asked: str = Field(description="What it asks to be different, in words.")
-
-
-class OtherVersion(Exception):
-    """The report was written by another version and cannot be read by this one; the message says so."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +61,7 @@ class Stored:
     is_reusable: bool
     report_version: int
     build: str
+    based_on: str | None
     last_event: int
     tag: str
     length: int
@@ -78,16 +76,9 @@ class Stored:
         """What it takes in memory once somebody has asked for it as it is, not compressed."""
         return len(self.gzipped) + self.length
 
-    def report(self) -> Report:
-        """Slow for a large one: use a thread. Raises `OtherVersion`."""
-        try:
-            return Report.model_validate_json(self.body)
-        except ValidationError:
-            raise OtherVersion(
-                f"Exploration {self.id} was made by another version (its report has version {self.report_version}, "
-                f"this service reads version {REPORT_VERSION}). Its JSON is at /api/v1/explorations/{self.id} as it "
-                "was; explore its source again for all else."
-            ) from None
+    @property
+    def unread(self) -> Unread:
+        return Unread(self.id, self.report_version, self.gzipped, is_gzipped=True)
 
 
 class Reports:
@@ -167,6 +158,7 @@ def read(connection: Connection, id: str) -> Stored | None:
         is_reusable=row.is_reusable,
         report_version=row.report_version,
         build=row.build,
+        based_on=row.based_on,
         last_event=row.last_event,
         tag=row.tag,
         length=row.body_bytes,
@@ -223,6 +215,7 @@ def write(connection: Connection, finished: Finished) -> Stored:
         is_reusable=finished.is_reusable,
         report_version=REPORT_VERSION,
         build=finished.build,
+        based_on=finished.based_on,
         last_event=finished.last_event,
         tag=body.tag,
         length=body.length,

@@ -13,14 +13,17 @@ from compiler.comparison import Comparison
 from compiler.report import Report
 from compiler.why import MOST_PAIRS, Answer
 from compiler.wording import counted
+from server import readings
 from server.clients import admission, too_many
 from server.database.reports import MOST_CHILDREN, Child
+from server.derived import derived
 from server.events import event_id
 from server.explorations import Exploration, QueueFull
 from server.negotiation import preferred
 from server.problems import Problem, problem_answers
 from server.requests import ExplorationRequest
 from server.routes.parameters import (
+    CUT_HEADER,
     Accept,
     Follower,
     GraphName,
@@ -37,6 +40,7 @@ from server.routes.parameters import (
     WantedTarget,
     cut,
     cut_at,
+    json_answer,
     report_answer,
 )
 from server.routes.renderings import rendered
@@ -170,13 +174,16 @@ async def machine_code(
     return await _explored(request, asked, service, admit, wait)
 
 
-@router.get("/{id}/why", responses={**cut_at(MOST_PAIRS), **problem_answers(404, 409, 422)})
-async def why(id: Id, a: NodeName, b: NodeName, service: Service, response: Response) -> list[Answer]:
+@router.get(
+    "/{id}/why", response_model=list[Answer], responses={**cut_at(MOST_PAIRS), **problem_answers(404, 409, 422)}
+)
+async def why(id: Id, a: NodeName, b: NodeName, service: Service) -> Response:
     """Why two nodes are, or are not, in one kernel. It answers for any two, even if the scheduler never looked at them.
 
     A name may stand for many loop nodes. The answer has their first 9 pairs.
     """
-    return cut(await service.why(id, a, b), MOST_PAIRS, response)
+    answers, has_more = await derived(id, readings.answers, await service.unread(id), a, b)
+    return json_answer(answers, {CUT_HEADER: str(MOST_PAIRS)} if has_more else {})
 
 
 @router.get("/{id}/children", responses={**cut_at(MOST_CHILDREN), **problem_answers(404, 422)})
@@ -185,18 +192,18 @@ async def children(id: Id, service: Service, response: Response) -> list[Child]:
     return cut(await service.children(id), MOST_CHILDREN, response)
 
 
-@router.get("/{id}/comparison", responses=problem_answers(404, 409, 422))
+@router.get("/{id}/comparison", response_model=Comparison, responses=problem_answers(404, 409, 422))
 async def comparison(
     id: Id,
     service: Service,
     other: OtherId = None,
-) -> Comparison:
+) -> Response:
     """This exploration beside the one that it is based on, or beside any other one.
 
     Kernels of one source are matched by their nodes, those of two sources by what their nodes compute. `differences`
     lists what else differs, such as the device. Read it before any time.
     """
-    return await service.comparison(id, other)
+    return json_answer(await derived(id, readings.compared, *await service.sides(id, other)))
 
 
 @router.delete(

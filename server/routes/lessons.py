@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from fastapi import Path as PathParameter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from compiler.report import Report
+from server import readings
 from server.derived import derived
 from server.glossary import Term, glossary
 from server.lessons.models import Lesson, LessonHead
 from server.lessons.reading import BadLesson, lessons
 from server.problems import Problem, problem_answers
-from server.report_paths import MOST_CHARACTERS, PathProblem, Scalar, value_at
-from server.routes.parameters import Id, Service
+from server.readings import ReportValue
+from server.report_paths import MOST_CHARACTERS
+from server.routes.parameters import Id, Service, json_answer
 
 router = APIRouter(prefix="/api/v1", tags=["catalogue"])
 of_explorations = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
@@ -37,22 +38,6 @@ Paths = Annotated[
         examples=[["graphs[0].kernels | count"]],
     ),
 ]
-
-
-class ReportValue(BaseModel):
-    """The value of a path in a report."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"path": "graphs[0].kernels | count", "value": 1, "problem": None}}
-    )
-
-    path: str = Field(description="The requested path.")
-    value: Scalar | list[Scalar] = Field(
-        default=None, description="A number, a word, or a list of them; null if there is none."
-    )
-    problem: str | None = Field(
-        default=None, description="A sentence that says why the path has no value in this report; null if it has one."
-    )
 
 
 @router.get("/lessons", responses=problem_answers(500))
@@ -76,22 +61,10 @@ async def terms() -> list[Term]:
     return list(await asyncio.to_thread(glossary))
 
 
-@of_explorations.get("/{id}/values", responses=problem_answers(404, 409, 422))
-async def values(id: Id, service: Service, path: Paths) -> list[ReportValue]:
+@of_explorations.get("/{id}/values", response_model=list[ReportValue], responses=problem_answers(404, 409, 422))
+async def values(id: Id, service: Service, path: Paths) -> Response:
     """The values of paths in a report, one for each path, in order."""
-    report = await service.report(id)
-    return await derived(id, (), _values, report, path)
-
-
-def _values(report: Report, paths: list[str]) -> list[ReportValue]:
-    return [_value(report, path) for path in paths]
-
-
-def _value(report: Report, path: str) -> ReportValue:
-    try:
-        return ReportValue(path=path, value=value_at(report, path))
-    except PathProblem as problem:
-        return ReportValue(path=path, problem=str(problem))
+    return json_answer(await derived(id, readings.values, await service.unread(id), path))
 
 
 async def _lessons() -> tuple[Lesson, ...]:

@@ -111,6 +111,11 @@ def report_answer(status: str) -> dict[str, Any]:
     return {"application/json": {"example": report.model_dump(mode="json")}}
 
 
+def json_answer(body: bytes, headers: dict[str, str] | None = None) -> Response:
+    """What was derived from a report, which is JSON already."""
+    return Response(body, headers=headers, media_type="application/json")
+
+
 def cut(found: list[Item], most: int, response: Response) -> list[Item]:
     """The first `most` of what was found; where there are more, a header of the answer says that it was cut."""
     if len(found) > most:

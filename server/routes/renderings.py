@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 
 from fastapi import APIRouter, Response
 
-from compiler.report import Report
-from compiler.reproducer import NoReproducerError, reproducer
-from server.beside import comparison_as_markdown
-from server.chrome_trace import NOT_RECORDED, ChromeTrace, chrome_trace
-from server.colouring import COLOURING
+from server import readings
+from server.chrome_trace import ChromeTrace
 from server.derived import derived
-from server.document import document, policy
-from server.explorations import Exploration, Explorations, no_kernel
-from server.plain_text import visible
+from server.document import policy
+from server.explorations import Exploration, Explorations
 from server.problems import Problem, problem_answers
-from server.routes.parameters import GraphName, Id, KernelLanguage, KernelName, KnownTag, Service
+from server.readings import Rendered
+from server.routes.parameters import GraphName, Id, KernelLanguage, KernelName, KnownTag, Service, json_answer
 from server.stored_answers import IMMUTABLE
-from server.summary import markdown
 
 router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
 
@@ -59,15 +54,11 @@ async def read_as_html(id: Id, service: Service, if_none_match: KnownTag = None)
     return await rendered(service, id, "text/html", if_none_match)
 
 
-@router.get("/{id}.trace.json", responses=problem_answers(404, 409, 422))
-async def read_trace(id: Id, service: Service) -> ChromeTrace:
+@router.get("/{id}.trace.json", response_model=ChromeTrace, responses=problem_answers(404, 409, 422))
+async def read_trace(id: Id, service: Service) -> Response:
     """The record of torch's profiler for one call of eager and one of our kernels, as a Chrome trace for Perfetto.
     It exists if the exploration had the option `trace`."""
-    report = await service.report(id)
-    try:
-        return await derived(id, (LookupError,), chrome_trace, report)
-    except LookupError:
-        raise Problem(409, f"Of exploration {id} {NOT_RECORDED}.") from None
+    return json_answer(await derived(id, readings.trace, await service.unread(id)))
 
 
 @router.get(
@@ -93,14 +84,8 @@ async def read_kernel(
     process wrote the code in it, so run it only where you would run the snippet.
     """
     exploration = await service.find(id)
-    report = await service.report(id)
-    try:
-        text = await derived(id, (KeyError, NoReproducerError), reproducer, report, name, graph, language)
-    except KeyError:
-        raise Problem(404, await derived(id, (), no_kernel, report, name, graph)) from None
-    except NoReproducerError as reason:
-        raise Problem(409, f"The kernel {name[:200]} cannot be run alone: {reason}") from None
-    answer = unless_known(visible(text).encode(), "text/x-python", exploration, if_none_match)
+    text = await derived(id, readings.kernel_file, exploration.unread, name, graph, language)
+    answer = unless_known(text, "text/x-python", exploration, if_none_match)
     file = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100]
     answer.headers["Content-Disposition"] = f'attachment; filename="{file}.py"'
     return answer
@@ -109,25 +94,19 @@ async def read_kernel(
 async def rendered(service: Explorations, id: str, media_type: str, known_tags: str | None) -> Response:
     """The exploration as "text/markdown" or "text/html". Raises `Problem` 404."""
     exploration = await service.find(id)
-    report = await service.report(id)
     beside = ""
-    if report.based_on is not None and exploration.is_done:
+    if exploration.based_on is not None and exploration.is_done:
         # The first may have been removed from the store since.
         with contextlib.suppress(Problem):
-            beside = "\n" + comparison_as_markdown(await service.comparison(id, None))
-    body = await derived(id, (), _body, report, exploration.body, beside, media_type)
-    return unless_known(body, media_type, exploration, known_tags)
+            beside = "\n" + await derived(id, readings.compared_as_markdown, *await service.sides(id, None))
+    make = readings.page if media_type == "text/html" else readings.text
+    text = await derived(id, make, exploration.unread, beside)
+    return unless_known(text, media_type, exploration, known_tags)
 
 
-def _body(report: Report, json_body: bytes, beside: str, media_type: str) -> bytes:
-    text = markdown(report) + beside
-    whole = document(report, text, json_body, COLOURING.lines) if media_type == "text/html" else text
-    return whole.encode()
-
-
-def unless_known(body: bytes, media_type: str, exploration: Exploration, known_tags: str | None) -> Response:
-    """`body` as the answer, or 304 where the client has it already."""
-    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+def unless_known(text: Rendered, media_type: str, exploration: Exploration, known_tags: str | None) -> Response:
+    """`text` as the answer, or 304 where the client has it already."""
+    tag = f'"{text.tag}"'
     cache = IMMUTABLE if exploration.is_reusable else "no-cache"
     headers = {"ETag": tag, "Cache-Control": cache, "Vary": "Accept"}
     known = {part.strip().removeprefix("W/") for part in (known_tags or "").split(",")}
@@ -135,4 +114,4 @@ def unless_known(body: bytes, media_type: str, exploration: Exploration, known_t
         return Response(status_code=304, headers=headers)
     if media_type == "text/html":
         headers["Content-Security-Policy"] = f"{policy()}; frame-ancestors 'none'; sandbox"
-    return Response(body, headers=headers, media_type=media_type)
+    return Response(text.body, headers=headers, media_type=media_type)

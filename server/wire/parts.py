@@ -27,6 +27,10 @@ SERVICE_FIELDS = frozenset({"version", "id", "source", "options", "based_on", "o
 MOST_GRAPHS = 4096
 """Far more than the captures that one snippet may make."""
 
+MOST_READ_BYTES = 256 * 1024
+"""Of a part that web reads while the exploration runs: many times what one has that is honest."""
+_READ = frozenset({"/environment", "/stages"})
+
 GRAPHS = "/graphs"
 _IN_GRAPH = re.compile(r"/graphs/(0|[1-9]\d{0,5})/(\w+)")
 
@@ -123,32 +127,28 @@ class Parts:
     def __contains__(self, name: str) -> bool:
         return name in self._parts
 
+    @property
+    def size(self) -> int:
+        return self._bytes
+
+    @property
+    def graphs(self) -> int:
+        return int(self._parts[GRAPHS])
+
     def all(self) -> dict[str, bytes]:
         """A copy: the bytes are shared, and never change."""
         return dict(self._parts)
 
     def take(self, payload: bytes) -> list[str]:
         """Takes a change from whoever explores, whole or not at all; the pointers of what differs now. It takes as long
-        as the change is large, however large the report has become.
-
-        Raises `PartsRejected` for what is no JSON (NaN, infinities and half characters are none), names no part,
-        is not of the part's type, or makes the report larger than it may be.
+        as the change is large, however large the report has become. Raises `PartsRejected`, as `checked` and `replace`.
         """
-        try:
-            values = from_json(payload, allow_inf_nan=False, cache_strings="keys")
-            # A number such as 1e999 is read as infinite. A text may well hold that word, so this only asks for a look.
-            if b"Infinity" in to_json(values, inf_nan_mode="constants"):
-                json.dumps(values, allow_nan=False)
-        except (ValueError, RecursionError) as failure:
-            raise PartsRejected(f"It is no JSON: {str(failure)[:200]}.") from None
-        if not isinstance(values, dict):
-            raise PartsRejected("It is no JSON object.")
-        return self._replace(self._checked(values))
+        return self.replace(checked(payload, self.graphs))
 
     def put(self, report: Report) -> list[str]:
         """Takes what the service itself says the report is; the pointers of what differs now."""
         parts = split(report)
-        return self._replace({**dict.fromkeys(self._parts.keys() - parts.keys()), **parts})
+        return self.replace({**dict.fromkeys(self._parts.keys() - parts.keys()), **parts})
 
     def write(self, **fields: Any) -> list[str]:
         """Takes what the service itself says of some fields, `summary=...`; the pointers of what differs now.
@@ -176,25 +176,8 @@ class Parts:
         """One field of the report, as its model has it."""
         return _REPORT_FIELDS[name].validate_json(self._parts[f"/{name}"])
 
-    def _checked(self, values: dict[str, Any]) -> dict[str, bytes | None]:
-        """What becomes of parts: those of `values`, written anew, those that a new graph begins with, and None for
-        those of a graph that goes."""
-        had = int(self._parts[GRAPHS])
-        count = values.pop(GRAPHS, had)
-        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_GRAPHS:
-            raise PartsRejected(f"A report has up to {MOST_GRAPHS} graphs.")
-        changes: dict[str, bytes | None] = {GRAPHS: str(count).encode()}
-        for number in range(count, had):
-            changes.update({f"/graphs/{number}/{name}": None for name in _GRAPH_FIELDS})
-        for number in range(had, count):
-            if f"/graphs/{number}/name" not in values:
-                raise PartsRejected(f"Graph {number} has no name.")
-            changes.update({f"/graphs/{number}/{name}": value for name, value in _NEW_GRAPH.items()})
-        for name, value in values.items():
-            changes[name] = _written(name, value, count)
-        return changes
-
-    def _replace(self, changes: Mapping[str, bytes | None]) -> list[str]:
+    def replace(self, changes: Mapping[str, bytes | None]) -> list[str]:
+        """Takes what `checked` gives. Raises `PartsRejected` where the report gets too large."""
         total = self._bytes + self._growth(changes)
         if total > self._most_bytes:
             raise PartsRejected(f"The report has {total} bytes; at most {self._most_bytes} are allowed.")
@@ -217,6 +200,37 @@ class Parts:
         return sum(_size(name, value) - _size(name, self._parts.get(name)) for name, value in changes.items())
 
 
+def checked(payload: bytes, graphs: int) -> dict[str, bytes | None]:
+    """What becomes of the parts of a report that has so many graphs: those of `payload`, written anew, those that a new
+    graph begins with, and None for those of a graph that goes.
+
+    Raises `PartsRejected` for what is no JSON (NaN, infinities and half characters are none), names no part, or is not
+    of the part's type.
+    """
+    try:
+        values = from_json(payload, allow_inf_nan=False, cache_strings="keys")
+        # A number such as 1e999 is read as infinite. A text may well hold that word, so this only asks for a look.
+        if b"Infinity" in to_json(values, inf_nan_mode="constants"):
+            json.dumps(values, allow_nan=False)
+    except (ValueError, RecursionError) as failure:
+        raise PartsRejected(f"It is no JSON: {str(failure)[:200]}.") from None
+    if not isinstance(values, dict):
+        raise PartsRejected("It is no JSON object.")
+    count = values.pop(GRAPHS, graphs)
+    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_GRAPHS:
+        raise PartsRejected(f"A report has up to {MOST_GRAPHS} graphs.")
+    changes: dict[str, bytes | None] = {GRAPHS: str(count).encode()}
+    for number in range(count, graphs):
+        changes.update({f"/graphs/{number}/{name}": None for name in _GRAPH_FIELDS})
+    for number in range(graphs, count):
+        if f"/graphs/{number}/name" not in values:
+            raise PartsRejected(f"Graph {number} has no name.")
+        changes.update({f"/graphs/{number}/{name}": value for name, value in _NEW_GRAPH.items()})
+    for name, value in values.items():
+        changes[name] = _written(name, value, count)
+    return changes
+
+
 def _size(name: str, value: bytes | None) -> int:
     return 0 if value is None else len(name) + len(value)
 
@@ -236,9 +250,12 @@ def _written(name: str, value: Any, graphs: int) -> bytes:
     if adapter is None:
         raise PartsRejected(f"There is no part {name[:80]!r}.")
     try:
-        return adapter.dump_json(adapter.validate_python(value))
+        written = adapter.dump_json(adapter.validate_python(value))
     except (ValidationError, ValueError, RecursionError) as failure:
         raise PartsRejected(f"The part {name} is not of its type: {_told(failure)}.") from None
+    if name in _READ and len(written) > MOST_READ_BYTES:
+        raise PartsRejected(f"The part {name} has {len(written)} bytes; at most {MOST_READ_BYTES} are allowed.")
+    return written
 
 
 def _told(failure: Exception) -> str:

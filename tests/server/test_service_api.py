@@ -311,7 +311,7 @@ async def test_a_report_of_another_version_is_read_as_it_is_and_never_an_error_o
     read = await service.client.get(path)
     assert (read.status_code, read.content) == (200, body)
     assert [event["event"] for event in await service.events(id)] == ["done"]
-    for rest in (".md", "/why?a=x&b=y", "/comparison"):
+    for rest in (".md", "/why?a=x&b=y", f"/comparison?with={id}"):
         answer = await service.client.get(f"{path}{rest}")
         assert answer.status_code == 409, (rest, answer.text)
         assert "another version" in answer.json()["detail"]

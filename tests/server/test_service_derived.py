@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from structlog.testing import capture_logs
 
 from compiler.report import Report
+from server.apart import Apart
 from server.database.compressed import body_of
 from server.database.reports import Finished, write
 from server.wire.parts import split
@@ -170,6 +171,32 @@ async def test_no_more_than_so_many_wait_for_what_is_computed(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = await stored(service, Report.model_validate(EXAMPLE), "0e" * 10)
-    monkeypatch.setattr("server.derived._MOST_WAITING", 0)
+    monkeypatch.setattr("server.derived.READERS", Apart(1, (), most=0))
     answer = await service.client.get(f"{path}.md")
     assert answer.status_code == 503 and answer.headers["retry-after"] == "5"
+
+
+async def test_no_report_is_read_by_web_itself(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read a large one takes seconds, in which web would answer nobody."""
+    report = Report.model_validate(EXAMPLE)
+    path = await stored(service, report, "1a" * 10)
+    other = await stored(service, report.model_copy(update={"based_on": "1a" * 10}), "1b" * 10)
+
+    def read(*_: object, **__: object) -> Report:
+        raise AssertionError("Web has read a report.")
+
+    monkeypatch.setattr(Report, "model_validate_json", read)
+    loops = [loop.name for loop in report.graphs[0].loops]
+    kernel = next(kernel.name for kernel in report.graphs[0].kernels if kernel.kind != "extern")
+    asked: list[tuple[str, dict[str, str]]] = [
+        (f"{path}.md", {}),
+        (f"{other}.html", {}),
+        (f"{path}/why", {"a": loops[0], "b": loops[1]}),
+        (f"{path}/values", {"path": "graphs | count"}),
+        (f"{other}/comparison", {"with": "1a" * 10}),
+        (f"{path}/kernels/{kernel}.py", {}),
+        (f"{path}/events", {}),
+    ]
+    for address, parameters in asked:
+        answer = await service.client.get(address, params=parameters)
+        assert answer.status_code == 200, (address, answer.text)

@@ -4,11 +4,16 @@ job is fine. What confines them is tested with the worker and the sandbox."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from pydantic_core import from_json
 
+from compiler.report import Report
+from server.worker.records import REPORT
+from server.worker.snippet import REPORTS
 from tests.server.conftest import Service, eventually, processes_mentioning, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -65,6 +70,28 @@ async def test_a_failure_runs_again_but_stays_visible(service: Service) -> None:
     second = await service.explore(source)
     assert second["error"]["traceback"] != first["error"]["traceback"], "it ran again"
     assert (first["observed"]["attempt"], second["observed"]["attempt"]) == (1, 2)
+
+
+async def test_a_large_report_is_not_read_by_web_itself(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes seconds, in which web would answer nobody."""
+
+    def small(read: Callable[..., Any]) -> Callable[..., Any]:
+        def read_small(text: bytes, **how: Any) -> Any:
+            assert len(text) < 300_000, "Web has read a report."
+            return read(text, **how)
+
+        return read_small
+
+    monkeypatch.setattr("server.wire.parts.from_json", small(from_json))
+    monkeypatch.setattr(Report, "model_validate_json", small(Report.model_validate_json))
+    source = f"""import json, os
+payload = json.dumps({{"/output": "a" * 300_000}}).encode()
+os.write({REPORTS}, {REPORT!r} + len(payload).to_bytes(4, "big") + payload)
+os._exit(0)
+"""
+    report = await service.explore(source)
+    assert report["output"] == "a" * 300_000
+    assert report["error"]["type"] == "EarlyExit"
 
 
 async def test_cancelling_ends_all_processes_of_the_job(service: Service, marker: str) -> None:

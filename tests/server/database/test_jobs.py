@@ -168,7 +168,7 @@ async def test_a_late_answer_of_an_earlier_attempt_is_passed_over(database: Data
     assert await slow.renew([first], 60.0) == ({"a.1"}, set()), "it has lost it"
     assert await slow.finish(first, finished(first, report_of(first, "late"))) is None
     stored = await quick.finish(second, finished(second, report_of(second, "in time")))
-    assert stored is not None and stored.report().output == "in time"
+    assert stored is not None and stored.unread.report().output == "in time"
     assert await slow.finish(first, finished(first, report_of(first, "late"))) is None
 
 

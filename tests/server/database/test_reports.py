@@ -20,9 +20,10 @@ from server.database import engine
 from server.database.compressed import SHARED_BYTES, Body, as_gzip, body_of, body_of_text
 from server.database.engine import Database, DatabaseUnavailable
 from server.database.jobs import JobTable
-from server.database.reports import OtherVersion, Reports, Stored
+from server.database.reports import Reports, Stored
 from server.database.retention import Retention
 from server.database.tables import contents, explorations
+from server.readings import NotPossible
 from server.settings import WebSettings
 from server.wire.parts import join, split
 from tests.server.database.made import ROOM, enqueue, finished, lease, report_of, wanted
@@ -62,11 +63,11 @@ async def test_an_id_that_no_database_has_is_not_found(database: Database) -> No
 async def test_a_body_of_pieces_is_one_gzip_file() -> None:
     report = Report.model_validate_json(EXAMPLE.read_bytes())
     body = body_of(split(report))
-    stored = Stored("a", 1, "ok", True, 3, "b", 9, body.tag, body.length, _gzip(body))
+    stored = Stored("a", 1, "ok", True, 3, "b", None, 9, body.tag, body.length, _gzip(body))
     assert len(body.pieces) > 5
     assert gzip.decompress(stored.gzipped) == stored.body == join(split(report)) == report.model_dump_json().encode()
     assert len(stored.gzipped) < body.length / 3
-    assert stored.report() == report
+    assert stored.unread.report() == report
     alone = body_of_text(stored.body)
     assert gzip.decompress(_gzip(alone)) == stored.body and alone.tag == body.tag
     assert gzip.decompress(_gzip(body_of_text(b""))) == b""
@@ -130,10 +131,10 @@ async def test_what_cannot_change_is_kept_in_memory_and_no_more_than_may(databas
 
 async def test_a_report_of_another_version_is_served_as_it_is(database: Database) -> None:
     body = json.dumps({"version": 99, "id": "a", "something": "new"}).encode()
-    stored = Stored("a", 1, "ok", True, 99, "b", 1, "tag", len(body), _gzip(body_of_text(body)))
+    stored = Stored("a", 1, "ok", True, 99, "b", None, 1, "tag", len(body), _gzip(body_of_text(body)))
     assert stored.body == body
-    with pytest.raises(OtherVersion, match="version 99"):
-        stored.report()
+    with pytest.raises(NotPossible, match="version 99"):
+        stored.unread.report()
 
 
 async def test_an_earlier_store_is_taken_over(tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ async def test_an_earlier_store_is_taken_over(tmp_path: Path) -> None:
     stored = await reports.get("a" * 20)
     assert stored is not None and stored.body == body and stored.report_version == 2
     assert [child.id for child in await reports.children("b" * 20)] == ["a" * 20]
-    assert stored.report().output == report.output
+    assert stored.unread.report().output == report.output
     await database.close()
 
 

@@ -148,20 +148,29 @@ def test_a_report_that_grows_too_large_is_refused_and_stays_as_it_was() -> None:
     assert parts.report().output == "a" * 2000
 
 
-def test_a_change_costs_what_it_changes_however_large_the_report_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_web_reads_while_a_job_runs_is_small() -> None:
+    """Each stage is an event. All else of a large report is read apart."""
+    parts = fresh()
+    with pytest.raises(PartsRejected, match="at most 262144 are allowed"):
+        parts.take(json.dumps({"/stages": [stage("capture").model_dump()] * 20_000}).encode())
+    parts.take(json.dumps({"/output": "a" * 300_000}).encode())
+
+
+@pytest.mark.asyncio
+async def test_a_change_costs_what_it_changes_however_large_the_report_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """A snippet may send thousands of small changes of a report of 32 MiB."""
     job: Any = SimpleNamespace(
         id="a", source="x", options=Options(), based_on=None, profile=WorkerIdentity(device="cpu"), attempt=1
     )
     running = RunningReport(job, 10**6)
-    running.take(b'{"/stages":[{"name":"capture","ms":1.5,"status":"done"}],"/output":"a"}')
+    await running.take(b'{"/stages":[{"name":"capture","ms":1.5,"status":"done"}],"/output":"a"}')
 
     def read_all(*_: object) -> bytes:
         raise AssertionError("All of the report was put together.")
 
     monkeypatch.setattr("server.wire.parts.join", read_all)
-    assert running.take(b'{"/output":"b"}') == []
-    assert running.take(b'{"/environment":{"torch":"9"}}') == []
+    assert await running.take(b'{"/output":"b"}') == []
+    assert await running.take(b'{"/environment":{"torch":"9"}}') == []
     stages = [stage("capture").model_dump(), stage("lower").model_dump()]
-    ((told, changed),) = running.take(json.dumps({"/stages": stages}).encode())
+    ((told, changed),) = await running.take(json.dumps({"/stages": stages}).encode())
     assert json.loads(told)["name"] == "lower" and json.loads(changed)["/output"] == "b"

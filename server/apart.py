@@ -1,0 +1,240 @@
+"""Work on what clients and snippets wrote, in processes of its own, within a time: `python -m server.apart`.
+
+To read a report of many megabytes takes seconds, and so does to colour some texts. Python's lock is held meanwhile, so
+in a thread of web this would stop all of web. A process is started when it is first needed, does one piece of work
+after another, and is ended where one takes too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import math
+import os
+import pickle
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from server.logs import told
+from server.passed_on import passed_on
+
+Made = TypeVar("Made")
+
+_START_SECONDS = 30.0
+_MOST_BYTES = 4 * 1024**3
+"""Of addresses, for one process. The largest report takes a quarter of it."""
+_KEPT_BYTES = 256 * 1024**2
+"""A process that has more memory after its work is not kept: it might not give that back."""
+_LENGTH = struct.Struct(">Q")
+
+
+class Busy(Exception):
+    """So much waits already that this cannot be done soon."""
+
+
+class TooLong(Exception):
+    """The work took longer than it may."""
+
+
+class WentWrong(Exception):
+    """The work failed in a way that nobody expects; the message is what the log may tell of that."""
+
+
+_ALL: weakref.WeakSet[Apart] = weakref.WeakSet()
+
+
+def close_all() -> None:
+    """Ends all processes of this program: it would wait for what they do."""
+    for one in list(_ALL):
+        one.close()
+
+
+class Apart:
+    """Up to `processes`, which import `modules` when they start. Failures that are `expected` take a message as their
+    only argument. Of what waits for a process and is done by one there are `most` at a time, any number where that is
+    None; each waits `patience` seconds at most, None for any time."""
+
+    def __init__(
+        self,
+        processes: int,
+        modules: tuple[str, ...],
+        expected: tuple[type[Exception], ...] = (),
+        most: int | None = None,
+        patience: float | None = None,
+    ) -> None:
+        self._modules = modules
+        self._expected = expected
+        self._most = most
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._taken = 0
+        self._free = threading.Semaphore(processes)
+        self._threads = ThreadPoolExecutor(most or processes, "apart")
+        self._idle: list[subprocess.Popen[bytes]] = []
+        self._alive: set[subprocess.Popen[bytes]] = set()
+        _ALL.add(self)
+
+    async def soon(self, seconds: float, work: Callable[..., Made], *given: Any, **named: Any) -> Made:
+        """As `now`, from a loop."""
+        with self._place():
+            done = partial(self._done, seconds, partial(work, *given, **named))
+            return await asyncio.get_running_loop().run_in_executor(self._threads, done)
+
+    def now(self, seconds: float, work: Callable[..., Made], *given: Any, **named: Any) -> Made:
+        """What `work` gives, a function of a module. Raises what it raises, where that is expected; `TooLong` after so
+        many seconds, `Busy`, and `WentWrong`."""
+        with self._place():
+            return self._done(seconds, partial(work, *given, **named))
+
+    def close(self) -> None:
+        """Ends the processes, whatever they do; others are started where they are needed."""
+        for process in list(self._alive):
+            self._end(process)
+
+    @contextlib.contextmanager
+    def _place(self) -> Iterator[None]:
+        with self._lock:
+            if self._most is not None and self._taken >= self._most:
+                raise Busy
+            self._taken += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken -= 1
+
+    def _done(self, seconds: float, work: Callable[[], Made]) -> Made:
+        if not self._free.acquire(timeout=self._patience):
+            raise Busy
+        try:
+            process = self._idle_one() or self._start()
+            is_good, value, is_last = self._exchanged(process, seconds, (seconds, self._expected, work))
+            if is_last:
+                self._end(process)
+            else:
+                self._idle.append(process)
+        finally:
+            self._free.release()
+        if is_good:
+            made: Made = value
+            return made
+        raise WentWrong(value) if isinstance(value, str) else value
+
+    def _idle_one(self) -> subprocess.Popen[bytes] | None:
+        while self._idle:
+            process = self._idle.pop()
+            if process.poll() is None:
+                return process
+            self._end(process)
+        return None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            (sys.executable, "-P", "-m", __name__, *self._modules),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=passed_on() | {"LANG": "C.UTF-8", "PYTHONPATH": str(Path(__file__).parents[1])},
+            start_new_session=True,
+        )
+        self._alive.add(process)
+        self._exchanged(process, _START_SECONDS, None)
+        return process
+
+    def _exchanged(self, process: subprocess.Popen[bytes], seconds: float, asked: Any) -> tuple[bool, Any, bool]:
+        """What the process answers to `asked`. It is ended where this takes too long, or it answers nothing."""
+        assert process.stdin is not None and process.stdout is not None
+        is_late = threading.Event()
+
+        def end() -> None:
+            is_late.set()
+            process.kill()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            if asked is not None:
+                _write(process.stdin, asked)
+            answer: tuple[bool, Any, bool] = _read(process.stdout)
+            return answer
+        except (OSError, EOFError):
+            self._end(process)
+            if is_late.is_set():
+                raise TooLong from None
+            raise WentWrong(f"Its process ended with code {process.returncode}.") from None
+        finally:
+            timer.cancel()
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait()
+        self._alive.discard(process)
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+
+
+def _write(stream: Any, message: Any) -> None:
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def _read(stream: Any) -> Any:
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(head)
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)
+
+
+def main() -> None:
+    """Does what it is told, until no more can come. Ends where that takes too long, also when nobody is left to end
+    it."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+    # Where memory is short, the kernel is to end this process and not web.
+    Path("/proc/self/oom_score_adj").write_text("1000")
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
+    _write(answers, (True, None, False))
+    with contextlib.suppress(EOFError):
+        while True:
+            seconds, expected, work = _read(sys.stdin.buffer)
+            signal.alarm(math.ceil(seconds) + 1)
+            is_good, value = _result(expected, work)
+            taken_bytes = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+            _write(answers, (is_good, value, taken_bytes > _KEPT_BYTES))
+            del work, value
+            signal.alarm(0)
+
+
+def _result(expected: tuple[type[Exception], ...], work: Callable[[], Any]) -> tuple[bool, Any]:
+    try:
+        return True, work()
+    except expected as failure:
+        return False, failure
+    except Exception as failure:  # noqa: BLE001 - whoever asked is told
+        return False, "\n".join(told(failure))
+
+
+if __name__ == "__main__":
+    main()
