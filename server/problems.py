@@ -14,8 +14,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import Scope
 
+from server.heads import answers_head
 from server.requests import said_of_fault
 
 MEDIA_TYPE = "application/problem+json"
@@ -124,8 +126,18 @@ async def _answer_http(request: Request, failure: Exception) -> Response:
         405: f"{path} does not answer {request.method}; see /api/v1/openapi.json for what it answers.",
         413: "The body of the request is too large; a snippet may have at most 64 KiB.",
     }.get(failure.status_code, str(failure.detail))
-    headers = dict(failure.headers) if failure.headers else None
+    headers = {"Allow": ", ".join(_allowed(request))} if failure.status_code == 405 else dict(failure.headers or {})
     return ProblemResponse(Problem(failure.status_code, detail, headers=headers), request.scope)
+
+
+def _allowed(request: Request) -> list[str]:
+    """The methods that the path answers (RFC 9110, 15.5.6). The router names those of one of its routes alone."""
+    found = [
+        method
+        for method in ("GET", "POST", "DELETE")
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+    ]
+    return ["HEAD", *found] if "GET" in found and answers_head(request.url.path) else found
 
 
 async def _answer_invalid(request: Request, failure: Exception) -> Response:

@@ -75,6 +75,20 @@ async def test_a_head_is_that_of_the_answer_without_its_body(service: Service) -
     assert 'route="/readyz"' in counted and 'status="405"' in counted
 
 
+async def test_a_method_that_is_not_answered_is_told_which_are(service: Service) -> None:
+    """All of them: several routes may answer one path."""
+    of_one = f"/api/v1/explorations/{'a' * 20}"
+    allowed = {
+        "/api/v1/explorations": "POST",
+        of_one: "HEAD, GET, DELETE",
+        f"{of_one}/events": "GET",
+        "/healthz": "HEAD, GET",
+    }
+    for path, methods in allowed.items():
+        answer = await service.client.put(path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, methods), path
+
+
 async def test_a_report_can_be_read_as_text(service: Service) -> None:
     report = await service.explore("verdict = 'one kernel instead of four'")
     answer = await service.client.get(f"/api/v1/explorations/{report['id']}.md")
