@@ -74,7 +74,23 @@ def _is_origin(text: str) -> str:
     return text
 
 
+def _is_host(text: str) -> str:
+    """A name as the Host header has it, without its port: any other one would match nothing."""
+    if text != "*" and not re.fullmatch(r"[A-Za-z0-9._-]*[A-Za-z0-9_-]|[0-9A-Fa-f:]+", text):
+        raise ValueError("a name is written as fusion.example.org, without https://, port or path")
+    return text
+
+
+def _is_network(text: str) -> str:
+    """An address or network, as in 10.0.0.0/8: any other one would match nothing."""
+    if text != "*":
+        ipaddress.ip_network(text)
+    return text
+
+
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Hosts = Annotated[tuple[Annotated[str, AfterValidator(_is_host)], ...], NoDecode, BeforeValidator(_split)]
+Networks = Annotated[tuple[Annotated[str, AfterValidator(_is_network)], ...], NoDecode, BeforeValidator(_split)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(_is_origin)], ...], NoDecode, BeforeValidator(_split)]
 
 
@@ -164,7 +180,7 @@ class WebSettings(LimitSettings):
     static: Path | None = Field(
         default=None, description="Folder of the built page. By default `server/static`, where `npm run build` puts it."
     )
-    allowed_hosts: Names = Field(
+    allowed_hosts: Hosts = Field(
         default=(),
         description="Names that browsers may call this server by, separated by commas, such as `fusion.example.org`. "
         "`localhost`, IP addresses and `host` are always accepted. `*` accepts every name, and with it every web site "
@@ -209,7 +225,7 @@ class WebSettings(LimitSettings):
         description="Connections that one address may have open; 0 for any number. Those of this machine and of "
         "`trusted_proxies` are not counted.",
     )
-    trusted_proxies: Names = Field(
+    trusted_proxies: Networks = Field(
         default=("127.0.0.1",),
         description="Addresses of proxies, separated by commas, whose headers `X-Forwarded-For` and "
         "`X-Forwarded-Proto` are believed.",

@@ -69,6 +69,9 @@ def test_a_file_may_have_lines_as_the_environment_has_them(monkeypatch: pytest.M
         ("prot = 1\n", "perhaps port is meant."),
         ('port = "many"\n', "FUSIONSCOPE_PORT"),
         ("port = \n", "cannot be read"),
+        ('allowed_hosts = ["https://name.example"]\n', "written as fusion.example.org, without https://, port or path"),
+        ('allowed_hosts = ["name.example:8000"]\n', "written as fusion.example.org, without https://, port or path"),
+        ('trusted_proxies = ["proxy"]\n', "'proxy' does not appear to be an IPv4 or IPv6 network"),
         (None, "does not exist"),
     ],
 )
