@@ -1,5 +1,5 @@
 """What one connection may ask of web before a request is whole: so much time, and so many bytes; and how many
-connections one address may have.
+connections one address may have. And how long an answer may wait to be taken.
 
 uvicorn waits for ever for the rest of a request, and keeps whatever of its headers has come. So a few thousand
 connections that say nothing would take every descriptor, and one that never ends its headers all memory. Its own bound
@@ -24,6 +24,9 @@ log = structlog.get_logger(__name__)
 
 REQUEST_SECONDS = 30.0
 """From the connection, or from a request's first byte, until all of the request is there."""
+ANSWER_SECONDS = 60.0
+LEAST_ANSWER_BYTES = 1024 * 1024
+"""So much of an answer, or all that waits of it, must be taken in that time: what waits is held in memory."""
 MOST_REQUEST_BYTES = 4 * 1024 * 1024
 """Of headers and body, whatever they are wrapped in: twice what a body may have, and more headers than anybody has."""
 
@@ -78,6 +81,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._counted: str | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._bytes = 0
+        self._reader_timer: asyncio.TimerHandle | None = None
 
     @classmethod
     def within(cls, connections: Connections) -> Any:
@@ -96,6 +100,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_watching()
         if self._counted is not None:
             self._connections.give_back(self._counted)
             self._counted = None
@@ -113,6 +118,32 @@ class BoundedHttp(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._stop_waiting()
         super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        self._stop_watching()
+        super().resume_writing()
+
+    def _watch(self, waiting_bytes: int) -> None:
+        self._stop_watching()
+        self._reader_timer = self.loop.call_later(ANSWER_SECONDS, self._look, waiting_bytes)
+
+    def _look(self, waited_bytes: int) -> None:
+        """Gives up a reader who has not taken enough since so many bytes waited for it."""
+        waiting_bytes = self.transport.get_write_buffer_size()
+        if waiting_bytes > waited_bytes - LEAST_ANSWER_BYTES:
+            log.debug("answer_given_up", waiting_bytes=waiting_bytes)
+            self.transport.abort()
+        else:
+            self._watch(waiting_bytes)
+
+    def _stop_watching(self) -> None:
+        if self._reader_timer is not None:
+            self._reader_timer.cancel()
+            self._reader_timer = None
 
     def _wait(self) -> None:
         self._timer = self.loop.call_later(REQUEST_SECONDS, self._close, "it takes too long")

@@ -52,6 +52,10 @@ class Event:
     data: str
 
 
+MOST_CHANGED_BYTES = 4 * 1024 * 1024
+"""Of the parts that one event brings. Each reader takes memory for them; the report itself has what is left out."""
+
+
 class EventLog:
     """The events of one job as this web sees it. Readers see every event after the id that they name, up to `done`."""
 
@@ -108,20 +112,27 @@ def stage_data(stage: bytes, changed: bytes) -> str:
 def replay(report: Mapping[str, Any], attempt: int, last_event: int, after: EventId | None) -> list[Event]:
     """The events of an exploration that is done, made again from its stored `report`, of any version.
 
-    The last stage brings all parts, the stages before it only the list of stages: what came when is not known any more.
+    The last stage brings all parts where they are not too many, the stages before it only the list of stages: what came
+    when is not known any more.
     """
     stages = [stage for stage in report.get("stages", ()) if isinstance(stage, dict)]
     events = []
     for place, stage in enumerate(stages):
         is_last = place == len(stages) - 1
-        changed = _parts_of(report) if is_last else {"/stages": stages[: place + 1]}
+        told = {"/stages": stages[: place + 1]}
         number = last_event - len(stages) + place
-        data = json.dumps({"stage": stage, "changed": changed}, separators=(",", ":"))
+        data = _stage({"stage": stage, "changed": _parts_of(report) if is_last else told})
+        if len(data) > MOST_CHANGED_BYTES:
+            data = _stage({"stage": stage, "changed": told})
         events.append(Event(EventId(attempt, number), "stage", data))
     done = Event(EventId(attempt, last_event), "done", json.dumps({"status": report.get("status")}))
     # An earlier attempt told of another report, and a later one than this is of no job that is known here.
     is_of_this = after is not None and after.attempt == attempt
     return [*(event for event in events if not is_of_this or event.id > after), done]  # type: ignore[operator]
+
+
+def _stage(data: dict[str, Any]) -> str:
+    return json.dumps(data, separators=(",", ":"))
 
 
 def _parts_of(report: Mapping[str, Any]) -> dict[str, Any]:

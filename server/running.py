@@ -13,7 +13,7 @@ from server.apart import Apart, TooLong
 from server.database.compressed import body_of
 from server.database.jobs import Job
 from server.database.reports import REUSABLE, Finished
-from server.events import NOT_IN_STAGES
+from server.events import MOST_CHANGED_BYTES, NOT_IN_STAGES
 from server.identity import compiler_version
 from server.observed import contradictions, observed
 from server.verdicts import Unrun, Verdict, believed_verdict, conclude, never_ran
@@ -36,13 +36,15 @@ class RunningReport:
     rejected: str | None = None
     _pending: set[str] = field(default_factory=set)
     _stages_told: int = 0
+    _is_told_whole: bool = True
 
     def __post_init__(self) -> None:
         self._claimed = Environment()
         self._parts = Parts(empty_report(self.job), self.most_bytes)
 
     async def take(self, payload: bytes) -> list[tuple[bytes, bytes]]:
-        """Takes parts that changed. Of each stage that is new: the stage, and all parts that changed since the last."""
+        """Takes parts that changed. Of each stage that is new: the stage, and all parts that changed since the last;
+        once these were too many, the list of stages alone."""
         if self.rejected is not None:
             return []
         read = partial(checked, payload, self._parts.graphs)
@@ -58,12 +60,12 @@ class RunningReport:
         return []
 
     def _take(self, read: Callable[[], dict[str, bytes | None]]) -> list[tuple[bytes, bytes]]:
-        changed = self._parts.replace(read())
-        if "/environment" in changed:
+        different = self._parts.replace(read())
+        if "/environment" in different:
             self._claimed = self._parts.field("environment")
             self._parts.write(environment=known_environment(self._claimed, self.job, None))
-        self._pending |= set(changed) - NOT_IN_STAGES
-        if "/stages" not in changed:
+        self._pending |= set(different) - NOT_IN_STAGES
+        if "/stages" not in different:
             return []
         stages = self._parts.field("stages")
         fresh, self._stages_told = stages[self._stages_told :], max(self._stages_told, len(stages))
@@ -71,7 +73,12 @@ class RunningReport:
         for place, stage in enumerate(fresh, start=1):
             # Of stages that end together only the last brings what they made.
             names = sorted(name for name in self._pending if name in self._parts) if place == len(fresh) else []
-            told.append((stage.model_dump_json().encode(), as_object(self._parts.all(), names)))
+            changed = as_object(self._parts.all(), names)
+            self._is_told_whole = self._is_told_whole and len(changed) <= MOST_CHANGED_BYTES
+            if not self._is_told_whole:
+                # What changes of parts that a reader does not have would make no sense to it.
+                changed = as_object(self._parts.all(), [name for name in names if name == "/stages"])
+            told.append((stage.model_dump_json().encode(), changed))
             self._pending -= set(names)
         return told
 

@@ -9,15 +9,19 @@ requests, and it answers only what the route would answer in the same way.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import zlib
+from collections.abc import AsyncIterator, Callable
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from server.database.reports import Stored
+from server.database.compressed import GZIP_WINDOW
+from server.database.reports import KEPT_BYTES, Stored
 from server.negotiation import takes_encoding
 
 IMMUTABLE = "public, max-age=31536000, immutable"
+
+_PIECE = 64 * 1024
 
 _PREFIX = "/api/v1/explorations/"
 _ID = re.compile(r"[0-9a-f]{20}")
@@ -29,22 +33,43 @@ def is_known(stored: Stored, if_none_match: str | None) -> bool:
     return any(tag == stored.tag or any_of_them for tag, any_of_them in _TAGS.findall(if_none_match or ""))
 
 
-def encoded(stored: Stored, accept_encoding: str | None) -> tuple[bytes, dict[str, str]]:
-    """The body in the form that the client takes, and the headers that say which it is."""
-    headers = {"Vary": "Accept, Accept-Encoding"}
+def whole_answer(stored: Stored, status: int, headers: dict[str, str], accept_encoding: str | None) -> Response:
+    """The body in the form that the client takes, with headers that say which it is."""
     if takes_encoding("gzip", accept_encoding):
-        return stored.gzipped, headers | {"ETag": f'"{stored.tag}-gzip"', "Content-Encoding": "gzip"}
-    return stored.body, headers | {"ETag": f'"{stored.tag}"'}
+        return Response(stored.gzipped, status, headers | _form(stored, True), media_type="application/json")
+    headers |= _form(stored, False)
+    if stored.length <= KEPT_BYTES:
+        return Response(stored.body, status, headers, media_type="application/json")
+    # A reader who takes it slowly, or not at all, must not hold all of it in memory.
+    headers["Content-Length"] = str(stored.length)
+    return StreamingResponse(_inflated(stored.gzipped), status, headers, media_type="application/json")
 
 
 def stored_answer(stored: Stored, accept_encoding: str | None, if_none_match: str | None) -> Response:
     """The answer to a GET of the report."""
-    body, headers = encoded(stored, accept_encoding)
-    headers["Cache-Control"] = IMMUTABLE if stored.is_reusable else "no-cache"
+    headers = {"Cache-Control": IMMUTABLE if stored.is_reusable else "no-cache"}
     if is_known(stored, if_none_match):
+        headers |= _form(stored, takes_encoding("gzip", accept_encoding))
         headers.pop("Content-Encoding", None)
         return Response(status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type="application/json")
+    return whole_answer(stored, 200, headers, accept_encoding)
+
+
+def _form(stored: Stored, is_gzipped: bool) -> dict[str, str]:
+    vary = {"Vary": "Accept, Accept-Encoding"}
+    if is_gzipped:
+        return vary | {"ETag": f'"{stored.tag}-gzip"', "Content-Encoding": "gzip"}
+    return vary | {"ETag": f'"{stored.tag}"'}
+
+
+async def _inflated(gzipped: bytes) -> AsyncIterator[bytes]:
+    stream = zlib.decompressobj(GZIP_WINDOW)
+    for first in range(0, len(gzipped), _PIECE):
+        rest = gzipped[first : first + _PIECE]
+        while rest:
+            yield stream.decompress(rest, _PIECE)
+            rest = stream.unconsumed_tail
+    yield stream.flush()
 
 
 class StoredAnswers:

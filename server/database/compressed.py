@@ -21,7 +21,7 @@ SHARED_BYTES = 2048
 LEVEL = 6
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _LAST_BLOCK = b"\x03\x00"
-_GZIP_WINDOW = 31
+GZIP_WINDOW = 31
 
 
 @dataclass(frozen=True)
@@ -86,4 +86,4 @@ def as_gzip(pieces: Iterable[bytes], checksum: int, length: int) -> bytes:
 
 def inflated(gzipped: bytes) -> bytes:
     """The body itself. Raises `zlib.error` where the file is damaged."""
-    return zlib.decompress(gzipped, _GZIP_WINDOW)
+    return zlib.decompress(gzipped, GZIP_WINDOW)

@@ -21,6 +21,8 @@ REUSABLE = frozenset({"ok", "wrong_result", "user_error"})
 """Statuses that the same snippet would reach again."""
 
 MOST_CHILDREN = 50
+KEPT_BYTES = 1024 * 1024
+"""Up to this length a body is kept as it is too, once it was read so; a longer one is inflated for each reader."""
 _DELETED_AT_ONCE = 100
 
 
@@ -74,7 +76,7 @@ class Stored:
     @property
     def held_bytes(self) -> int:
         """What it takes in memory once somebody has asked for it as it is, not compressed."""
-        return len(self.gzipped) + self.length
+        return len(self.gzipped) + (self.length if self.length <= KEPT_BYTES else 0)
 
     @property
     def unread(self) -> Unread:

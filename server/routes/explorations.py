@@ -44,7 +44,7 @@ from server.routes.parameters import (
     report_answer,
 )
 from server.routes.renderings import rendered
-from server.stored_answers import encoded, stored_answer
+from server.stored_answers import stored_answer, whole_answer
 
 router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
 
@@ -133,7 +133,8 @@ async def follow(
 ) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events: `queued` {position: how many are before it}, `started` {wall_seconds: how long it may run,
     started_at: when it began, in seconds since 1970 by the service's clock}, `stage` {stage, changed: the parts of the
-    report that are new, by their JSON pointers}, `log` {text}, and `done` {status} last.
+    report that are new, by their JSON pointers; the list of stages alone if they are very large}, `log` {text}, and
+    `done` {status} last.
 
     A reader that returns with `Last-Event-ID` gets the events after that one. If the worker of an exploration is lost,
     it begins again: its events start at `queued`, under the number of the next attempt."""
@@ -240,6 +241,5 @@ def _queue_full(full: QueueFull) -> Problem:
 def _json(request: Request, exploration: Exploration, status: int, headers: dict[str, str]) -> Response:
     # The body is JSON already, checked when it came from the worker: it is not read and written again.
     if exploration.stored is not None:
-        body, more = encoded(exploration.stored, request.headers.get("accept-encoding"))
-        return Response(body, status, {**headers, **more}, media_type="application/json")
+        return whole_answer(exploration.stored, status, headers, request.headers.get("accept-encoding"))
     return Response(exploration.so_far, status, headers, media_type="application/json")

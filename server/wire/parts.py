@@ -27,7 +27,7 @@ SERVICE_FIELDS = frozenset({"version", "id", "source", "options", "based_on", "o
 MOST_GRAPHS = 4096
 """Far more than the captures that one snippet may make."""
 
-MOST_READ_BYTES = 256 * 1024
+MOST_READ_BYTES = 32 * 1024
 """Of a part that web reads while the exploration runs: many times what one has that is honest."""
 _READ = frozenset({"/environment", "/stages"})
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -27,10 +28,10 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @contextlib.asynccontextmanager
-async def serving(connections: Connections) -> AsyncIterator[int]:
+async def serving(connections: Connections, served: Any = application) -> AsyncIterator[int]:
     listener = socket.create_server(("127.0.0.1", 0))
     http = BoundedHttp.within(connections)
-    server = uvicorn.Server(uvicorn.Config(application, http=http, ws="none", lifespan="off", log_config=None))
+    server = uvicorn.Server(uvicorn.Config(served, http=http, ws="none", lifespan="off", log_config=None))
     task = asyncio.create_task(server.serve(sockets=[listener]))
     yield listener.getsockname()[1]
     server.should_exit = True
@@ -147,3 +148,32 @@ def test_this_machine_and_proxies_are_not_counted(peer: object) -> None:
             return peer
 
     assert Connections(2, ["192.0.2.0/24"]).counted(Transport()) is None
+
+
+@pytest.mark.asyncio
+async def test_an_answer_that_nobody_takes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits of it is held in memory. One that is taken goes on, however long it is."""
+    monkeypatch.setattr(bounded_http, "ANSWER_SECONDS", 0.3)
+    size, is_given_up = 64 * 2**20, asyncio.Event()
+
+    async def large(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        await send({"type": "http.response.body", "body": bytes(size)})
+
+    lost = BoundedHttp.connection_lost
+
+    def tell_lost(self: BoundedHttp, failure: Exception | None) -> None:
+        lost(self, failure)
+        is_given_up.set()
+
+    monkeypatch.setattr(BoundedHttp, "connection_lost", tell_lost)
+    async with serving(Connections(), large) as port:
+        _, idle = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        idle.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await is_given_up.wait()
+        idle.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        assert len(await until_closed(reader)) > size
+        writer.close()

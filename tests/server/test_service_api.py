@@ -242,6 +242,25 @@ async def test_a_body_comes_compressed_where_that_is_accepted_and_is_known_again
     assert (await service.client.get(path, headers={"If-None-Match": '"other"'})).status_code == 200
 
 
+async def test_a_long_body_is_inflated_piece_by_piece(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a reader who takes it slowly holds no memory."""
+    report = await service.explore("verdict = 'long'; print('line ' * 60_000)")
+    path = f"/api/v1/explorations/{report['id']}"
+    plain = {"Accept-Encoding": "identity"}
+    whole = await service.client.get(path, headers=plain)
+    monkeypatch.setattr("server.stored_answers.KEPT_BYTES", 1000)
+    pieces = await service.client.get(path, headers=plain)
+    assert pieces.content == whole.content and len(whole.content) > 64 * 1024
+    for name in ("content-length", "etag", "content-type", "cache-control"):
+        assert pieces.headers[name] == whole.headers[name], name
+    head = await service.client.head(path, headers=plain)
+    assert (head.content, head.headers["content-length"]) == (b"", whole.headers["content-length"])
+    asked = await service.client.post(
+        "/api/v1/explorations", json={"source": "verdict = 'long'; print('line ' * 60_000)"}, headers=plain
+    )
+    assert (asked.status_code, asked.content) == (200, whole.content)
+
+
 async def test_fifty_who_ask_for_the_same_at_once_share_one_job(service: Service) -> None:
     source = "import time; time.sleep(0.3); verdict = time.time_ns()"
 

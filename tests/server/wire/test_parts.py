@@ -151,7 +151,7 @@ def test_a_report_that_grows_too_large_is_refused_and_stays_as_it_was() -> None:
 def test_what_web_reads_while_a_job_runs_is_small() -> None:
     """Each stage is an event. All else of a large report is read apart."""
     parts = fresh()
-    with pytest.raises(PartsRejected, match="at most 262144 are allowed"):
+    with pytest.raises(PartsRejected, match="at most 32768 are allowed"):
         parts.take(json.dumps({"/stages": [stage("capture").model_dump()] * 20_000}).encode())
     parts.take(json.dumps({"/output": "a" * 300_000}).encode())
 
@@ -174,3 +174,22 @@ async def test_a_change_costs_what_it_changes_however_large_the_report_is(monkey
     stages = [stage("capture").model_dump(), stage("lower").model_dump()]
     ((told, changed),) = await running.take(json.dumps({"/stages": stages}).encode())
     assert json.loads(told)["name"] == "lower" and json.loads(changed)["/output"] == "b"
+
+
+@pytest.mark.asyncio
+async def test_an_event_brings_no_more_than_a_reader_can_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reader takes memory for it; the report itself has all."""
+    monkeypatch.setattr("server.running.MOST_CHANGED_BYTES", 1000)
+    job: Any = SimpleNamespace(
+        id="a", source="x", options=Options(), based_on=None, profile=WorkerIdentity(device="cpu"), attempt=1
+    )
+    running = RunningReport(job, 10**6)
+    names = ("capture", "lower", "schedule")
+    outputs = ("a" * 10, "b" * 1000, "c" * 10)
+    told = []
+    for place, output in enumerate(outputs, start=1):
+        stages = [stage(name).model_dump() for name in names[:place]]
+        ((_, changed),) = await running.take(json.dumps({"/stages": stages, "/output": output}).encode())
+        told.append(json.loads(changed))
+    assert [set(changed) for changed in told] == [{"/stages", "/output"}, {"/stages"}, {"/stages"}]
+    assert json.loads(running.body(None))["output"] == outputs[-1]
