@@ -40,7 +40,10 @@ MAX_BODY_BYTES = 1024 * 1024
 """Larger than any valid request: 64 KiB of source, all of it escaped, and the options."""
 
 
-_NO_DATABASE = "Web does not start without its database: start that first, or name another one in the setting database."
+_NO_DATABASE = (
+    "Web does not start without its database: start that, make room on its disk, or name another one in the setting "
+    "database."
+)
 
 
 def create_app(settings: Settings | None = None, worker: LocalWorker | None = None) -> FastAPI:

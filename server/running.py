@@ -23,7 +23,7 @@ from server.wire.parts import Parts, PartsRejected, as_object, checked, join
 _LARGE = 256 * 1024
 """Bytes that are read in a thread in some 20 ms; Python's lock is held meanwhile. More of them are read apart."""
 _MOST_SECONDS = 60.0
-READERS = Apart(1, (__name__,), (PartsRejected,))
+READERS = Apart(2, (__name__,), (PartsRejected,))
 
 
 @dataclass

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
@@ -197,7 +198,10 @@ def _upgrade(connection: Connection) -> Path | None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except CommandError as failure:
+        raise DatabaseUnavailable(f"a later version of Fusionscope has changed it: {failure}") from failure
     if connection.dialect.name != "sqlite":
         return None
     file = connection.scalar(text("SELECT file FROM pragma_database_list WHERE name = 'main'"))

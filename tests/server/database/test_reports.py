@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import random
@@ -135,6 +136,18 @@ async def test_a_report_of_another_version_is_served_as_it_is(database: Database
     assert stored.body == body
     with pytest.raises(NotPossible, match="version 99"):
         stored.unread.report()
+
+
+async def test_a_store_of_a_later_version_is_told_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "explorations.sqlite3"
+    database = Database(f"sqlite:///{path}")
+    await database.open()
+    await database.close()
+    with contextlib.closing(sqlite3.connect(path)) as later:
+        later.execute("UPDATE alembic_version SET version_num = '9999'")
+        later.commit()
+    with pytest.raises(DatabaseUnavailable, match="a later version of Fusionscope has changed it"):
+        await Database(f"sqlite:///{path}").open()
 
 
 async def test_an_earlier_store_is_taken_over(tmp_path: Path) -> None:
