@@ -174,6 +174,10 @@ class Apart:
             if is_late.is_set():
                 raise TooLong from None
             raise WentWrong(f"Its process ended with code {process.returncode}.") from None
+        except BaseException:
+            # What is in its pipes now would be taken for the answer to the next work.
+            self._end(process)
+            raise
         finally:
             timer.cancel()
 

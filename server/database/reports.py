@@ -230,9 +230,12 @@ def upserting(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
-def remove_unreferred(connection: Connection, hashes: list[bytes]) -> None:
-    """Removes those contents that no report has any more."""
+def remove_unreferred(connection: Connection, hashes: list[bytes]) -> int:
+    """Removes those contents that no report has any more; how many bytes these took."""
+    freed = 0
     for first in range(0, len(hashes), _DELETED_AT_ONCE):
         is_referred = select(pieces.c.place).where(pieces.c.content == contents.c.hash).exists()
         batch = hashes[first : first + _DELETED_AT_ONCE]
-        connection.execute(delete(contents).where(contents.c.hash.in_(batch), ~is_referred))
+        unreferred = delete(contents).where(contents.c.hash.in_(batch), ~is_referred)
+        freed += sum(connection.scalars(unreferred.returning(contents.c.bytes)))
+    return freed

@@ -62,30 +62,31 @@ class Retention:
     async def _remove_older_than(self, moment: float) -> int:
         removed = 0
         oldest = select(explorations.c.id).where(explorations.c.finished_at < moment).limit(_BATCH)
-        while batch := await self._remove(oldest):
-            removed += batch
+        while (batch := await self._remove(oldest))[0]:
+            removed += batch[0]
         return removed
 
     async def _remove_down_to(self, most_bytes: int) -> int:
         removed = 0
-        if await self._taken_bytes() <= most_bytes:
+        # To add up what a full store has takes a second or two: once, and not after each batch.
+        taken_bytes = await self._database.read(_taken_bytes)
+        if taken_bytes <= most_bytes:
             return 0
         oldest = select(explorations.c.id).order_by(explorations.c.finished_at).limit(_BATCH // 10)
-        while await self._taken_bytes() > most_bytes * _LOW:
-            batch = await self._remove(oldest)
+        while taken_bytes > most_bytes * _LOW:
+            batch, freed_bytes = await self._remove(oldest)
             if batch == 0:
                 break
             removed += batch
+            taken_bytes -= freed_bytes
         return removed
 
-    async def _taken_bytes(self) -> int:
-        return await self._database.read(_taken_bytes)
-
-    async def _remove(self, oldest: Select[Any]) -> int:
-        ids = await self._database.write(partial(_remove, oldest=oldest))
+    async def _remove(self, oldest: Select[Any]) -> tuple[int, int]:
+        """How many explorations were removed, and the bytes that they took."""
+        ids, freed_bytes = await self._database.write(partial(_remove, oldest=oldest))
         for id in ids:
             self._reports.forget(id)
-        return len(ids)
+        return len(ids), freed_bytes
 
 
 def _taken_bytes(connection: Connection) -> int:
@@ -94,12 +95,12 @@ def _taken_bytes(connection: Connection) -> int:
     return int(own or 0) + int(shared or 0)
 
 
-def _remove(connection: Connection, oldest: Select[Any]) -> list[str]:
-    """Removes these explorations and what nothing refers to then; gives their ids."""
+def _remove(connection: Connection, oldest: Select[Any]) -> tuple[list[str], int]:
+    """Removes these explorations and what nothing refers to then; gives their ids, and the bytes that all took."""
     ids = list(connection.scalars(oldest))
     referred = select(pieces.c.content).where(pieces.c.exploration.in_(ids), pieces.c.content.is_not(None))
     hashes = list(connection.scalars(referred.distinct()))
     connection.execute(delete(pieces).where(pieces.c.exploration.in_(ids)))
-    connection.execute(delete(explorations).where(explorations.c.id.in_(ids)))
-    remove_unreferred(connection, hashes)
-    return ids
+    removed = delete(explorations).where(explorations.c.id.in_(ids)).returning(explorations.c.own_bytes)
+    freed_bytes = sum(connection.scalars(removed))
+    return ids, freed_bytes + remove_unreferred(connection, hashes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import time
 from collections.abc import Iterator
 
@@ -33,6 +34,15 @@ def test_what_is_expected_is_raised_and_what_is_not_quotes_nothing(apart: Apart)
         apart.now(60, int, "a secret")
     assert "secret" not in str(wrong.value)
     assert apart.now(60, len, "abc") == 3
+
+
+def test_after_work_that_cannot_be_sent_the_next_is_done(apart: Apart) -> None:
+    first = apart.now(60, os.getpid)
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        apart.now(60, lambda: 1)
+    assert apart.now(60, os.getpid) != first
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
 
 
 def test_a_process_that_takes_too_long_or_ends_is_replaced(apart: Apart) -> None:

@@ -167,7 +167,7 @@ async def test_a_report_of_another_version_is_given_as_it_is_and_never_fails(ser
     path = f"/api/v1/explorations/{other.id}"
     as_it_is = await service.client.get(path)
     assert (as_it_is.status_code, as_it_is.json()["summary"]) == (200, {"of_a_later_version": 1})
-    for suffix in (".md", ".html", "/why?a=x&b=y", "/comparison"):
+    for suffix in (".md", ".html", "/why?a=x&b=y", f"/comparison?with={other.id}"):
         answer = await service.client.get(path + suffix)
         assert answer.status_code == 409, suffix
         assert "version" in answer.json()["detail"]

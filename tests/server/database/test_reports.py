@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from compiler.report import REPORT_VERSION, Report
 from server.database import engine
@@ -23,6 +23,7 @@ from server.database.engine import Database, DatabaseUnavailable
 from server.database.jobs import JobTable
 from server.database.reports import Reports, Stored
 from server.database.retention import Retention
+from server.database.retention import _taken_bytes as taken
 from server.database.tables import contents, explorations
 from server.readings import NotPossible
 from server.settings import WebSettings
@@ -100,7 +101,7 @@ async def test_what_is_alike_is_stored_once_and_goes_with_its_last_report(databa
     assert await _count(database, contents) == 0
 
 
-async def test_the_oldest_go_first_where_all_take_too_much(database: Database) -> None:
+async def test_the_oldest_go_first_where_all_take_too_much(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     noise = random.Random(1)
     for number in range(30):
         text = "".join(chr(noise.randrange(33, 126)) for _ in range(60_000))
@@ -108,7 +109,17 @@ async def test_the_oldest_go_first_where_all_take_too_much(database: Database) -
         await _age(database, f"e{number:02}", days=1 - number / 1000)
     reports = Reports(database, 0)
     retention = Retention(database, JobTable(database, "web"), reports, WebSettings(keep_mib=1))
-    assert await retention.sweep() > 0
+    counted: list[int] = []
+
+    def count(connection: Connection) -> int:
+        counted.append(taken(connection))
+        return counted[-1]
+
+    monkeypatch.setattr("server.database.retention._taken_bytes", count)
+    assert await retention.sweep() > 10
+    assert len(counted) == 1, "it takes long where there is much"
+    await retention.sweep()
+    assert counted[-1] <= 0.9 * 2**20
     left = [number for number in range(30) if await reports.get(f"e{number:02}") is not None]
     assert left == list(range(30 - len(left), 30)) and 0 < len(left) < 25
     assert await retention.sweep() == 0
