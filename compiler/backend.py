@@ -42,7 +42,7 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
     """
     if write_to_repeated_memory(graph) is not None or is_forward_mode():
         return graph.forward
-    options = Options(**(settings.get("options") or settings))
+    options = Options.named(settings.get("options") or settings)
 
     def compile_part(part: torch.fx.GraphModule, phase: Phase) -> Implementation:
         from compiler.compile import compile_graph

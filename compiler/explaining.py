@@ -20,7 +20,7 @@ def explain(function: Callable[..., Any], *, on_stage: OnStage | None = None, **
     compiled before in this process is compiled again when it is called next, as after `torch.compiler.reset()`.
 
     Raises `TypeError` for what cannot be called, or computes nothing when it is called, as an `async def`; and
-    `pydantic.ValidationError` for options that are not valid. What goes wrong in the call is the report's `error`.
+    `ValueError` for options that are not valid. What goes wrong in the call is the report's `error`.
     """
     if not callable(function):
         raise TypeError(f"explain() takes a function or a module, not a {type(function).__name__}")
@@ -34,7 +34,7 @@ def explain(function: Callable[..., Any], *, on_stage: OnStage | None = None, **
 
     def explained(*args: Any, **kwargs: Any) -> Report:
         called = Called.of(function, args, kwargs)
-        chosen = Options.model_validate({"device": called.device.type, **options})
+        chosen = Options.named({"device": called.device.type, **options})
         with called.as_snippet():
             return explore(called.source, chosen, on_stage, called=called)
 

@@ -7,6 +7,7 @@ together with the snippet and the versions, is what an exploration's id is a has
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
@@ -366,6 +367,14 @@ class Options(BaseModel):
         if both is not None:
             raise ValueError(f"{both[0]} and {both[1]} are to be fused by `force` and kept apart by `forbid`")
         return self
+
+    @classmethod
+    def named(cls, asked: Mapping[str, Any]) -> Options:
+        """Those that a program asks for by name. Raises `ValueError`; for a misspelt name it lists what exists."""
+        unknown = [name for name in asked if name not in cls.model_fields]
+        if unknown:
+            raise ValueError(f"there is no option {unknown[0]!r}; there are {', '.join(cls.model_fields)}")
+        return cls.model_validate(asked)
 
     @property
     def replays(self) -> Literal["auto", "on", "off"]:
