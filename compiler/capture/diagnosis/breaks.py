@@ -31,11 +31,7 @@ def report_break(payload: str) -> GraphBreak:
     """
     payload = re.sub(r"/\S*/site-packages/| at 0x[0-9a-f]+(?=>)", "", payload)
     start = payload.find("Graph Break Reason:")
-    raised = re.findall(r"^[a-zA-Z_][\w.]*: (.+)$", payload, re.M) if start < 0 else []
-    if raised:  # the traceback of what ended the tracing of a graph
-        told = f"{_OF_A_GRAPH}\n  Explanation: {raised[-1]}"
-    else:
-        told = payload[start + len("Graph Break Reason:") :] if start >= 0 else payload
+    told = payload[start + len("Graph Break Reason:") :] if start >= 0 else payload
     told = re.split(r"\nUser code traceback:|\nUser Stack Trace:|\nStack variable source attribution:", told)[0]
     reason = re.split(r"\n\s*Developer debug context:", told)[0]
     before_explanation = reason.split("Explanation:")[0].strip().splitlines()

@@ -78,7 +78,8 @@ class Ledger:
         self._entries: defaultdict[str, _Entry] = defaultdict(_Entry)
 
     def record(self, record: TraceRecord) -> None:
-        if _as_numbers(record.compile_id):
+        # Of an exception in a backend torch writes a stack first, and then the break.
+        if _as_numbers(record.compile_id) and not record.payload.startswith("WON'T CONVERT"):
             self._entries[record.compile_id].records.append(record)
             if record.name == "dynamo_graph_break_reason":
                 self.trail.broke(record)
