@@ -3,8 +3,8 @@
 Both graphs come from one graph of Dynamo, but decompositions and rewrites differ, so that names do not agree: the
 second `mul` of one may be the third of the other. Nodes are matched by what they compute, in five steps, each over what
 the steps before it left: the same operator on the same operands, from the inputs on; the same operator, shape, dtype
-and line in the same order; the same in any order; the same operator on the same line; and the same operator with the
-same shape, since what a rewrite made has no line.
+and lines in the same order; the same in any order; the same operator on the same lines; and, of what a rewrite of
+theirs made, which has no line, the same operator with the same shape.
 """
 
 from __future__ import annotations
@@ -43,9 +43,25 @@ def counterparts(
     _match_equal(left.calls, right.calls, (left.value, right.value), found, shared=True)
     if len(left.calls) + len(right.calls) <= 2 * _MOST_ALIGNED:
         _match_in_order(left.calls, right.calls, found)
-    for key in (_likeness, _family_and_line, _family_and_shape):
+    for key in (_likeness, _family_and_line):
         _match_equal(_without(left.calls, found), _without(right.calls, found.values()), (key, key), found)
+    rest = [node for node in _without(left.calls, found) if not node.lines]
+    _match_equal(rest, _without(right.calls, found.values()), (_family_and_shape, _family_and_shape), found)
     return found
+
+
+def taken_over(theirs: Sequence[FxNode], ours: Sequence[FxNode], names: Mapping[str, str]) -> dict[str, str]:
+    """Nodes of theirs without a counterpart → the call that a rewrite of ours made of them: it reads what they do, and
+    is of their lines."""
+    alone = _without((node for node in ours if node.op == "call_function"), names.values())
+    reader = {argument: node for node in reversed(alone) for argument in node.args}
+    found: dict[str, FxNode] = {}
+    for node in theirs:
+        if node.name not in names:
+            reached = (found.get(argument) or reader.get(names.get(argument, "")) for argument in node.args)
+            made = next((one for one in reached if one and set(node.lines[-1:]) <= set(one.lines)), None)
+            found |= {node.name: made} if made else {}
+    return {name: made.name for name, made in found.items()}
 
 
 def nearest(theirs: Sequence[FxNode], names: Mapping[str, str], start: Iterable[str]) -> list[str]:
@@ -128,11 +144,11 @@ def _without(nodes: Iterable[FxNode], names: Iterable[str]) -> list[FxNode]:
 
 
 def _likeness(node: FxNode) -> tuple[Hashable, ...]:
-    return family_of(node), tuple(node.shape or ()), node.dtype, tuple(node.lines[-1:])
+    return family_of(node), tuple(node.shape or ()), node.dtype, tuple(node.lines)
 
 
 def _family_and_line(node: FxNode) -> tuple[Hashable, ...]:
-    return family_of(node), tuple(node.lines[-1:])
+    return family_of(node), tuple(node.lines)
 
 
 def _family_and_shape(node: FxNode) -> tuple[Hashable, ...]:

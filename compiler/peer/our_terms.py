@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from compiler.capture.captured import CapturedGraph
-from compiler.peer.counterparts import counterparts, nearest, on_lines
+from compiler.peer.counterparts import counterparts, nearest, on_lines, taken_over
 from compiler.peer.generated import (
     Wrapper,
     buffers_of_pointers,
@@ -120,7 +120,11 @@ def _kernels(
         kernel.origins = _named(launch.origins, names)
         kernel.is_exact = bool(kernel.origins)
         if graph is not None and not kernel.is_exact:
-            kernel.origins = nearest(module.nodes, names, launch.origins) or on_lines(graph, kernel.user_lines)
+            kernel.origins = (
+                _named(launch.origins, taken_over(module.nodes, graph.aten, names))
+                or nearest(module.nodes, names, launch.origins)
+                or on_lines(graph, kernel.user_lines)
+            )
         kernel.user_lines = kernel.user_lines or _user_lines(kernel.origins, ours)
         kernels.append(kernel)
     return kernels

@@ -86,6 +86,30 @@ def test_a_graph_that_ours_rewrote_as_a_whole_is_aligned_by_its_lines() -> None:
     assert (one.relation, len(one.theirs)) == ("split", 3) and not any(kernel.is_exact for kernel in peer.kernels)
 
 
+#: Attention between two products: the copies around it are of its shapes.
+ATTENTION = """
+import torch
+
+@torch.compile
+def attend(x, weight, out):
+    q, k, v = (x @ weight).reshape(2, 64, 3, 4, 16).permute(2, 0, 3, 1, 4)
+    weights = (q @ k.transpose(-2, -1) / 4).softmax(-1)
+    return (weights @ v).transpose(1, 2).reshape(2, 64, 64) @ out
+
+attend(torch.randn(2, 64, 64), torch.randn(64, 192), torch.randn(64, 64))
+"""
+
+
+def test_kernels_that_a_rewrite_of_ours_took_stand_for_what_it_made() -> None:
+    graphs, peer = align(ATTENTION)
+    (graph,) = graphs
+    (place,) = [place for place, kernel in enumerate(graph.kernels) if "attention" in kernel.name]
+    (one,) = [one for one in peer.alignment if place in one.ours]
+    assert one.ours == [place] and one.relation == "split"
+    products = {position for position, kernel in enumerate(peer.kernels) if "bmm" in kernel.name}
+    assert len(products) == 2 and products <= set(one.theirs)
+
+
 def node(name: str, target: str, *args: str, line: int = 1) -> FxNode:
     op = "call_function" if target else "placeholder"
     return FxNode(name=name, op=op, target=target or name, args=list(args), shape=[4], dtype="float32", lines=[line])
