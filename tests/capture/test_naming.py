@@ -27,6 +27,23 @@ def test_user_name(placeholder: str, name: str) -> None:
     assert user_name(placeholder) == name
 
 
+def test_letters_outside_of_ascii_are_spelled() -> None:
+    source = """import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ω = torch.nn.Parameter(torch.randn(8))
+        self.größe = torch.nn.Linear(8, 8)
+    def forward(self, ψ, 数, Ω):
+        return self.größe(self.ω * ψ) + 数 - Ω
+torch.compile(Model())(torch.randn(8), torch.randn(8), torch.randn(8))
+"""
+    report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    assert report.status == "ok", report.error
+    names = {node.name for node in report.graphs[0].aten if node.op == "placeholder"}
+    assert names == {"omega", "grose_weight", "grose_bias", "psi", "ideograph_6570", "omega_1"}
+
+
 def test_the_check_of_a_factorisation_shifts_no_names() -> None:
     """It is a call with an effect, whose token is an input before all others."""
     source = """import torch

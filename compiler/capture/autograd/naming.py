@@ -6,11 +6,14 @@ AOTAutograd calls inputs `arg0_1` and `primals_3`; Dynamo knows that they are th
     l_x_                                      ->  x
     l_self_modules_fc_parameters_weight_      ->  fc_weight
     g_model_modules_0_parameters_bias_        ->  model_0_bias
+
+FX drops letters outside of ASCII from names, so these are spelled: `psi` for ψ.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -34,12 +37,26 @@ def user_name(placeholder: str) -> str:
 def input_names(dynamo: torch.fx.GraphModule, part: torch.fx.GraphModule) -> list[str]:
     """The user's names of a graph's inputs, of which `part` is the ATen graph. None takes the name of a size: an open
     one, which Dynamo calls by its symbol, `s77`, or a late one, which code calls by it too, `u0`."""
-    placeholders = [node.name for node in dynamo.graph.find_nodes(op="placeholder")]
+    placeholders = [_in_ascii(node) for node in dynamo.graph.find_nodes(op="placeholder")]
     names = list(map(user_name, placeholders))
     if not any(map(_SYMBOL.fullmatch, names)):
         return names
     sizes = {str(size) for node in part.graph.nodes for size in free_symbols(node.meta.get("val"))}
     return [own if name in sizes else name for own, name in zip(placeholders, names, strict=True)]
+
+
+def _in_ascii(placeholder: torch.fx.Node) -> str:
+    """Dynamo's name of an input, with every letter of the user's."""
+    argument = placeholder.meta.get("grapharg")
+    if argument is None or argument.source.name.isascii():
+        return placeholder.name
+    return re.sub(r"[^a-zA-Z0-9]+", "_", "".join(map(_spelled, argument.source.name)))
+
+
+def _spelled(letter: str) -> str:
+    """`a` of ä, and the last word of what Unicode calls ψ."""
+    plain = unicodedata.normalize("NFKD", letter).encode("ascii", "ignore").decode()
+    return plain or unicodedata.name(letter, "").rpartition(" ")[2].lower()
 
 
 def names_by_position(part: torch.fx.GraphModule, names: Sequence[str]) -> dict[int, str]:
