@@ -16,7 +16,7 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -407,6 +407,20 @@ def noting_differentiation(note: Callable[[bool], None]) -> Iterator[None]:
 
     with mock.patch.object(torch.autograd, "_engine_run_backward", noted):
         yield
+
+
+@contextlib.contextmanager
+def without_hooks(leaves: Collection[torch.Tensor]) -> Iterator[None]:
+    """Within, a gradient of one of `leaves` goes through no hook of it: one that computes would do so in another dtype
+    than the leaf's where all is computed in float64, which autograd refuses."""
+    hooks = [leaf._backward_hooks for leaf in leaves]
+    try:
+        for leaf in leaves:
+            leaf._backward_hooks = None
+        yield
+    finally:
+        for leaf, its_hooks in zip(leaves, hooks, strict=True):
+            leaf._backward_hooks = its_hooks
 
 
 @contextlib.contextmanager

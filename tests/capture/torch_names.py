@@ -91,6 +91,7 @@ TABLE = (
     ),
     Taken(INTERNALS, "know which options it takes", ("torch._TorchCompileInductorWrapper",)),
     Taken(INTERNALS, "let Dynamo's own signals pass", ("torch._dynamo.exc",)),
+    Taken(INTERNALS, "differentiate without hooks of leaves", ("torch.Tensor._backward_hooks",)),
     Taken(INTERNALS, "keep Dynamo out of the capture machinery", ("torch._dynamo.trace_rules.add",)),
     Taken(
         INTERNALS,

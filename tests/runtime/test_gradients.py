@@ -83,6 +83,21 @@ torch.compile(layers)(torch.randn(2, 3, 8, 8)).square().sum().backward()
     assert all(check.is_correct for check in report.gradients)
 
 
+def test_gradients_of_parameters_with_hooks_are_checked() -> None:
+    report = explored("""import torch
+layer = torch.nn.Linear(8, 8)
+seen = []
+layer.weight.register_hook(lambda gradient: gradient * 2)
+layer.bias.register_hook(seen.append)
+torch.compile(layer)(torch.randn(4, 8)).sum().backward()
+layer(torch.randn(4, 8)).sum().backward()
+assert len(seen) == 2
+""")
+    assert report.error is None and not report.notes
+    checked = {check.name for check in report.gradients if check.is_correct}
+    assert {"the gradient of weight", "the gradient of bias"} <= checked
+
+
 def test_what_draws_random_numbers_or_is_not_trained_is_not_compared() -> None:
     assert explored(_GATED.replace("h.tanh()", "torch.dropout(h, 0.5, True)")).gradients == []
     assert explored(_GATED.replace(".backward()", "")).gradients == []

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves
 from compiler.capture.captured import Capture, CapturedGraph, EntryCall, clone_with_strides
 from compiler.capture.reference import is_random
 from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
-from compiler.capture.torch_internals import noting_differentiation
+from compiler.capture.torch_internals import noting_differentiation, without_hooks
 from compiler.capture.torch_state import with_default_dtype
 from compiler.runtime.checking.double_precision import InDoublePrecision
 from compiler.runtime.checking.judge import Judgement, judge
@@ -245,7 +245,8 @@ def _run(
     if trained and leaves:
         tangents, gradients_of = [_tangent(result) for result in trained], torch.autograd.grad
         in_mode = mode.differentiating() if mode else contextlib.nullcontext()
-        with in_mode, state.changes.in_force(), with_default_dtype(entry.default_dtype):
+        dtype, hooks = with_default_dtype(entry.default_dtype), without_hooks(leaves.values())
+        with in_mode, state.changes.in_force(), dtype, hooks:
             gradients = gradients_of(trained, list(leaves.values()), tangents, allow_unused=True)
     # A result may be a tensor that one graph made and another wrote to, which is put back too.
     kept = [clone_with_strides(plain(result)) for result in results]
