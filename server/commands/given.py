@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from unittest import mock
 
 import typer
 
@@ -78,15 +80,32 @@ def report_from(text: str, name: str, remedy: str = "") -> Report:
 @contextlib.contextmanager
 def stdout_to_stderr() -> Iterator[TextIO]:
     """While a snippet runs, all that is printed, even by native code, goes to stderr. Yields the real stdout, which is
-    closed when the block ends."""
+    closed when the block ends. A snippet that ends the process by `os._exit` is told of, and has failed."""
     sys.stdout.flush()
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as real:
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as real, os.fdopen(os.dup(2), "w") as errors:
         os.dup2(2, 1)
         try:
-            yield real
+            with mock.patch.object(os, "_exit", _told_to(errors)):
+                yield real
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
+
+
+def _told_to(errors: TextIO) -> Callable[[int], NoReturn]:
+    """`os._exit` that says so, and where, if it ends this process and no child of it."""
+    leave, own = os._exit, os.getpid()
+
+    def told(code: int) -> NoReturn:
+        if os.getpid() == own:
+            from compiler.wording import SNIPPET_FILE
+
+            lines = [frame.lineno for frame in traceback.extract_stack() if frame.filename == SNIPPET_FILE]
+            place = f" in line {lines[-1]}" if lines else ""
+            print(f"The snippet ended this process by os._exit({code}){place}.", file=errors, flush=True)
+        leave(FAILED_SNIPPET if os.getpid() == own else code)
+
+    return told
 
 
 @contextlib.contextmanager

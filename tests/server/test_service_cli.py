@@ -138,6 +138,17 @@ def test_a_crash_of_the_snippet_names_its_line() -> None:
     assert 'File "snippet.py", line 2' in ended.stderr
 
 
+@pytest.mark.parametrize("command", ["explore", "check"])
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_snippet_that_leaves_the_process_is_told_and_has_failed(command: str, code: int) -> None:
+    """With 0 a check would have held, and 3 is the exit code of a wrong result."""
+    leaving = f"import os\nif os.fork() == 0:\n    os._exit(0)\nos._exit({code})\n"
+    called = [sys.executable, "-m", "server.cli", command, "-"]
+    ended = subprocess.run(called, cwd=ROOT, input=leaving, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr == f"The snippet ended this process by os._exit({code}) in line 4.\n"
+
+
 def test_a_database_that_is_not_there_is_told_without_a_stack(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
