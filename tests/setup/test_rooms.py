@@ -95,7 +95,7 @@ def test_what_is_noted_at_graphs_is_named_in_one_file() -> None:
     """A key of FX's `meta` that is written out is one of torch's own; `compiler/fx/notes.py` has the compiler's."""
     of_torch = (
         "val example_value stack_trace custom seq_nr partitioner_tag original_aten nn_module_stack fwd_nn_module_stack "
-        "desc recompute"
+        "desc recompute grapharg"
     )
     key = re.compile(r"\.meta(?:\.get\(|\.setdefault\(|\.pop\(|\[)\"(\w+)\"")
     found = {name for path in (ROOT / "compiler").rglob("*.py") for name in key.findall(path.read_text("utf-8"))}
