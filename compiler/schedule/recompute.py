@@ -113,6 +113,11 @@ def recompute_in_readers(a: int, buffer: str, context: Context) -> Recomputed | 
     made = _without_loads(maker, groups, buffer, frozenset(graph.outputs))
     if made is None:
         return None
+    for group in made[1]:
+        limits, buffers = context.limits, len(group.read_buffers) + len(group.stored)
+        most = limits.most_buffers if group.space.r else limits.most_buffers_of_chain
+        if buffers > most:
+            return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": most})
     smaller = None if made[0] is None else context.with_best_strategy(made[0])
     changed = [context.with_best_strategy(group) for group in made[1]]
     if smaller is None:

@@ -14,6 +14,7 @@ from compiler.compile import build
 from compiler.options import Options
 from compiler.runtime.checking.verify import relative_error
 from compiler.schedule.cost.moved import moved_by_group
+from compiler.schedule.rules import Limits
 from tests.compile_program import bytes_moved, compile_program, kernel_count
 
 # What cancels in a sum of random numbers decides its relative error: the same numbers in every run.
@@ -297,6 +298,22 @@ def test_a_kernel_whose_result_is_cheap_to_compute_again_in_both_its_readers_is_
     (alpha,) = {d.about for d in compilation.schedule.decisions if d.reason == "fused.recompute"}
     assert alpha is not None and compilation.memory.buffers[alpha].fate == "register"
     assert kernel_count(compile_program(rendered, *inputs, disable=("recompute",))) == (3, 0)
+
+
+@pytest.mark.parametrize("count", [30, 90])
+def test_a_kernel_that_computes_values_again_has_no_more_buffers_than_a_fused_one(count: int) -> None:
+    """On a CPU the sum of 90 tensors takes longer in one loop than in two, and with others beside it several times."""
+
+    def summed(*many: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        total = many[0]
+        for one in many[1:]:
+            total = total + one
+        return total.sum(1), total.sum(0), total.cumsum(1)
+
+    limits = Limits()
+    for group in compile_program(summed, *(rnd(64, 64) for _ in range(count))).groups:
+        most = limits.most_buffers if group.space.r else limits.most_buffers_of_chain
+        assert len(group.read_buffers) + len(group.stored) <= most
 
 
 def test_a_kernel_is_counted_with_what_it_computes_where_its_readers_compute_its_values_again() -> None:
