@@ -34,40 +34,23 @@ from compiler.lowering.registry import DECOMPOSITIONS
 
 aten = torch.ops.aten
 
-#: Taken apart although PyTorch calls them core operators.
+#: Taken apart besides what PyTorch's own table takes apart.
 SPLIT = """
-    _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _safe_softmax
-    native_layer_norm native_layer_norm_backward native_group_norm native_group_norm_backward
-    native_batch_norm native_batch_norm_backward _native_batch_norm_legit _native_batch_norm_legit_no_training
+    _softmax _log_softmax native_layer_norm native_group_norm
+    native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training
     _native_batch_norm_legit_functional _batch_norm_with_update _batch_norm_with_update_functional
-    _batch_norm_no_update batch_norm_backward cudnn_batch_norm cudnn_batch_norm_backward
-    gelu gelu_backward silu silu_backward mish mish_backward elu elu_backward leaky_relu leaky_relu_backward
-    hardswish hardswish_backward hardsigmoid hardtanh hardtanh_backward relu6 selu celu softplus softplus_backward
-    hardshrink softshrink threshold threshold_backward log_sigmoid_forward log_sigmoid_backward glu glu_backward
-    sigmoid_backward tanh_backward logit logit_backward prelu _prelu_kernel _prelu_kernel_backward
-    rrelu_with_noise_backward
-    nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward
-    mse_loss mse_loss_backward l1_loss smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward
-    binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits soft_margin_loss kl_div
-    native_dropout native_dropout_backward dropout bernoulli cauchy exponential log_normal
-    addcmul addcdiv lerp frac sinc heaviside logaddexp logaddexp2 xlogy special_entr special_log_ndtr special_ndtr
-    deg2rad rad2deg clamp_min clamp_max masked_fill nan_to_num isposinf isneginf isclose
-    std std_mean logsumexp norm linalg_vector_norm count_nonzero nansum
-    select_backward slice_backward diagonal_backward unfold_backward value_selecting_reduction_backward
-    tril triu tril_indices triu_indices eye trace rot90 roll pixel_shuffle pixel_unshuffle channel_shuffle
-    new_zeros new_ones new_full new_empty zeros_like ones_like full_like unbind_copy
-    upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d
-    grid_sampler_2d
-    _fused_rms_norm _fused_rms_norm_backward rms_norm
+    _batch_norm_no_update batch_norm_backward
+    gelu elu leaky_relu hardtanh relu6 selu prelu rrelu_with_noise_backward
+    native_dropout dropout cauchy exponential log_normal
+    special_ndtr std std_mean logsumexp norm linalg_vector_norm
+    tril_indices triu_indices unbind_copy
+    upsample_nearest1d upsample_nearest2d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d grid_sampler_2d
 """.split()
 
-#: Kept whole: a library's work, or lowered by ours in a better way.
+#: Kept whole although it takes them apart: a library's work, or lowered by ours in a better way.
 KEPT = """
-    mm bmm addmm baddbmm addbmm addmv mv dot vdot convolution convolution_backward _scaled_mm
-    scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu
-    _scaled_dot_product_flash_attention_for_cpu_backward
-    embedding embedding_dense_backward
-    cat stack repeat select_scatter slice_scatter index_select take_along_dim gather flip
+    baddbmm mv dot vdot scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu
+    embedding_dense_backward cat stack select_scatter index_select take_along_dim gather
     tril triu eye fill sum var arange linspace logspace floor_divide im2col col2im
 """.split()
 
