@@ -309,8 +309,4 @@ def _pointwise_block(numel: int, accesses: list[Access], at_once: int, warps: in
         per_thread //= 2
     while warps > 1 and numel < per_thread * warps * 32 * device.multiprocessors:
         warps //= 2
-    block = per_thread * warps * 32
-    while block > 64 and numel < block * device.multiprocessors:
-        block //= 2
-    block = min(block, next_power_of_two(max(numel, 1)))
-    return block, max(1, min(warps, block // 32))
+    return per_thread * warps * 32, warps
