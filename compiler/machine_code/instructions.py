@@ -7,7 +7,6 @@ counted once, as it is written: one within a loop runs more often.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -156,8 +155,3 @@ def _amd_access(name: str) -> tuple[Space, bool, int | None] | None:
             return spaces.get(prefix, "other"), is_store, times * unit * int(found[1])
     narrow = 8 if "byte" in name else 16 if "short" in name else 32
     return spaces.get(prefix, "other"), is_store, times * narrow
-
-
-def widest(accesses: Iterable[MemoryAccess], space: str) -> int | None:
-    """Bits of the widest load or store of a memory; None where there is none."""
-    return max((one.bits for one in accesses if one.space == space and one.bits is not None), default=None)

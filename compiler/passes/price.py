@@ -169,10 +169,6 @@ class Price:
     def __add__(self, other: Price) -> Price:
         return Price(self.contiguous + other.contiguous, self.channels_last + other.channels_last)
 
-    @property
-    def gain(self) -> float:
-        return self.contiguous - self.channels_last
-
 
 def price_of(convolution: Convolution, device: Device) -> Price | None:
     """What the call takes on `device`; None where nothing is known that would tell the layouts apart."""

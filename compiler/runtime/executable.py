@@ -30,8 +30,6 @@ _empty, _empty_strided = torch.empty, torch.empty_strided
 _view_as_real, _view_as_complex = torch.view_as_real, torch.view_as_complex
 
 Call = Callable[[list[Any]], list[Any]]
-#: Takes the inputs, and what the launches before it have kept for it.
-Tail = Callable[[list[Any], list[Any]], list[Any]]
 
 
 class BrokenPromiseError(Exception):

@@ -71,6 +71,6 @@ def test_a_convolution_counts_two_operations_for_each_product() -> None:
 
 def test_half_precision_gains_and_float64_is_not_weighed() -> None:
     half = price_of(DENSE, H200)
-    assert half is not None and half.gain > 0
+    assert half is not None and half.channels_last < half.contiguous
     double = Convolution(DENSE.image, DENSE.filter, DENSE.result, 1, torch.float64)
     assert price_of(double, H200) is None
