@@ -18,12 +18,11 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
 
 import torch
 
 from compiler.ir.body import Instruction, Recorder
-from compiler.ir.ops import NAMED, POINTWISE, cost_of, current_handler, handled_by, ops
+from compiler.ir.ops import NAMED, POINTWISE, cost_of, current_handler, handled_by
 from compiler.ir.value import Value
 
 
@@ -39,11 +38,6 @@ class Record:
     instructions: tuple[Instruction, ...]
     result: int
     names: Mapping[int, str]
-
-    @cached_property
-    def calls(self) -> tuple[str, ...]:
-        """The named functions that it calls itself."""
-        return tuple(dict.fromkeys(i.op for i in self.instructions if i.op in NAMED))
 
     @cached_property
     def cost(self) -> int:
@@ -70,18 +64,12 @@ class Function:
 
 
 def function(definition: Callable[..., Value]) -> Callable[..., Value]:
-    """Register a definition under its name; what is returned calls it from another definition by that name. Raises
-    ValueError where an op or a function has the name."""
+    """Register a definition under its name. Raises ValueError where an op or a function has the name."""
     name = definition.__name__
     if name in POINTWISE or name in NAMED:
         raise ValueError(f"there is an op or function {name!r} already")
     NAMED[name] = Function(name, len(inspect.signature(definition).parameters), definition)
-
-    def call(*arguments: Any) -> Value:
-        return ops.call(name, *arguments)
-
-    call.__name__, call.__doc__ = name, definition.__doc__
-    return call
+    return definition
 
 
 @cache
@@ -120,18 +108,6 @@ class _FunctionRecorder(Recorder):
         return Value(number, dtype)
 
 
-def with_calls(functions: Iterable[tuple[str, torch.dtype]]) -> list[Record]:
-    """The records of the functions and of those that they call, each once and after the ones that it needs."""
-    found: dict[tuple[str, torch.dtype], Record] = {}
-
-    def visit(name: str, dtype: torch.dtype) -> None:
-        if (name, dtype) in found:
-            return
-        record = traced(name, dtype)
-        for other in dict.fromkeys((i.op, i.dtype) for i in record.instructions if i.op in NAMED):
-            visit(*other)
-        found[name, dtype] = record
-
-    for name, dtype in functions:
-        visit(name, dtype)
-    return list(found.values())
+def records_of(functions: Iterable[tuple[str, torch.dtype]]) -> list[Record]:
+    """The records of the functions, each once."""
+    return [traced(name, dtype) for name, dtype in dict.fromkeys(functions)]

@@ -10,15 +10,15 @@ import torch
 from compiler.codegen.cpp.ops import convert, literal, pointwise_text, value_type
 from compiler.codegen.functions import FunctionPrinter
 from compiler.ir.body import Instruction
-from compiler.ir.functions import Record, with_calls
+from compiler.ir.functions import Record, records_of
 
 _KEYWORDS = frozenset("float double int bool char short long auto const static fs std".split())
 
 
 def function_lines(functions: Iterable[tuple[str, torch.dtype]]) -> list[str]:
-    """The functions, and those that they call, each behind a guard: kernels of one file may share them."""
+    """The functions, each behind a guard: kernels of one file may share them."""
     lines: list[str] = []
-    for record in with_calls(functions):
+    for record in records_of(functions):
         guard = f"FS_{record.name.upper()}_{value_type(record.dtype).upper()}"
         lines += [f"#ifndef {guard}", f"#define {guard}", *CppFunction(record).text(), "#endif", ""]
     return lines
@@ -28,7 +28,7 @@ class CppFunction(FunctionPrinter):
     """A named function for values of one dtype, as an inline function."""
 
     def __init__(self, record: Record) -> None:
-        super().__init__(record, _KEYWORDS | {record.name, *record.calls})
+        super().__init__(record, _KEYWORDS | {record.name})
 
     def text(self) -> list[str]:
         record = self.record

@@ -17,7 +17,7 @@ from compiler.codegen.cpp.staging import Row, Tile
 from compiler.codegen.cpp.statements import between, over, over_blocks, within
 from compiler.codegen.naming import identifier, named_program
 from compiler.codegen.rendered import Config, RenderedKernel
-from compiler.ir.functions import with_calls
+from compiler.ir.functions import records_of
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
 from compiler.ir.size import SizeAtom, hint, is_multiple, known, text_of
@@ -139,7 +139,7 @@ class _KernelPrinter(AcrossPrinter):
         """The headers, and the named functions that the statements (this kernel's own unless given) call."""
         called = self.program.statements if statements is None else statements
         functions = [(s.op, s.dtype) for s in called if s.op in NAMED]
-        ops = {s.op for s in called}.union(i.op for record in with_calls(functions) for i in record.instructions)
+        ops = {s.op for s in called}.union(i.op for record in records_of(functions) for i in record.instructions)
         for header in ("fusionscope.h", *sorted({HEADERS[op] for op in ops & HEADERS.keys()})):
             self.writer.line(f'#include "{header}"')
         self.writer.line()

@@ -12,14 +12,13 @@ from compiler.codegen.triton.values.ops import Operand, constant_operand, expres
 from compiler.codegen.triton.writer import wrapped_call, wrapped_docstring
 from compiler.ir.body import Instruction
 from compiler.ir.float8 import FLOAT8
-from compiler.ir.functions import Record, with_calls
+from compiler.ir.functions import Record, records_of
 
 _KEYWORDS = frozenset("tl triton libdevice in is not and or if for while lambda return def".split())
 
 
 def function_texts(functions: Iterable[tuple[str, torch.dtype]]) -> list[str]:
-    """The functions, and those that they call."""
-    return [_text_of(record) for record in with_calls(functions)]
+    return [_text_of(record) for record in records_of(functions)]
 
 
 def _text_of(record: Record) -> str:
@@ -40,7 +39,7 @@ class TritonFunction(FunctionPrinter):
 
     def __init__(self, record: Record) -> None:
         self.name = function_name(record.name, record.dtype)
-        super().__init__(record, _KEYWORDS | {self.name, *record.calls})
+        super().__init__(record, _KEYWORDS | {self.name})
 
     def text(self) -> str:
         record = self.record
