@@ -107,14 +107,6 @@ class LoopNode:
     #: the whole; the last one has its name, and follows the others.
     part_of: str | None = None
 
-    # Costs are kept by group, so nodes are hashed all the time.
-    @lazy
-    def _hash(self) -> int:
-        return hash((self.name, self.x_dims, self.r_dims, self.body))
-
-    def __hash__(self) -> int:
-        return self._hash
-
     @property
     def is_reduction(self) -> bool:
         return self.body.reduction is not None
