@@ -18,7 +18,6 @@ from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
 from compiler.schedule.cost.touches import Traffic
 from compiler.schedule.group import Group
-from compiler.schedule.program.single_pass import passes_in_blocks
 from compiler.schedule.tiles.passes import passes_over_r, times_computed, times_computed_by_cpu
 from compiler.schedule.tiles.plan import CooperativePlan, LookBackPlan, LoopedPlan, LoopTile, Plan, SplitPlan
 from compiler.schedule.tiles.registers import r_sections
@@ -71,12 +70,12 @@ def shape_on_cpu(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], 
     if not group.space.r:
         return Shape(rows, WARP)
     # Columns go by in blocks, which stay in the cache.
-    loads = passes_in_blocks(group) if group.single_pass else passes_over_r(group)
+    loads = passes_over_r(group)
     keeps = len(loads) < 2 or not group.reduces_along_memory(group.read_buffers)
     times = {} if keeps else times_computed_by_cpu(group, layouts)
     size_of = {touch.access: touch.bytes for touch in traffic.touches}
     again = read_again(loads, size_of)
-    return Shape(rows, WARP, 1, len(loads), again, carries=bool(group.single_pass), times=times)
+    return Shape(rows, WARP, 1, len(loads), again, times=times)
 
 
 def shape_of(group: Group, tile: LoopTile | Plan, device: Device) -> Shape:

@@ -20,12 +20,10 @@ from typing import Literal
 
 import torch
 
-from compiler.ir.body import Access
-from compiler.ir.index import Index
 from compiler.ir.size import Integer
 from compiler.schedule.group import Group
 from compiler.schedule.program.program import Statement, closure, new_numbers
-from compiler.schedule.program.statements import inlined, passes_before, sections_of, statements_of
+from compiler.schedule.program.statements import inlined, passes_before
 
 Kind = Literal["exponentials", "squares"]
 
@@ -174,14 +172,3 @@ class _Rewriting:
         assert isinstance(self.count, int)
         points = self._add(s, "constant", value=float(self.count))
         self._last(s, "add", total, self._add(s, "mul", points, self._add(s, "square", distance)))
-
-
-def passes_in_blocks(group: Group) -> tuple[frozenset[Access], ...]:
-    """What each pass of a kernel that takes its rows block by block loads."""
-    rewrite = in_single_pass(group.single_pass, group.space.reduction_numel)
-    statements = rewrite(statements_of(group))
-    return tuple(
-        frozenset(Access(s.buffer or "", s.index or Index.number(0)) for s in section.statements if s.op == "load")
-        for section in sections_of(statements, is_persistent=False)
-        if section.level == "r"
-    )
