@@ -51,7 +51,7 @@ from compiler.schedule.tiles.registers import (
     r_sections,
     registers_for_rows,
 )
-from compiler.schedule.tiles.rows import FILLING, plan_held, plan_looped
+from compiler.schedule.tiles.rows import plan_held, plan_looped
 from compiler.schedule.tiles.shared import evicts_first, shared_rows
 from compiler.schedule.tiles.walk import Walk, accesses_of, fastest, unit_bytes, with_last
 
@@ -253,11 +253,8 @@ def _plan_of_shares(of: _Reduction) -> LoopedPlan | SplitPlan:
 
 
 def _plan_cooperative(of: _Reduction) -> CooperativePlan | None:
-    """A team of programs for each row, if its parts fit into registers. What one program holds needs no team, unless
-    rows are so few that multiprocessors would have none."""
+    """A team of programs for each row, if its parts fit into registers."""
     rows, length = hint(of.space.numel), known(of.space.reduction_numel)
-    if rows >= FILLING * of.device.multiprocessors and not of.walk.is_outer and of.fits_registers:
-        return None
     loads = [{s.number for s in section.statements if s.op == "load"} for section in r_sections(of.looped)]
     held = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
     itemsize, floats = _loaded_itemsize(of.looped, of.walk), exchanges_floats(of.group)

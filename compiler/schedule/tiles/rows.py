@@ -119,14 +119,14 @@ def _warps_of_held(program: Program, walk: Walk, x_block: int, r_block: int, per
 _ROWS_OF_LINES = 64
 
 #: Rows for each multiprocessor from which on none of them is idle for long.
-FILLING = 2
+_FILLING = 2
 
 
 def plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -> LoopedPlan:
     """`is_shared` says that several programs may share a row where rows alone do not fill the device."""
     rows = hint(program.space.numel)
     is_filled = (is_shared and not program.across) or rows >= _ROWS_OF_LINES * device.multiprocessors
-    if walk.is_outer or (walk.is_mixed and not program.scans and is_filled):
+    if walk.is_outer or (walk.is_mixed and not program.scans and (is_filled or _is_of_tables(program, device))):
         return _plan_of_columns(program, walk, is_shared, device)
     return _plan_of_rows(program, walk, is_shared, device)
 
@@ -159,8 +159,6 @@ def _plan_of_rows(program: Program, walk: Walk, is_shared: bool, device: Device)
     x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, next_power_of_two(rows))
     most = 2048 if accumulators > 2 or walk.itemsize > 4 else 4096
     r_block, per_thread = min(_BLOCK_APART if is_apart else most, next_power_of_two(size)), 2 if is_apart else 8
-    if walk.is_mixed and _is_of_tables(program, device):
-        x_block, r_block, per_thread = _ROWS_OF_TABLES, min(_ALONG_TABLES, r_block * x_block), 8
     if finds and not is_apart:
         # On an H200 the argmax of 8,192 rows of 32,000 bfloat16 takes 143 us so, 162 by eight elements.
         per_thread = 16
@@ -188,7 +186,7 @@ def _plan_of_rows(program: Program, walk: Walk, is_shared: bool, device: Device)
             counts = any(s.op == "reduce" and not s.dtype.is_floating_point for s in program.statements)
             per_thread = 16 if counts and accumulators > 2 else 32
     plan = LoopedPlan(program, row_axes(program, x_block, r_block), warps_for(x_block * r_block, per_thread, most=16))
-    is_alone = not is_shared and rows >= FILLING * device.multiprocessors
+    is_alone = not is_shared and rows >= _FILLING * device.multiprocessors
     return leaving_room(plan, device) if is_alone and x_block == 1 and not program.scans else plan
 
 

@@ -8,7 +8,6 @@ from compiler.devices import SECTOR, Device
 from compiler.ir.size import hint, known
 from compiler.schedule.tiles.columns import shared_plan
 from compiler.schedule.tiles.plan import LoopedPlan, PersistentPlan, Plan, SplitPlan
-from compiler.schedule.tiles.programs import COALESCED_POINTS
 from compiler.schedule.tiles.registers import carries, finds_positions, r_sections, stores_elements
 from compiler.schedule.tiles.walk import accesses_of
 
@@ -97,10 +96,6 @@ def _split(plan: LoopedPlan, device: Device) -> LoopedPlan | SplitPlan:
     # by 512.
     wanted = warps // plan.num_warps
     most_shares = _MOST_SHARES_OF_STORES if stores_elements(plan.program) else _MOST_SHARES
-    if carries(plan.program) and x_axis.block > COALESCED_POINTS:
-        x_axis = replace(x_axis, block=COALESCED_POINTS)
-        r_axis = replace(r_axis, block=r_axis.block * plan.axes[0].block // COALESCED_POINTS)
-        plan, programs, r_blocks = replace(plan, axes=(x_axis, r_axis)), known(x_axis.blocks), hint(r_axis.blocks)
     splits = min(wanted // programs, r_blocks // 2, most_shares)
     # What is relative to another result is joined from several values of each part at once.
     most = _MOST_JOINED // _JOINED_AT_ONCE if carries(plan.program) else _MOST_JOINED
