@@ -73,11 +73,6 @@ def arange(build: Builder, *bounds: Any, **_: Any) -> TensorValue:
     return _progression(build, build.eager.shape[0], start, step, dtype)
 
 
-@lowers(torch.ops.prims.iota.default)
-def iota(build: Builder, length: int, *, start: int, step: int, dtype: torch.dtype, **_: Any) -> TensorValue:
-    return _progression(build, length, start, step, dtype)
-
-
 @lowers(aten.linspace)
 def linspace(build: Builder, start: Any, end: Any, steps: Integer, **_: Any) -> TensorValue:
     """`steps` numbers from one end to the other, both in the dtype of the result."""

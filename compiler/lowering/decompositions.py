@@ -4,8 +4,8 @@ PyTorch's own decompositions are used wherever they give the loops that one woul
 softmax of maximum, sum and quotient). What stays whole is what a library does best, and what `compiler/lowering` has a
 better loop for.
 
-An operator that is taken apart keeps its few lines of lowering. A decomposition of another one may call it after the
-table was asked, as interpolation with open sizes calls `_unsafe_index`, and would else become a library call.
+An operator that is taken apart has a lowering only where a decomposition of another one calls it after the table was
+asked, as interpolation with open sizes calls `_unsafe_index`: it would else become a library call.
 """
 
 from __future__ import annotations

@@ -117,28 +117,12 @@ def where(build: Builder, condition: TensorValue, x: TensorValue, y: TensorValue
     return build.pointwise(shape, result, element)
 
 
-@lowers(aten.masked_fill)
-def masked_fill(build: Builder, x: TensorValue, mask: TensorValue, value: Operand) -> TensorValue:
-    shape = broadcast_shapes(x, mask)
-
-    def element(position: Position) -> Any:
-        filling = element_of(value, shape, position, x.dtype)
-        return ops.where(element_of(mask, shape, position, torch.bool), filling, broadcast(x, shape).load(position))
-
-    return build.pointwise(shape, x.dtype, element)
-
-
 # --- copies and conversions
 
 
 @lowers(aten.clone)
 def clone(build: Builder, x: TensorValue, memory_format: Any = None) -> TensorValue:
     return build.pointwise(x.shape, x.dtype, x.load)
-
-
-@lowers(aten.contiguous)
-def contiguous(build: Builder, x: TensorValue, memory_format: Any = None) -> TensorValue:
-    return clone(build, x)
 
 
 @lowers(aten._to_copy, aten.to.dtype)

@@ -150,11 +150,6 @@ def sub(build: Builder, x: Operand, y: Operand, alpha: Any = 1) -> TensorValue:
     return _sum(build, x, y, alpha, "sub")
 
 
-@lowers(aten.rsub.Tensor, aten.rsub.Scalar)
-def rsub(build: Builder, x: Operand, y: Operand, alpha: Any = 1) -> TensorValue:
-    return _sum(build, y, x, alpha, "sub")
-
-
 mul = lowers_elements(SAME, ops.mul, aten.mul.Tensor, aten.mul.Scalar, on_bool=ops.logical_and)
 div = lowers_elements(FLOAT, ops.truediv, aten.div.Tensor, aten.div.Scalar, aten.true_divide)
 
@@ -234,13 +229,3 @@ def clamp(build: Builder, x: TensorValue, min: Operand = None, max: Operand = No
         return value
 
     return elementwise(build, SAME, function, x, *bounds)
-
-
-@lowers(aten.clamp_min)
-def clamp_min(build: Builder, x: TensorValue, min: Operand) -> TensorValue:
-    return clamp(build, x, min)
-
-
-@lowers(aten.clamp_max)
-def clamp_max(build: Builder, x: TensorValue, max: Operand) -> TensorValue:
-    return clamp(build, x, None, max)

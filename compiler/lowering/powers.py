@@ -22,11 +22,6 @@ from compiler.lowering.values import CannotLower, TensorValue
 aten = torch.ops.aten
 
 
-@lowers(aten.square)
-def square(build: Builder, x: TensorValue) -> TensorValue:
-    return pow_scalar(build, x, 2)
-
-
 @lowers(aten.pow.Tensor_Scalar)
 def pow_scalar(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
     """The exponents for which ATen has a shorter way take the same one here, and small whole ones are products."""

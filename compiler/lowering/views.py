@@ -118,21 +118,6 @@ def permute(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
     return x.view(tuple(x.shape[dim] for dim in order), lambda position: tuple(position[axis] for axis in axes))
 
 
-@lowers(aten.transpose.int, aten.transpose_copy.int)
-def transpose(build: Builder, x: TensorValue, dim0: int, dim1: int) -> TensorValue:
-    if not x.rank:
-        return x
-    order = list(range(x.rank))
-    first, second = wrap(dim0, x.rank), wrap(dim1, x.rank)
-    order[first], order[second] = order[second], order[first]
-    return permute(build, x, order)
-
-
-@lowers(aten.t, aten.t_copy)
-def t(build: Builder, x: TensorValue) -> TensorValue:
-    return x if x.rank < 2 else transpose(build, x, 0, 1)
-
-
 @lowers(aten.expand, aten.expand_copy)
 def expand(build: Builder, x: TensorValue, size: Sequence[Integer], *, implicit: bool = False) -> TensorValue:
     added = len(size) - x.rank
@@ -212,11 +197,6 @@ def split_with_sizes(
         parts.append(_cut(x, wrap(dim, x.rank), start, size))
         start += size
     return tuple(parts)
-
-
-@lowers(aten.unbind.int, aten.unbind_copy.int)
-def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, ...]:
-    return tuple(select(build, x, dim, index) for index in range(fixed(x.shape[wrap(dim, x.rank)])))
 
 
 @lowers(aten.alias, aten.alias_copy, aten.detach, aten.detach_copy, aten.lift_fresh, aten.lift_fresh_copy, aten.lift)

@@ -87,6 +87,4 @@ def _counts_from_zero(node: Node) -> bool:
         return not node.meta["val"].dtype.is_floating_point
     if node.target in (aten.arange.start, aten.arange.start_step):
         return bool(node.args[0] == 0 and (len(node.args) < 3 or node.args[2] == 1))
-    if node.target is torch.ops.prims.iota.default:
-        return bool(node.kwargs.get("start") == 0 and node.kwargs.get("step") == 1)
     return False
