@@ -13,6 +13,7 @@ from torch import Tensor
 from compiler.codegen.same_code import first_of_each_code
 from compiler.compile import build
 from compiler.ir import interpret
+from compiler.schedule.group import Batch, Group
 from tests.compile_program import call_interpreted, compile_program
 
 
@@ -103,6 +104,21 @@ def test_equal_layers_draw_from_their_seeds_in_one_code() -> None:
     assert len(set(first_of_each_code(compilation.cpp).values())) == 1 < len(compilation.cpp)
     torch.manual_seed(7)
     assert len(set(build(compilation).executable.call([torch.ones(64, 64)])[0].flatten().tolist())) > 1000
+
+
+def test_dropouts_in_one_launch_draw_from_their_own_seeds_after_those_of_others() -> None:
+    def after_a_sum(x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        total = (F.dropout(x, 0.5) + F.dropout(x, 0.25)).sum()
+        return F.dropout(y * total, 0.3), F.dropout(z + total, 0.2)
+
+    inputs = [torch.rand(60, 37) + 1, torch.rand(64, 64) + 1, torch.rand(2000) + 1]
+    compilation = compile_program(after_a_sum, *inputs)
+    assert [type(group) for group in compilation.groups] == [Group, Batch]
+    runs = []
+    for run in (lambda: interpret.run(compilation.loops, inputs), lambda: call_interpreted(compilation, inputs)):
+        torch.manual_seed(7)
+        runs.append(run())
+    torch.testing.assert_close(runs[1], runs[0])
 
 
 def test_rows_that_share_a_bias_are_dropped_out_as_in_cpp() -> None:
