@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests import interpret
+from compiler.ir import interpret
 from tests.compile_program import compile_program
 
 COUNT = 1 << 16
