@@ -20,6 +20,8 @@ DRAWN = torch.float32
 
 @decomposes(aten.uniform)
 def uniform(x: Tensor, low: float = 0.0, high: float = 1.0, **_: Any) -> Tensor:
+    if low > high:  # PyTorch's own call refuses it
+        return NotImplemented  # type: ignore[no-any-return]
     return (torch.rand_like(x, dtype=DRAWN) * (high - low) + low).to(x.dtype)
 
 

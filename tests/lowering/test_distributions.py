@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from compiler.backend import fusionscope
 from compiler.ir import interpret
 from tests.compile_program import compile_program
 
@@ -45,3 +46,9 @@ def test_slopes_are_drawn_in_training_alone() -> None:
 
     x = torch.linspace(-2.0, 2.0, 101)
     torch.testing.assert_close(interpret.run(compile_program(rectified, x).loops, [x]), [rectified(x)])
+
+
+def test_bounds_in_the_wrong_order_are_refused_as_by_eager() -> None:
+    torch._dynamo.reset()
+    with pytest.raises(RuntimeError, match=r"from=5 > to=-2"):
+        torch.compile(lambda x: x.clone().uniform_(5, -2) + 1, backend=fusionscope)(torch.zeros(4))
