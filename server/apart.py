@@ -20,8 +20,10 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,11 +34,18 @@ from server.passed_on import passed_on
 Made = TypeVar("Made")
 
 _START_SECONDS = 30.0
-_MOST_BYTES = 4 * 1024**3
-"""Of addresses, for one process. The largest report takes a quarter of it."""
+_MOST_BYTES, _MOST_BYTES_A_BYTE = 512 * 1024**2, 20
+"""What a process may take, and so much more for each byte that it reads. An honest report of 32 MB, the largest, takes
+25 bytes a byte, or 830 MB; a forged one may take 35 and more."""
+_LARGE = 2 * 1024**2
+"""Bytes, to read which may take more than 130 MB: no two works read as many at a time."""
 _KEPT_BYTES = 256 * 1024**2
 """A process that has more memory after its work is not kept: it might not give that back."""
 _LENGTH = struct.Struct(">Q")
+
+
+ASKING: ContextVar[str] = ContextVar("asking", default="")
+"""The key of the client whose request is answered."""
 
 
 class Busy(Exception):
@@ -51,6 +60,15 @@ class WentWrong(Exception):
     """The work failed in a way that nobody expects; the message is what the log may tell of that."""
 
 
+@dataclass(eq=False)
+class _Turn:
+    """Of one piece of work."""
+
+    client: str
+    is_large: bool
+    has_come: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 _ALL: weakref.WeakSet[Apart] = weakref.WeakSet()
 
 
@@ -62,8 +80,8 @@ def close_all() -> None:
 
 class Apart:
     """Up to `processes`, which import `modules` when they start. Failures that are `expected` take a message as their
-    only argument. Of what waits for a process and is done by one there are `most` at a time, any number where that is
-    None; each waits `patience` seconds at most, None for any time."""
+    only argument. Of what waits for a process and is done by one there are `most` at a time, half of them of one
+    client, or any number where that is None; each waits `patience` seconds at most, None for any time."""
 
     def __init__(
         self,
@@ -73,59 +91,76 @@ class Apart:
         most: int | None = None,
         patience: float | None = None,
     ) -> None:
+        self._processes = processes
         self._modules = modules
         self._expected = expected
         self._most = most
         self._patience = patience
-        self._lock = threading.Lock()
-        self._taken = 0
-        self._free = threading.Semaphore(processes)
-        self._threads = ThreadPoolExecutor(most or processes, "apart")
+        self._waiting: list[_Turn] = []
+        self._served: list[_Turn] = []
+        self._threads = ThreadPoolExecutor(processes, "apart")
         self._idle: list[subprocess.Popen[bytes]] = []
         self._alive: set[subprocess.Popen[bytes]] = set()
         _ALL.add(self)
 
-    async def soon(self, seconds: float, work: Callable[..., Made], *given: Any, **named: Any) -> Made:
-        """As `now`, from a loop."""
-        with self._place():
-            done = partial(self._done, seconds, partial(work, *given, **named))
+    async def soon(
+        self, client: str, length: int, seconds: float, work: Callable[..., Made], *given: Any, **named: Any
+    ) -> Made:
+        """As `now`, from a loop, when it is the turn of `client`; the work reads `length` bytes. Raises `Busy` too."""
+        async with self._turn(_Turn(client, length > _LARGE)):
+            done = partial(self._done, length, seconds, partial(work, *given, **named))
             return await asyncio.get_running_loop().run_in_executor(self._threads, done)
 
     def now(self, seconds: float, work: Callable[..., Made], *given: Any, **named: Any) -> Made:
-        """What `work` gives, a function of a module. Raises what it raises, where that is expected; `TooLong` after so
-        many seconds, `Busy`, and `WentWrong`."""
-        with self._place():
-            return self._done(seconds, partial(work, *given, **named))
+        """What `work` gives, a function of a module, which reads little. Raises what it raises, where that is expected;
+        `TooLong` after so many seconds, and `WentWrong`."""
+        return self._done(0, seconds, partial(work, *given, **named))
 
     def close(self) -> None:
         """Ends the processes, whatever they do; others are started where they are needed."""
         for process in list(self._alive):
             self._end(process)
 
-    @contextlib.contextmanager
-    def _place(self) -> Iterator[None]:
-        with self._lock:
-            if self._most is not None and self._taken >= self._most:
-                raise Busy
-            self._taken += 1
+    @contextlib.asynccontextmanager
+    async def _turn(self, turn: _Turn) -> AsyncIterator[None]:
+        clients = [other.client for other in self._served + self._waiting]
+        if self._most is not None and (len(clients) >= self._most or 2 * clients.count(turn.client) >= self._most):
+            raise Busy
+        self._waiting.append(turn)
         try:
+            self._serve()
+            try:
+                async with asyncio.timeout(self._patience):
+                    await turn.has_come.wait()
+            except TimeoutError:
+                raise Busy from None
             yield
         finally:
-            with self._lock:
-                self._taken -= 1
+            (self._waiting if turn in self._waiting else self._served).remove(turn)
+            self._waiting.sort(key=lambda other: other.client == turn.client)
+            # Of two that wait to read much, here and elsewhere, the other one is next.
+            for one in sorted(_ALL, key=lambda one: one is self):
+                one._serve()
 
-    def _done(self, seconds: float, work: Callable[[], Made]) -> Made:
-        if not self._free.acquire(timeout=self._patience):
-            raise Busy
-        try:
-            process = self._idle_one() or self._start()
-            is_good, value, is_last = self._exchanged(process, seconds, (seconds, self._expected, work))
-            if is_last:
-                self._end(process)
-            else:
-                self._idle.append(process)
-        finally:
-            self._free.release()
+    def _serve(self) -> None:
+        """Begins what can begin. A client has one turn at a time, so that none has all processes, and the next one
+        after all others that wait."""
+        for turn in list(self._waiting):
+            is_held_up = turn.is_large and any(other.is_large for one in _ALL for other in one._served)
+            has_one = any(other.client == turn.client for other in self._served)
+            if len(self._served) < self._processes and not has_one and not is_held_up:
+                self._waiting.remove(turn)
+                self._served.append(turn)
+                turn.has_come.set()
+
+    def _done(self, length: int, seconds: float, work: Callable[[], Made]) -> Made:
+        process = self._idle_one() or self._start()
+        most_bytes = _MOST_BYTES + _MOST_BYTES_A_BYTE * length
+        is_good, value, is_last = self._exchanged(process, seconds, (seconds, most_bytes, self._expected, work))
+        if is_last:
+            self._end(process)
+        else:
+            self._idle.append(process)
         if is_good:
             made: Made = value
             return made
@@ -212,7 +247,6 @@ def _read(stream: Any) -> Any:
 def main() -> None:
     """Does what it is told, until no more can come. Ends where that takes too long, also when nobody is left to end
     it."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
     # Where memory is short, the kernel is to end this process and not web.
     Path("/proc/self/oom_score_adj").write_text("1000")
     answers = os.fdopen(os.dup(1), "wb")
@@ -222,8 +256,9 @@ def main() -> None:
     _write(answers, (True, None, False))
     with contextlib.suppress(EOFError):
         while True:
-            seconds, expected, work = _read(sys.stdin.buffer)
+            seconds, most_bytes, expected, work = _read(sys.stdin.buffer)
             signal.alarm(math.ceil(seconds) + 1)
+            resource.setrlimit(resource.RLIMIT_AS, (most_bytes, resource.RLIM_INFINITY))
             is_good, value = _result(expected, work)
             taken_bytes = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
             _write(answers, (is_good, value, taken_bytes > _KEPT_BYTES))

@@ -1,8 +1,9 @@
 """Who asks, and how much they may ask for.
 
-A client is a token, or, where there is none, the address that asks. Its key is what requests are counted by and what
-the queue is fair between. Counts are kept in memory by the moving window of the package `limits`: a refused request is
-told when the oldest one that counts leaves the window, which is when the next one will be taken.
+A client is a token, or, where there is none, the address that asks. Its key is what requests are counted by, and what
+the queue and the processes apart are fair between. Counts are kept in memory by the moving window of the package
+`limits`: a refused request is told when the oldest one that counts leaves the window, which is when the next one will
+be taken.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from compiler.wording import counted
+from server.apart import ASKING
 from server.problems import Problem, ProblemResponse
 from server.tokens import Quota, TokenFile
 
@@ -197,6 +199,7 @@ class AdmissionMiddleware:
                 # Trying tokens is counted too.
                 self._counts.take_request(address)
                 raise
+        ASKING.set(state["client"].key)
         self._counts.take_request(state["client"])
 
 

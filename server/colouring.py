@@ -6,13 +6,13 @@ they are made in a process apart, and where they take too long, the text is show
 
 from __future__ import annotations
 
-from server.apart import Apart, Busy, TooLong, WentWrong
+from server.apart import ASKING, Apart, Busy, TooLong, WentWrong
 from server.highlight import highlight_lines
 
 SECONDS = 3.0
 """How long a text may take; 200 KiB of ordinary code take one. Whoever waits for those before it waits as long."""
-_MOST_WAITING = 8
-"""So many texts wait for their colours; the next ones are shown without."""
+_MOST_WAITING = 16
+"""So many texts wait for their colours, half of them of one client; the next ones are shown without."""
 _UNCOLOURED = (Busy, TooLong, WentWrong)
 
 
@@ -26,7 +26,7 @@ class Colouring:
     async def lines_soon(self, source: str, language: str) -> list[str] | None:
         """As `lines`, from a loop."""
         try:
-            return await self._apart.soon(self._seconds, highlight_lines, source, language)
+            return await self._apart.soon(ASKING.get(), len(source), self._seconds, highlight_lines, source, language)
         except _UNCOLOURED:
             return None
 

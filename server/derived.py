@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 
 import structlog
 
-from server.apart import Apart, Busy, TooLong, WentWrong
+from server.apart import ASKING, Apart, Busy, TooLong, WentWrong
 from server.problems import Problem
-from server.readings import NotInReport, NotPossible
+from server.readings import NotInReport, NotPossible, Unread
 
 Made = TypeVar("Made")
 
 MOST_SECONDS = 20.0
 """What is computed from the largest honest reports takes two. A forged one may make it take the square of its length,
 or more, and then others would wait for hours."""
-# Forty come in the second that a process takes to start, where 200 clients ask at once.
-READERS = Apart(2, ("server.readings",), (NotInReport, NotPossible), most=64, patience=MOST_SECONDS)
+# Forty come in the second that a process takes to start, where 200 ask at once from one address.
+READERS = Apart(2, ("server.readings",), (NotInReport, NotPossible), most=128, patience=MOST_SECONDS)
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +32,8 @@ async def derived(id: str, make: Callable[..., Made], *given: Any, **named: Any)
     for; 409 where that cannot be made of it, or takes too long, or fails, which the log tells of, since it may be a
     defect of ours after all; 503 where too many wait already."""
     try:
-        return await READERS.soon(MOST_SECONDS, make, *given, **named)
+        length = max(one.length for one in given if isinstance(one, Unread))
+        return await READERS.soon(ASKING.get(), length, MOST_SECONDS, make, *given, **named)
     except NotInReport as missing:
         raise Problem(404, str(missing)) from None
     except NotPossible as reason:

@@ -56,7 +56,9 @@ class Exploration:
 
     @property
     def unread(self) -> Unread:
-        return Unread(self.id, REPORT_VERSION, self.so_far, False) if self.stored is None else self.stored.unread
+        if self.stored is not None:
+            return self.stored.unread
+        return Unread(self.id, REPORT_VERSION, len(self.so_far), self.so_far, is_gzipped=False)
 
 
 class Explorations:

@@ -40,10 +40,11 @@ class NotPossible(ValueError):
 
 @dataclass(frozen=True)
 class Unread:
-    """A report as JSON, which was checked when it came."""
+    """A report as JSON of so many bytes, which was checked when it came."""
 
     id: str
     version: int
+    length: int
     body: bytes
     is_gzipped: bool
 

@@ -50,7 +50,7 @@ class RunningReport:
         read = partial(checked, payload, self._parts.graphs)
         try:
             if len(payload) >= _LARGE:
-                changes = await READERS.soon(_MOST_SECONDS, read)
+                changes = await READERS.soon(self.job.client, len(payload), _MOST_SECONDS, read)
                 return await asyncio.to_thread(self._take, lambda: changes)
             return await asyncio.to_thread(self._take, read)
         except PartsRejected as rejection:
@@ -92,7 +92,9 @@ class RunningReport:
     ) -> tuple[Finished, list[Stage]]:
         """What is stored of an attempt that ended so, and its stages."""
         finish = partial(self._finish, ended, wall_limit, last_event, build)
-        return await (READERS.soon(_MOST_SECONDS, finish) if self._parts.size >= _LARGE else asyncio.to_thread(finish))
+        if self._parts.size >= _LARGE:
+            return await READERS.soon(self.job.client, self._parts.size, _MOST_SECONDS, finish)
+        return await asyncio.to_thread(finish)
 
     def _finish(self, ended: Ended, wall_limit: float, last_event: int, build: str) -> tuple[Finished, list[Stage]]:
         claimed = self._parts.report().model_copy(update={"environment": self._claimed})

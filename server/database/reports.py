@@ -80,7 +80,7 @@ class Stored:
 
     @property
     def unread(self) -> Unread:
-        return Unread(self.id, self.report_version, self.gzipped, is_gzipped=True)
+        return Unread(self.id, self.report_version, self.length, self.gzipped, is_gzipped=True)
 
 
 class Reports:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -71,9 +72,67 @@ def test_a_process_that_keeps_much_memory_is_replaced(apart: Apart) -> None:
 async def test_no_more_than_so_many_wait_and_none_longer_than_it_may(most: int, patience: float | None) -> None:
     made = Apart(1, (), most=most, patience=patience)
     try:
-        asked = [made.soon(60, time.sleep, 0.5) for _ in range(2)]
+        asked = [made.soon("one", 0, 60, time.sleep, 0.5) for _ in range(2)]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert {type(answer) for answer in answers} == {Busy, type(None)}
-        assert await made.soon(60, len, "abc") == 3
+        assert await made.soon("one", 0, 60, len, "abc") == 3
     finally:
         made.close()
+
+
+@contextlib.asynccontextmanager
+async def asleep(*made: Apart, client: str = "many", length: int = 0) -> AsyncIterator[None]:
+    """While `client` has more asked of the first of them than they have processes, which does not end by itself."""
+    asked = [asyncio.create_task(made[0].soon(client, length, 600, time.sleep, 600)) for _ in range(4)]
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+        for one in made:
+            one.close()
+
+
+@pytest.mark.asyncio
+async def test_no_client_has_all_processes_or_all_places() -> None:
+    made = Apart(2, (), most=8, patience=30)
+    async with asleep(made):
+        assert await made.soon("few", 0, 60, len, "abc") == 3
+        with pytest.raises(Busy):
+            await made.soon("many", 0, 60, len, "abc")
+
+
+@pytest.mark.asyncio
+async def test_clients_take_turns() -> None:
+    made, done = Apart(1, ()), []
+
+    async def ask(client: str) -> None:
+        await made.soon(client, 0, 60, len, "")
+        done.append(client)
+
+    try:
+        await asyncio.gather(*map(ask, ["many", "many", "many", "few", "few", "one"]))
+        assert done == ["many", "few", "one", "many", "few", "many"]
+    finally:
+        made.close()
+
+
+@pytest.mark.asyncio
+async def test_much_is_read_by_one_process_at_a_time() -> None:
+    made, other, length = Apart(2, ()), Apart(1, (), patience=0.5), 3 * 1024**2
+    async with asleep(made, other, length=length):
+        with pytest.raises(Busy):
+            await other.soon("few", length, 60, len, "abc")
+        assert await other.soon("few", 0, 60, len, "abc") == 3
+    assert await other.soon("few", length, 60, len, "abc") == 3
+    other.close()
+
+
+@pytest.mark.asyncio
+async def test_a_process_may_take_more_memory_for_more_that_it_reads(apart: Apart) -> None:
+    taking = "bytes(600 * 1024**2)"
+    with pytest.raises(WentWrong, match="MemoryError"):
+        await apart.soon("one", 0, 60, exec, taking, {})
+    await apart.soon("one", 10 * 1024**2, 60, exec, taking, {})

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from pydantic import ValidationError
 from structlog.testing import capture_logs
@@ -17,6 +18,7 @@ from compiler.report import Report
 from server.apart import Apart
 from server.database.compressed import body_of
 from server.database.reports import Finished, write
+from server.derived import READERS
 from server.wire.parts import split
 from tests.server.conftest import Service
 
@@ -149,22 +151,42 @@ async def test_no_forged_report_makes_the_service_fail(service: Service) -> None
             assert answer.status_code in (200, 404, 409, 422), (address, answer.text)
 
 
-async def test_what_takes_too_long_is_given_up_and_holds_up_nobody(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def slow_to_name(service: Service, id: str) -> str:
+    """The address of a file that takes very long to say that it is not there."""
     forged = json.loads(json.dumps(EXAMPLE))
     # Names with the same letters as the one that is asked for, in another order, take longest to compare.
     forged["graphs"][0]["kernels"] = [
         {**forged["graphs"][0]["kernels"][0], "name": "ab" * 99 + str(number % 10)} for number in range(20_000)
     ]
-    path = await stored(service, Report.model_validate(forged), "0c" * 10)
+    return f"{await stored(service, Report.model_validate(forged), id)}/kernels/{'ba' * 99}.py"
+
+
+async def test_what_takes_too_long_is_given_up_and_holds_up_nobody(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = await slow_to_name(service, "0c" * 10)
     monkeypatch.setattr("server.derived.MOST_SECONDS", 0.5)
-    requests = [service.client.get(f"{path}/kernels/{'ba' * 99}.py") for _ in range(3)]
-    answers = await asyncio.gather(*requests)
+    answers = await asyncio.gather(*(service.client.get(address) for _ in range(3)))
     assert [(answer.status_code, "more than 0.5 seconds" in answer.text) for answer in answers] == [(409, True)] * 3
     monkeypatch.undo()
     honest = await stored(service, Report.model_validate(EXAMPLE), "0d" * 10)
     assert (await service.client.get(f"{honest}.md")).status_code == 200
+
+
+async def test_one_client_does_not_keep_the_others_from_what_is_computed(service: Service) -> None:
+    address = await slow_to_name(service, "1c" * 10)
+    honest = await stored(service, Report.model_validate(EXAMPLE), "1d" * 10)
+    asked = [asyncio.create_task(service.client.get(address)) for _ in range(6)]
+    try:
+        await asyncio.wait(asked, timeout=0.5)
+        transport = httpx2.ASGITransport(app=service.app, client=("192.0.2.7", 1))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=300) as other:
+            assert (await other.get(f"{honest}.md")).status_code == 200
+    finally:
+        for task in asked:
+            task.cancel()
+        await asyncio.wait(asked)
+        READERS.close()
 
 
 async def test_no_more_than_so_many_wait_for_what_is_computed(
