@@ -6,6 +6,7 @@ line of the request, and stands in the answer's header and in every problem.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 import uuid
@@ -55,6 +56,11 @@ class RequestContextMiddleware:
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
                 await self._app(scope, receive, send_with_id)
+            except asyncio.CancelledError:
+                # The server ends, and has waited for this answer as long as it may.
+                if status:
+                    raise
+                await ProblemResponse(_ENDING, scope)(scope, receive, send_with_id)
             except Exception as failure:
                 log.error("request_failed", method=scope["method"], path=scope["path"], exc_info=failure)
                 if status:
@@ -80,6 +86,12 @@ class RequestContextMiddleware:
         )
 
 
+_ENDING = Problem(
+    503,
+    "The service is ending, and this answer would have taken longer than it can wait. Send the request again in a "
+    "moment.",
+    headers={"Retry-After": "5"},
+)
 _UNEXPECTED = Problem(
     500,
     "The service failed while it answered. Its log says more under the request_id of this answer. Sending the request "

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing.context import ForkServerProcess
@@ -148,6 +149,20 @@ def _is_alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def test_who_waits_is_told_that_the_service_ends(tmp_path: Path, marker: str) -> None:
+    source = (
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(600)', {marker!r}])"
+    )
+    with served(tmp_path) as (process, url), ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(httpx2.post, f"{url}?wait=60", json={"source": source}, timeout=300)
+        assert eventually(lambda: processes_mentioning(marker))
+        process.terminate()
+        answer = waiting.result()
+        assert (answer.status_code, answer.headers.get("retry-after")) == (503, "5"), answer.text
+        assert "The service is ending" in answer.json()["detail"]
+        process.join(timeout=300)
 
 
 def test_events_arrive_while_the_job_runs(tmp_path: Path) -> None:
