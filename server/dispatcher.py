@@ -91,6 +91,7 @@ class Dispatcher:
         self._arrived = asyncio.Event()
         self._is_stopping = False
         self._looked_at = time.time()
+        self._changing: set[str] = set()
         self._renewed_at = self._told_wanted_at = time.monotonic()
         self.waiting = 0
         """Jobs that wait, when they were counted last."""
@@ -353,7 +354,9 @@ class Dispatcher:
                 await self._arrived.wait()
                 await asyncio.sleep(0.05)
         since, self._looked_at = self._looked_at - 10 * LOOK_SECONDS, time.time()
-        for id in await self._table.changed_since(since):
+        before, self._changing = self._changing, set(await self._table.changed_since(since))
+        # What had not ended at the last look may have ended long ago by the clock of another web.
+        for id in before | self._changing:
             self._reports.forget(id)
         await self._tell()
         every = self._settings.unwanted_seconds / 5

@@ -37,6 +37,7 @@ class Retention:
         self._table = table
         self._reports = reports
         self._settings = settings
+        self._booted_at = time.time() - _lived_seconds()
 
     def start(self, tasks: Supervised) -> None:
         tasks.forever("sweeper", self._step, expected=(DatabaseUnavailable,))
@@ -48,11 +49,13 @@ class Retention:
     async def sweep(self) -> int:
         """Removes what is to go; how many explorations that were."""
         removed = 0
+        # A clock that was set forward makes nothing old.
+        now = min(time.time(), self._booted_at + _lived_seconds())
         if self._settings.keep_days > 0:
-            removed += await self._remove_older_than(time.time() - self._settings.keep_days * _DAY_SECONDS)
+            removed += await self._remove_older_than(now - self._settings.keep_days * _DAY_SECONDS)
         if self._settings.keep_mib > 0:
             removed += await self._remove_down_to(self._settings.keep_mib * 1024 * 1024)
-        await self._table.remove_done(time.time() - JOB_SECONDS)
+        await self._table.remove_done(now - JOB_SECONDS)
         if removed:
             log.info("explorations_removed", number=removed)
         if removed and self._database.is_sqlite:
@@ -87,6 +90,11 @@ class Retention:
         for id in ids:
             self._reports.forget(id)
         return len(ids), freed_bytes
+
+
+def _lived_seconds() -> float:
+    """Since the machine has started, its sleep included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _taken_bytes(connection: Connection) -> int:

@@ -11,7 +11,7 @@ import time
 import zlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import Connection, func, select, update
@@ -25,10 +25,14 @@ from server.database.reports import Reports, Stored
 from server.database.retention import Retention
 from server.database.retention import _taken_bytes as taken
 from server.database.tables import contents, explorations
+from server.dispatcher import Dispatcher
+from server.executors.protocol import Executor
+from server.metrics import Metrics
 from server.readings import NotPossible
 from server.settings import WebSettings
+from server.watched import Watches
 from server.wire.parts import join, split
-from tests.server.database.made import ROOM, enqueue, finished, lease, report_of, wanted
+from tests.server.database.made import BUILD, ROOM, enqueue, finished, lease, report_of, wanted
 
 pytestmark = pytest.mark.asyncio
 
@@ -99,6 +103,43 @@ async def test_what_is_alike_is_stored_once_and_goes_with_its_last_report(databa
     await _age(database, "b", days=2)
     assert await retention.sweep() == 1
     assert await _count(database, contents) == 0
+
+
+async def test_a_clock_that_is_set_makes_nothing_old(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, reports, now = JobTable(database, "web"), Reports(database, 0), time.time()
+    await keep(database, "a")
+    retention = Retention(database, table, reports, WebSettings(keep_days=1))
+    monkeypatch.setattr(time, "time", lambda: now + 365 * 86400)
+    assert await retention.sweep() == 0
+    assert await table.get("a") is not None
+    monkeypatch.setattr(time, "time", lambda: now - 365 * 86400)
+    assert await retention.sweep() == 0
+    await _age(database, "a", days=2)
+    assert await retention.sweep() == 1
+
+
+@pytest.mark.parametrize("is_set_here_too", [False, True])
+async def test_a_report_of_another_web_is_seen_whatever_the_clock_says(
+    database: Database, monkeypatch: pytest.MonkeyPatch, is_set_here_too: bool
+) -> None:
+    await keep(database, "a")
+    reports, other, now = Reports(database, 1 << 20), JobTable(database, "other"), time.time()
+    nobody = cast(Executor, None)
+    here = Dispatcher(WebSettings(), JobTable(database, "here"), reports, nobody, Watches(), Metrics(), BUILD)
+    here.arrived()
+    await other.enqueue(wanted("a"), ROOM, 1.0, is_refresh=True)
+    job = await lease(other)
+    assert job is not None
+    await here._look()
+    assert await reports.get("a") is not None and reports.cached("a") is not None
+    with monkeypatch.context() as context:
+        context.setattr(time, "time", lambda: now - 3600)
+        assert await other.finish(job, finished(job)) is not None
+        if is_set_here_too:
+            await here._look()
+    if not is_set_here_too:
+        await here._look()
+    assert reports.cached("a") is None
 
 
 async def test_the_oldest_go_first_where_all_take_too_much(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
