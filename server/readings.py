@@ -21,7 +21,7 @@ from compiler.report import REPORT_VERSION, Report
 from compiler.reproducer import NoReproducerError, reproducer
 from server.beside import comparison_as_markdown
 from server.chrome_trace import NOT_RECORDED, chrome_trace
-from server.colouring import COLOURING
+from server.colouring import coloured
 from server.database.compressed import inflated
 from server.document import document
 from server.events import Event, EventId, replay
@@ -155,7 +155,7 @@ def text(of: Unread, beside: str) -> Rendered:
 def page(of: Unread, beside: str) -> Rendered:
     """The same as HTML."""
     report = of.report()
-    return _rendered(document(report, markdown(report) + beside, of.text(), COLOURING.lines))
+    return _rendered(document(report, markdown(report) + beside, of.text(), coloured))
 
 
 def events(of: Unread, attempt: int, last_event: int, after: EventId | None) -> list[Event]:

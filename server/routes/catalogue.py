@@ -13,7 +13,7 @@ from pydantic.config import JsonDict
 from compiler.options import DEVICE_MODELS, LARGEST_GROUP, RULES
 from compiler.report import REPORT_VERSION
 from server import gallery
-from server.colouring import COLOURING
+from server.colouring import coloured_soon
 from server.highlight import MAX_BYTES, Theme, plain_lines, style_sheet
 from server.identity import compiler_version
 from server.problems import Problem, problem_answers
@@ -142,7 +142,7 @@ async def highlight(asked: HighlightRequest) -> HighlightAnswer:
     size = len(asked.source.encode("utf-8", errors="replace"))
     if size > MAX_BYTES:
         raise Problem(413, f"The source has {size} bytes; at most {MAX_BYTES} are coloured. Send a part of it.")
-    lines = await COLOURING.lines_soon(asked.source, asked.language)
+    lines = await coloured_soon(asked.source, asked.language)
     return HighlightAnswer(lines=plain_lines(asked.source) if lines is None else lines)
 
 

@@ -17,7 +17,7 @@ from compiler.report import Error, Report
 from compiler.runtime.disk_cache import cache_directory
 from server import gallery
 from server.app import create_app
-from server.colouring import Colouring
+from server.colouring import coloured
 from server.highlight import highlight_lines, style_sheet
 from server.identity import ID_PATTERN, WorkerIdentity, exploration_id
 from server.settings import Settings
@@ -97,13 +97,10 @@ def test_highlighting_keeps_every_line_and_escapes_everything(language: str) -> 
         assert shape.open == 0
 
 
-def test_colours_that_take_too_long_are_left_out() -> None:
-    colouring = Colouring(seconds=1)
-    try:
-        assert colouring.lines("int " + " " * 60_000, "cpp") is None
-        assert colouring.lines("x = 1\n", "python") == highlight_lines("x = 1\n", "python")
-    finally:
-        colouring.close()
+def test_colours_that_take_too_long_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.colouring.SECONDS", 1.0)
+    assert coloured("int " + " " * 60_000, "cpp") is None
+    assert coloured("x = 1\n", "python") == highlight_lines("x = 1\n", "python")
 
 
 def test_both_themes_have_a_style_sheet() -> None:
