@@ -27,12 +27,13 @@ READERS = Apart(2, ("server.readings",), (NotInReport, NotPossible), most=128, p
 log = structlog.get_logger(__name__)
 
 
-async def derived(id: str, make: Callable[..., Made], *given: Any, **named: Any) -> Made:
-    """What `make` gives, a function of `readings`. Raises a `Problem`: 404 where the report does not have what is asked
-    for; 409 where that cannot be made of it, or takes too long, or fails, which the log tells of, since it may be a
-    defect of ours after all; 503 where too many wait already."""
+async def derived(make: Callable[..., Made], *given: Any, **named: Any) -> Made:
+    """What `make` gives, a function of `readings`, of reports that are `given`. Raises a `Problem`: 404 where the last
+    one does not have what is asked for; 409 where that cannot be made of it, or takes too long, or fails, which the log
+    tells of, since it may be a defect of ours after all; 503 where too many wait already."""
+    reports = [one for one in given if isinstance(one, Unread)]
+    id, length = reports[-1].id, max(report.length for report in reports)
     try:
-        length = max(one.length for one in given if isinstance(one, Unread))
         return await READERS.soon(ASKING.get(), length, MOST_SECONDS, make, *given, **named)
     except NotInReport as missing:
         raise Problem(404, str(missing)) from None

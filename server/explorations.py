@@ -175,7 +175,7 @@ class Explorations:
     async def kernel_request(self, id: str, name: str, graph: str | None, **wanted: Any) -> ExplorationRequest:
         """What has that kernel of the exploration compiled down to machine code (see `kernel_to_compile`); a `Problem`
         where there is no such kernel, or nothing of it to compile."""
-        found = await derived(id, readings.kernel_to_compile, await self.unread(id), name, graph, **wanted)
+        found = await derived(readings.kernel_to_compile, await self.unread(id), name, graph, **wanted)
         try:
             return ExplorationRequest(source=found[0], machine_code=found[1])
         except ValidationError as invalid:
@@ -185,7 +185,7 @@ class Explorations:
 
     async def _check_parent(self, id: str, source: str) -> None:
         try:
-            parent = await derived(id, readings.source, await self.unread(id))
+            parent = await derived(readings.source, await self.unread(id))
         except Problem as missing:
             raise Problem(422, f"The request is not valid at body.based_on: {missing}") from None
         if parent != source:
@@ -221,7 +221,7 @@ class Explorations:
         stored = (await self.find(id)).stored
         if stored is None:
             return  # asked for again at this moment: the reader comes back
-        for event in await derived(id, readings.events, stored.unread, stored.attempt, stored.last_event, after):
+        for event in await derived(readings.events, stored.unread, stored.attempt, stored.last_event, after):
             yield event
 
     async def _wait(self, watch: Watch, seconds: float) -> None:

@@ -183,7 +183,7 @@ async def why(id: Id, a: NodeName, b: NodeName, service: Service) -> Response:
 
     A name may stand for many loop nodes. The answer has their first 9 pairs.
     """
-    answers, has_more = await derived(id, readings.answers, await service.unread(id), a, b)
+    answers, has_more = await derived(readings.answers, await service.unread(id), a, b)
     return json_answer(answers, {CUT_HEADER: str(MOST_PAIRS)} if has_more else {})
 
 
@@ -204,7 +204,7 @@ async def comparison(
     Kernels of one source are matched by their nodes, those of two sources by what their nodes compute. `differences`
     lists what else differs, such as the device. Read it before any time.
     """
-    return json_answer(await derived(id, readings.compared, *await service.sides(id, other)))
+    return json_answer(await derived(readings.compared, *await service.sides(id, other)))
 
 
 @router.delete(

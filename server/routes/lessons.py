@@ -64,7 +64,7 @@ async def terms() -> list[Term]:
 @of_explorations.get("/{id}/values", response_model=list[ReportValue], responses=problem_answers(404, 409, 422))
 async def values(id: Id, service: Service, path: Paths) -> Response:
     """The values of paths in a report, one for each path, in order."""
-    return json_answer(await derived(id, readings.values, await service.unread(id), path))
+    return json_answer(await derived(readings.values, await service.unread(id), path))
 
 
 async def _lessons() -> tuple[Lesson, ...]:

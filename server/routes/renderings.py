@@ -58,7 +58,7 @@ async def read_as_html(id: Id, service: Service, if_none_match: KnownTag = None)
 async def read_trace(id: Id, service: Service) -> Response:
     """The record of torch's profiler for one call of eager and one of our kernels, as a Chrome trace for Perfetto.
     It exists if the exploration had the option `trace`."""
-    return json_answer(await derived(id, readings.trace, await service.unread(id)))
+    return json_answer(await derived(readings.trace, await service.unread(id)))
 
 
 @router.get(
@@ -84,7 +84,7 @@ async def read_kernel(
     process wrote the code in it, so run it only where you would run the snippet.
     """
     exploration = await service.find(id)
-    text = await derived(id, readings.kernel_file, exploration.unread, name, graph, language)
+    text = await derived(readings.kernel_file, exploration.unread, name, graph, language)
     answer = unless_known(text, "text/x-python", exploration, if_none_match)
     file = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100]
     answer.headers["Content-Disposition"] = f'attachment; filename="{file}.py"'
@@ -98,9 +98,9 @@ async def rendered(service: Explorations, id: str, media_type: str, known_tags: 
     if exploration.based_on is not None and exploration.is_done:
         # The first may have been removed from the store since.
         with contextlib.suppress(Problem):
-            beside = "\n" + await derived(id, readings.compared_as_markdown, *await service.sides(id, None))
+            beside = "\n" + await derived(readings.compared_as_markdown, *await service.sides(id, None))
     make = readings.page if media_type == "text/html" else readings.text
-    text = await derived(id, make, exploration.unread, beside)
+    text = await derived(make, exploration.unread, beside)
     return unless_known(text, media_type, exploration, known_tags)
 
 
