@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import structlog
+
 from compiler.report import Environment, Observed, Report, Stage, SweepResult, WhatIf
-from server.apart import Apart, TooLong
+from server.apart import Apart, TooLong, WentWrong
 from server.database.compressed import body_of
 from server.database.jobs import Job
 from server.database.reports import REUSABLE, Finished
@@ -24,6 +26,8 @@ _LARGE = 256 * 1024
 """Bytes that are read in a thread in some 20 ms; Python's lock is held meanwhile. More of them are read apart."""
 _MOST_SECONDS = 60.0
 READERS = Apart(2, (__name__,), (PartsRejected,))
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass
@@ -55,8 +59,8 @@ class RunningReport:
             return await asyncio.to_thread(self._take, read)
         except PartsRejected as rejection:
             self.rejected = str(rejection)
-        except TooLong:
-            self.rejected = "It takes too long to read."
+        except (TooLong, WentWrong) as failure:
+            self._reject(failure)
         return []
 
     def _take(self, read: Callable[[], dict[str, bytes | None]]) -> list[tuple[bytes, bytes]]:
@@ -93,8 +97,17 @@ class RunningReport:
         """What is stored of an attempt that ended so, and its stages."""
         finish = partial(self._finish, ended, wall_limit, last_event, build)
         if self._parts.size >= _LARGE:
-            return await READERS.soon(self.job.client, self._parts.size, _MOST_SECONDS, finish)
+            try:
+                return await READERS.soon(self.job.client, self._parts.size, _MOST_SECONDS, finish)
+            except (TooLong, WentWrong) as failure:
+                self._reject(failure)
+                self._parts = Parts(empty_report(self.job), self.most_bytes)
         return await asyncio.to_thread(finish)
+
+    def _reject(self, failure: TooLong | WentWrong) -> None:
+        """To run the job again would end the same way. A defect of ours may look like this: the log tells of it."""
+        log.error("report_not_read", job=self.job.name, exception=repr(failure))
+        self.rejected = "It takes too long or too much memory to read."
 
     def _finish(self, ended: Ended, wall_limit: float, last_event: int, build: str) -> tuple[Finished, list[Stage]]:
         claimed = self._parts.report().model_copy(update={"environment": self._claimed})

@@ -12,6 +12,8 @@ import pytest_asyncio
 from pydantic_core import from_json
 
 from compiler.report import Report
+from server.apart import TooLong, WentWrong
+from server.running import READERS
 from server.worker.records import REPORT
 from server.worker.snippet import REPORTS
 from tests.server.conftest import Service, eventually, processes_mentioning, running_service
@@ -92,6 +94,27 @@ os._exit(0)
     report = await service.explore(source)
     assert report["output"] == "a" * 300_000
     assert report["error"]["type"] == "EarlyExit"
+
+
+@pytest.mark.parametrize("sizes", [(300_000,), (200_000, 200_000)], ids=["while it comes", "when it has come"])
+@pytest.mark.parametrize("failure", [TooLong(), WentWrong("MemoryError")], ids=["time", "memory"])
+async def test_a_report_that_takes_too_much_to_read_is_rejected_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], failure: Exception
+) -> None:
+    async def soon(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(READERS, "soon", soon)
+    source = f"""import json, os
+for part, size in zip(({{"/output": ""}}, {{"/notes": [{{"message": ""}}]}}), {sizes}):
+    payload = json.dumps(part).replace('""', '"' + size * "a" + '"').encode()
+    os.write({REPORTS}, {REPORT!r} + len(payload).to_bytes(4, "big") + payload)
+os._exit(0)  # {failure!r}
+"""
+    report = await service.explore(source)
+    assert (report["status"], report["error"]["type"]) == ("crashed", "ReportRejected")
+    assert "too much memory" in report["error"]["traceback"] and report["output"] == ""
+    assert (report["source"], report["observed"]["attempt"]) == (source, 1)
 
 
 async def test_cancelling_ends_all_processes_of_the_job(service: Service, marker: str) -> None:
