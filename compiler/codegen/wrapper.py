@@ -256,9 +256,11 @@ class _Writer:
     def output(self, output: GraphOutput, given: set[str]) -> str:
         """One that is `given` already is viewed, so that each is a tensor object of its own. What nobody else has is
         given in its shape by the quicker of both ways."""
-        if output.buffer is None or output.layout is None:
-            return argument_text(output.value, self.graph)
         layout = output.layout
+        if layout is None:
+            return argument_text(output.value, self.graph)
+        if output.buffer is None:
+            return f"empty({layout.shape}, {layout.stride}, {layout.dtype})"
         if output.is_conjugated or output.is_negated or layout.dtype != self.graph.buffers[output.buffer].dtype:
             position = f"{layout.shape}, {layout.stride}, {layout.offset}"
             text = f"read_as({variable(output.buffer)}, {layout.dtype}, {position})"

@@ -59,8 +59,11 @@ def flat_storage(tensor: Tensor, layout: Layout, symbols: Symbols = NO_SYMBOLS) 
 
 
 def given(output: GraphOutput, storages: Mapping[str, Tensor], symbols: Symbols) -> Any:
-    if output.buffer is None or output.layout is None:
+    if output.layout is None:
         return number_in_call(output.value, symbols) if isinstance(output.value, Size | Real) else output.value
+    if output.buffer is None:
+        shape, stride = numbers(output.layout.shape, symbols), numbers(output.layout.stride, symbols)
+        return torch.empty_strided(shape, stride, dtype=output.layout.dtype)
     result = view(storages[output.buffer], output.layout, symbols)
     result = result.conj() if output.is_conjugated else result
     return torch.ops.aten._neg_view(result) if output.is_negated else result

@@ -236,7 +236,8 @@ Node = LoopNode | ExternNode
 
 @dataclass(frozen=True)
 class GraphOutput:
-    """One output of the graph: a view of a buffer, or a plain Python value."""
+    """One output of the graph: a view of a buffer, a tensor without elements, which has a layout and no buffer, or a
+    plain Python value."""
 
     buffer: str | None
     layout: Layout | None

@@ -50,6 +50,9 @@ class Outputs:
     def output(self, result: torch.fx.Node) -> GraphOutput:
         """A view of a buffer with eager's strides. Outputs share a buffer where they share memory in eager, and nowhere
         else: what owns its memory there is copied if it stands for a part of another's here."""
+        empty = self._without_elements(result)
+        if empty is not None:
+            return empty
         owner, *viewed_from = from_owner(result)
         if isinstance(self.values[owner], TensorValue):
             self.values[owner] = owned = self._with_memory(owner, self.owners)
@@ -66,6 +69,17 @@ class Outputs:
         layout = value.layout()
         assert layout is not None
         return GraphOutput(value.buffer, with_eager_strides(layout, self.eager_of(result)))
+
+    def _without_elements(self, result: torch.fx.Node) -> GraphOutput | None:
+        """An output of which there is nothing to compute: the wrapper makes the tensor, and no call that would be
+        counted beside kernels."""
+        value, fake = self.values[result], self.eager_of(result)
+        is_made = value.buffer is not None and value.buffer not in self.build.graph.inputs
+        if is_made or 0 not in value.shape or from_owner(result)[0].op == "placeholder":
+            return None
+        if fake is None or fake.device.type != self.build.device.type:
+            return None
+        return GraphOutput(None, with_eager_strides(Layout.contiguous(value.shape, value.dtype), fake))
 
     def _viewed_as_eager(
         self, owned: TensorValue, owner: torch.fx.Node, viewed: Sequence[torch.fx.Node]

@@ -161,6 +161,20 @@ def test_a_result_lies_where_eager_has_it() -> None:
     assert graph.outputs[1].buffer == copy.name
 
 
+def test_a_result_without_elements_is_made_by_no_node() -> None:
+    """A call that allocates it would count as a kernel, and eager mode launches none."""
+
+    def function(x: Tensor) -> list[Tensor]:
+        return [x[:0] + 1, x[:, :0] * 2, (x[0, :0] > 0).int(), torch.cat([x[:0], x[:0]]).sum(1)]
+
+    x = torch.randn(4, 6)
+    graph = lowered(function, x)
+    assert graph.nodes == []
+    expected = [(one.shape, one.stride(), one.dtype) for one in function(x)]
+    for results in (interpret.run(graph, [x]), torch.compile(function, backend="fusionscope")(x)):
+        assert [(one.shape, one.stride(), one.dtype) for one in results] == expected
+
+
 @pytest.mark.parametrize("stride", [(4, 12, 1), (5, 20, 10), (7, 1, 3), (1, 1, 1)])
 @pytest.mark.parametrize("shape", [(2, 3, 4), (1, 1, 12), (1, 5, 1)])
 def test_a_result_elsewhere_is_copied_there_and_read_by_no_kernel(
