@@ -55,21 +55,26 @@ def present_captured(graph: CapturedGraph, device: str) -> rep.Graph:
     )
 
 
-def present_eager(captured: list[CapturedGraph], reports: list[rep.Graph]) -> None:
-    """What eager mode launches and moves for each graph; a backward graph's share is counted with its forward."""
+def present_eager(captured: list[CapturedGraph], reports: list[rep.Graph]) -> list[rep.Note]:
+    """What eager mode launches and moves for each graph; a backward graph's share is counted with its forward. The
+    notes tell of what could not be counted."""
+    notes = []
     by_name = {report.name: report for report in reports}
     for graph in captured:
         if graph.dynamo is None:
             continue
         backward = by_name.get(f"{graph.name}_backward")
         traffic = eager_traffic(graph.dynamo, with_backward=backward is not None)
-        if traffic is None:
+        if isinstance(traffic, str):
+            message = f"How many kernels eager mode launches for {graph.name} is not known: {traffic}."
+            notes.append(rep.Note(message=message))
             continue
         forward = by_name[graph.name]
         lines = {node.name: node.lines for node in forward.fx}
         _set_eager(forward, traffic[0], lines)
         if backward is not None and traffic[1] is not None:
             _set_eager(backward, traffic[1], lines)
+    return notes
 
 
 def _set_eager(report: rep.Graph, calls: list[EagerCall], lines: dict[str, list[int]]) -> None:

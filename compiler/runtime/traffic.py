@@ -15,18 +15,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from compiler.capture.torch_internals import transforms_closed
-from compiler.fx.fake_values import fake_mode_of_its_own
+from compiler.capture.torch_internals import is_made_of_tensors, transforms_closed
+from compiler.fx.fake_values import fake_mode_of, fake_mode_of_its_own
 from compiler.ir.overlap import bytes_together
 
 #: Calls that launch nothing: they allocate, or pass their argument on.
 _FREE = frozenset(
     """aten.empty aten.empty_like aten.empty_strided aten.new_empty aten.new_empty_strided aten.detach aten.alias
     aten.lift_fresh aten._unsafe_view aten.sym_size aten.sym_stride aten.sym_numel aten.is_same_size
-    aten._local_scalar_dense prim.device""".split()
+    aten._local_scalar_dense aten._has_same_storage_numel aten._efficientzerotensor prim.device""".split()
 )
 
 #: Calls that read only as much of their first argument as they give.
@@ -175,14 +176,14 @@ def _in_this_call(size: int | torch.SymInt) -> int:
 
 def eager_traffic(
     graph: torch.fx.GraphModule, with_backward: bool
-) -> tuple[list[EagerCall], list[EagerCall] | None] | None:
-    """The calls of the captured graph run eagerly, and of its backward; None where it cannot be run on fake tensors."""
+) -> tuple[list[EagerCall], list[EagerCall] | None] | str:
+    """The calls of the captured graph run eagerly, and of its backward; or why they are not known."""
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     examples = [node.meta.get("example_value") for node in placeholders]
     fakes = [value for value in examples if isinstance(value, torch.Tensor)]
-    mode = getattr(fakes[0], "fake_mode", None) if fakes else None
-    if mode is None:
-        return None
+    if any(map(is_made_of_tensors, fakes)):
+        return "tensors that are made of others, such as nested ones, are not followed"
+    mode = fake_mode_of(fakes)
     is_open = any(
         isinstance(size, torch.SymInt) for size in (*examples, *(size for fake in fakes for size in fake.shape))
     )
@@ -194,7 +195,10 @@ def eager_traffic(
     try:
         with mode, transforms_closed():
             inputs = [_of_this_call(value) if is_open else _leaf(value) for value in examples]
-            with torch.set_grad_enabled(with_backward), forward:
+            if not with_backward:
+                inputs = [value.detach() if isinstance(value, torch.Tensor) else value for value in inputs]
+            # Gradients that the graph itself takes, as `torch.func.grad` does, are counted with or without a backward.
+            with torch.enable_grad(), forward:
                 results = _NodeByNode(graph, names, forward, backward).run(*inputs)
             outputs = [o for o in tree_leaves(results) if isinstance(o, torch.Tensor) and o.requires_grad]
             if not (with_backward and outputs):
@@ -206,7 +210,10 @@ def eager_traffic(
                 torch.autograd.backward(outputs, seeds)
         return forward.calls, backward.calls
     except Exception:  # a data-dependent operator, or one without a fake kernel: no figure is better than a guess
-        return None
+        stopped = next((node for node in graph.graph.nodes if node.name == forward.node), None)
+        if stopped is not None and isinstance(stopped.target, HigherOrderOperator):
+            return f"what `{stopped.name}` runs, and how often, is known only when it runs"
+        return f"without data, `{forward.node}` cannot be run as eager mode runs it"
 
 
 def _leaf(value: Any) -> Any:

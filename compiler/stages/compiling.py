@@ -56,7 +56,7 @@ def capture(exploration: Exploration) -> Graphs[Target]:
     report.graphs = [one.report for one in work]
     report.breaks = captured.breaks
     report.compilations = captured.compilations
-    present_eager(captured.graphs, report.graphs)
+    report.notes += present_eager(captured.graphs, report.graphs)
     for graph in captured.graphs:
         if graph.runner.has_slow_products:
             exploration.note(slow_products(graph.name, graph.runner.product_seconds or 0.0))

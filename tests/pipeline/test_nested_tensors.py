@@ -64,4 +64,5 @@ def test_an_exploration_shows_and_checks_them() -> None:
     assert report.error is None and report.status == "ok"
     assert not [note.message for note in report.notes if "could not be read" in note.message]
     assert report.graphs[0].guards and all(graph.kernels for graph in report.graphs)
+    assert any("tensors that are made of others" in note.message for note in report.notes)
     assert report.model_dump_json()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
@@ -22,6 +25,36 @@ def test_a_transformed_function_is_explored_and_leaves_no_transform_open(transfo
     assert torch._C._functorch.peek_interpreter_stack() is None
     ones = torch.ones(2)
     assert torch.equal(torch.func.jvp(torch.sin, (ones,), (ones,))[1], ones.cos())
+
+
+class Computing(TorchDispatchMode):
+    """Counts the calls of eager mode that compute elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        is_free = func.is_view or func._opname in ("is_same_size", "_has_same_storage_numel", "_efficientzerotensor")
+        self.count += not is_free
+        return func(*args, **(kwargs or {}))
+
+
+def test_kernels_of_gradients_of_gradients_are_counted_as_eager_mode_launches_them() -> None:
+    """Explored without gradients: those that the function takes itself were None then, and nothing was counted."""
+
+    def squared(y: torch.Tensor) -> torch.Tensor:
+        return (y.sin() ** 2).sum()
+
+    source = (
+        "import torch\nfrom torch.func import *\ndef squared(y):\n    return (y.sin() ** 2).sum()\n"
+        "def f(x):\n    return hessian(squared)(x), jvp(grad(squared), (x,), (x,))\nf(torch.randn(5))\n"
+    )
+    report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    x = torch.randn(5)
+    with Computing() as counted:
+        torch.func.hessian(squared)(x), torch.func.jvp(torch.func.grad(squared), (x,), (x,))
+    assert report.summary.eager_kernels == counted.count
 
 
 def test_a_write_to_a_part_within_vmap_is_explored() -> None:

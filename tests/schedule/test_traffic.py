@@ -123,6 +123,13 @@ def test_a_pointwise_chain_by_hand() -> None:
     assert "torch.sin" in lines[traffic.eager.launches[0].lines[-1] - 1]
 
 
+def test_what_eager_mode_launches_is_counted_of_a_function_without_tensors() -> None:
+    source = "import torch\n@torch.compile\ndef f():\n    return torch.ones(8).sin() + 1\nf()\n"
+    summary = explore(source, Options(device="cpu", timing=Timing(enabled=False))).summary
+    # Ones are written, a sine and a sum each read 32 bytes and write as many.
+    assert (summary.eager_kernels, summary.eager_bytes) == (3, 5 * 32)
+
+
 @pytest.mark.parametrize("name", ["01", "08", "09", "11", "19"])
 def test_every_place_of_a_report_shows_the_same_bytes(name: str) -> None:
     found = explored(name)
