@@ -10,7 +10,7 @@ asked, as interpolation with open sizes calls `_unsafe_index`: it would else bec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, wraps
 from typing import Any
@@ -154,6 +154,22 @@ def _unless_empty(decomposition: Callable[..., Any]) -> Callable[..., Any]:
     return decompose
 
 
+def _with_windows_of_all(decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """That of the gradient of windows. Where one window stands for a batch, as the envelope of `torch.istft` does,
+    PyTorch's adds up place by place of the window, each time in a copy of the whole."""
+
+    @wraps(decomposition)
+    def decompose(windows: torch.Tensor, sizes: Sequence[Any], dim: int, size: Any, step: Any) -> Any:
+        if sizes and windows.ndim == len(sizes) + 1:
+            wanted = [*sizes, size]
+            wanted[dim % len(sizes)] = windows.shape[dim % len(sizes)]
+            if all(own in (1, other) for own, other in zip(windows.shape, wanted, strict=True)):
+                windows = windows.expand(wanted)
+        return decomposition(windows, sizes, dim, size, step)
+
+    return decompose
+
+
 def _operators_looked_up_once() -> AbstractContextManager[Any]:
     """Torch looks up all operators that are made of others, for each of the namespaces that they are in."""
     from torch._export import utils
@@ -174,6 +190,8 @@ def _table() -> dict[Any, Callable[..., Any]]:
         table[loss] = _unless_empty(table[loss])
     for shuffle in (aten.pixel_shuffle.default, aten.pixel_unshuffle.default):
         table[shuffle] = _contiguous_on_a_gpu(table[shuffle])
+    windows = aten.unfold_backward.default
+    table[windows] = _with_windows_of_all(table[windows])
     table |= DECOMPOSITIONS
     of_reals = (*DECOMPOSITIONS, aten.nan_to_num.default)
     table.update({target: _unless(_is_complex, table[target]) for target in of_reals})

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler.backend import fusionscope
 from compiler.lowering.decompositions import decompositions
+from tests.lowering.checks import lowered
 
 aten = torch.ops.aten
 
@@ -90,3 +92,18 @@ def test_the_gradient_of_the_mean_of_nothing_is_empty(loss: Any) -> None:
     mean = torch.compile(loss, backend=fusionscope)(x, target)
     mean.backward()
     assert mean.isnan() and x.grad is not None and x.grad.shape == (0, 5)
+
+
+@pytest.mark.parametrize("sizes", [(2, 40), (40, 3)])
+def test_windows_of_one_for_all_are_added_up_at_once(sizes: tuple[int, int]) -> None:
+    """As the envelope of `torch.istft`; PyTorch's decomposition adds up place by place, in a copy of the whole each."""
+    dim = sizes.index(40)
+
+    def windows(gradient: Tensor) -> Tensor:
+        return aten.unfold_backward(gradient, sizes, dim, 16, 4)
+
+    gradient = torch.randn(*(7 if size == 40 else 1 for size in sizes), 16)
+    assert len(lowered(windows, gradient).nodes) <= 3
+    whole = gradient.double().expand(*(7 if size == 40 else size for size in sizes), 16)
+    result = torch.compile(windows, backend=fusionscope)(gradient)
+    torch.testing.assert_close(result.double(), windows(whole), rtol=1e-6, atol=1e-6)
