@@ -30,6 +30,7 @@ BROKEN: dict[str, str] = {
     "data_dependent_shape": program("y = y[y > 0]"),
     "print": program("print('half way')"),
     "generator": program("y = y + next(numbers)", "numbers = (n for n in range(9))\n"),
+    "random_state": program("with torch.random.fork_rng():\n    torch.manual_seed(0)\n    y = y + torch.rand(8)"),
     "context_manager": program("with lock:\n    y = y + 1", "import threading\nlock = threading.Lock()\n"),
     "exception": program("raise ValueError('no')"),
     "hook": program(

@@ -105,6 +105,17 @@ def test_a_hint_does_not_decide_the_kind() -> None:
     assert found.category == "c_function"
 
 
+_STATES = ["torch.manual_seed(0)", "torch.get_rng_state()", "y = y + torch.initial_seed()", "torch.Generator()"]
+
+
+@pytest.mark.parametrize("body", _STATES)
+def test_the_state_of_random_numbers_is_kept_around_the_compiled_function(body: str) -> None:
+    found = captured_source(program(body)).breaks[0]
+    assert found.category == "random_state" and "around the compiled function" in found.remedy
+    around = program("y = y + torch.rand(8)").replace("\nf(", "\nwith torch.random.fork_rng():\n    f(")
+    assert captured_source(around).breaks == []
+
+
 @pytest.mark.parametrize("body", ["y = sorted([y[0], y[1]])[0]", "y = sorted([y, y[1:]], key=torch.sum)[0]"])
 def test_a_sort_by_tensors_depends_on_their_numbers(body: str) -> None:
     (found,) = captured_source(program(body)).breaks

@@ -87,6 +87,16 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
         context=r"\bon generator\b",
     ),
     BreakKind(
+        id="random_state",
+        title="the state of random numbers",
+        sentence="The code reads, sets or keeps the state of a generator of random numbers: manual_seed, fork_rng, "
+        "get_rng_state, a torch.Generator.",
+        remedy="Do it around the compiled function, whose draws follow the seed that is set there, or draw the numbers "
+        "before it and pass them as an argument.",
+        words=r"torch\.Generator",
+        context=r"module: torch\.random\b|target: <function (fork_rng|initial_seed)>|torch\._C\.Generator",
+    ),
+    BreakKind(
         id="context_manager",
         title="a context manager",
         sentence="A with block that Dynamo cannot enter, or in which it cannot break.",
@@ -133,7 +143,7 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
         title="a tensor of a kind that is not traced",
         sentence="A sparse, nested, quantised or subclassed tensor, or an operation on a tensor's own storage.",
         remedy="Make it a plain dense tensor before the compiled function.",
-        words=r"[Ss]parse|Nested|nested_tensor|\b[Ss]ubclass|resize_|set_\(\)|Data pointer|inference|torch\.Generator|"
+        words=r"[Ss]parse|Nested|nested_tensor|\b[Ss]ubclass|resize_|set_\(\)|Data pointer|inference|"
         r"share_memory|Uninitialized|Tensor\.(random_|uniform_)|deepcopy",
     ),
     BreakKind(
