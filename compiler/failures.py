@@ -18,7 +18,7 @@ def error_of(stage: str, error: Exception) -> Error:
         return Error(type="Unsupported", message=error.message, line=error.line, stage=stage, hint=error.hint)
     if isinstance(error, BrokenPromiseError):
         hint = "Let the function under register_fake give a tensor of the same shape, dtype and device of the result."
-        return Error(type="WrongFake", message=str(error), stage=stage, hint=hint)
+        return Error(type="WrongFake", message=str(error), line=error.line, stage=stage, hint=hint)
     if isinstance(error, Undecided):
         message = f"Kernels for every size of a call cannot be made here: {error}"
         return Error(type="Unsupported", message=message, stage=stage, hint=FIXED_INSTEAD)

@@ -241,7 +241,8 @@ class _Writer:
         """A result of a library call as what follows relies on; what the user's own calls give is looked at first."""
         if is_of_torch(node.target):
             return f"as_planned({variable(name)}, {layout.shape}, {layout.stride})"
-        promised = f"{layout.shape}, {layout.stride}, {layout.dtype}, {name in self.graph.elsewhere}"
+        line = node.lines[-1] if node.lines else None
+        promised = f"{layout.shape}, {layout.stride}, {layout.dtype}, {name in self.graph.elsewhere}, {line}"
         return f"as_promised({str(node.target)!r}, {variable(name)}, {promised})"
 
     def free(self, names: tuple[str, ...]) -> None:

@@ -33,7 +33,10 @@ Call = Callable[[list[Any]], list[Any]]
 
 
 class BrokenPromiseError(Exception):
-    """An operator of the user's own gave another tensor than its fake implementation says it gives."""
+    """An operator of the user's own gave another tensor than its fake implementation says it gives. It was called in
+    that line of the snippet."""
+
+    line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,7 @@ def as_planned(result: Any, shape: Sequence[int], stride: Sequence[int]) -> Any:
 
 def as_promised(
     own_type: str, operator: str, result: Any, shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype,
-    is_elsewhere: bool,
+    is_elsewhere: bool, line: int | None = None,
 ) -> Any:  # fmt: skip
     """The same for an operator of the user's own. Raises BrokenPromiseError where the result is not of the shape and
     dtype, or not on the type of device (`own_type`, or the CPU), that kernels which get its address rely on."""
@@ -210,5 +213,7 @@ def as_promised(
         promised = tuple(shape), dtype, "cpu" if is_elsewhere else own_type
         if given != promised:
             texts = (f"{kind} of shape {list(size)} on {device}" for size, kind, device in (given, promised))
-            raise BrokenPromiseError("{} gave {}, but its fake implementation says {}".format(operator, *texts))
+            error = BrokenPromiseError("{} gave {}, but its fake implementation says {}".format(operator, *texts))
+            error.line = line
+            raise error
     return as_planned(result, shape, stride)

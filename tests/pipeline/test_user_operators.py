@@ -176,3 +176,4 @@ def test_an_operator_that_gives_other_than_its_fake_says_is_told_apart() -> None
     assert error is not None and error.type == "WrongFake" and error.traceback is None
     assert "fusionscope_tests.other_than_said" in error.message and "shape [3]" in error.message
     assert "register_fake" in (error.hint or "")
+    assert error.line is not None and "other_than_said(x + 1)" in report.source.splitlines()[error.line - 1]
