@@ -89,6 +89,19 @@ for count in (2, 3, 4):
     ]
 
 
+def test_guards_of_transforms_are_told_in_words_and_none_of_libraries() -> None:
+    """Dynamo guards tables of torch and the globals of a named tuple, whose name holds an address."""
+    source = (
+        "import torch\nw = torch.randn(5)\ndef g(y):\n    return (y.sin() * w).sum()\n"
+        "@torch.compile\ndef f(x):\n    return torch.func.hessian(g)(x)\nf(torch.randn(5))\n"
+    )
+    guards = [guard for graph in captured_source(source).graphs for guard in graph.guards]
+    assert guard_about(guards, "w", "another dtype")
+    told = "\n".join(f"{guard.subject} {guard.expression} {guard.fails_when}" for guard in guards)
+    assert "___" not in told and "__import__" not in told and "compare_functorch_state" not in told
+    assert "a call within other transforms of `torch.func`" in told
+
+
 def test_guards_are_about_the_snippet_and_not_many() -> None:
     guards = captured_source(_PROGRAM.format(second="")).graphs[0].guards
     assert len(guards) <= MOST_GUARDS

@@ -28,7 +28,22 @@ _GLOBAL_STATE = frozenset(
     "AUTOGRAD_SAVED_TENSORS_HOOKS DEFAULT_DEVICE DETERMINISTIC_ALGORITHMS FSDP_TRAINING_STATE GLOBAL_STATE GRAD_MODE "
     "TORCH_FUNCTION_STATE EMPTY_NN_MODULE_HOOKS_DICT NOT_PRESENT_IN_GENERIC_DICT".split()
 )
-_LIBRARY_NAMES = re.compile(r"^G\['(torch|F|nn|math|np|__builtins_dict__\w*|__import_\w+)'\]")
+#: Under an unnamed scope are the globals of code that a library generated, as of a named tuple.
+_LIBRARY_NAMES = re.compile(
+    r"^(list\(dict\.keys\()*"
+    r"(G\['(torch|F|nn|math|np|__builtins_dict__\w*|__import_\w+|___unnamed_scope\w*)'\]|__import__\()"
+)
+#: What the surroundings of a call are, of guards that name no value: what holds, and the change that fails it.
+_SURROUNDINGS = {
+    "FUNCTORCH_STACK_MATCH": (
+        "the transforms of torch.func around the call",
+        "a call within other transforms of `torch.func`, such as `vmap` and `grad`",
+    ),
+    "DUAL_LEVEL": (
+        "the level of forward-mode differentiation around the call",
+        "a call within another level of forward-mode differentiation, as `torch.func.jvp` opens it",
+    ),
+}
 #: How nn.Module keeps its parts: guarded by the dozen, and never what changes.
 _MODULE_INTERNALS = re.compile(r"\._(modules|parameters|buffers)$")
 _TYPE_CHECK = re.compile(r"___check_type_id\((.+?), \d+\), type=<class '([^']+)'>")
@@ -161,6 +176,9 @@ def _guards_of(facts: GuardFacts) -> list[Guard]:
     if facts.kind == "SHAPE_ENV":
         # Guards on sizes are of no one name; each has its line in the printed guards.
         return [_guard(facts, code, words_of(code), _size_change(code), []) for code in facts.code]
+    if facts.kind in _SURROUNDINGS:
+        subject, fails = _SURROUNDINGS[facts.kind]
+        return [_guard(facts, f"{subject}: as it was", subject, fails, lines)]
     expression = " and ".join(_readable(code) for code in facts.code)
     return [_guard(facts, expression, subject, _change(facts, subject), lines)] if expression else []
 
