@@ -64,7 +64,7 @@ def present_eager(captured: list[CapturedGraph], reports: list[rep.Graph]) -> li
         if graph.dynamo is None:
             continue
         backward = by_name.get(f"{graph.name}_backward")
-        traffic = eager_traffic(graph.dynamo, with_backward=backward is not None)
+        traffic = eager_traffic(graph.dynamo, graph.phase == "forward", with_backward=backward is not None)
         if isinstance(traffic, str):
             message = f"How many kernels eager mode launches for {graph.name} is not known: {traffic}."
             notes.append(rep.Note(message=message))

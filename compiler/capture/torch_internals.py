@@ -397,15 +397,29 @@ def is_forward_mode() -> bool:
 
 
 @contextlib.contextmanager
-def noting_differentiation(note: Callable[[bool], None]) -> Iterator[None]:
-    """Within, `note` is called whenever autograd begins a backward pass, with whether its gradients have some too."""
+def noting_differentiation(
+    note: Callable[[bool], None], note_hook: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Within, `note` is called whenever autograd begins a backward pass, with whether its gradients have some too, and
+    `note_hook` whenever a tensor is asked to do something with its gradient, which one without a gradient refuses."""
     begin = torch.autograd._engine_run_backward
 
     def noted(*args: Any, **kwargs: Any) -> Any:
         note(bool(args[3:4] and args[3]))
         return begin(*args, **kwargs)
 
-    with mock.patch.object(torch.autograd, "_engine_run_backward", noted):
+    def noting_hook(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def asked(*args: Any, **kwargs: Any) -> Any:
+            note_hook()
+            return method(*args, **kwargs)
+
+        return asked
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(torch.autograd, "_engine_run_backward", noted))
+        for name in ("register_hook", "retain_grad"):
+            stack.enter_context(mock.patch.object(torch.Tensor, name, noting_hook(getattr(torch.Tensor, name))))
         yield
 
 

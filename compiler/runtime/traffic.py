@@ -175,9 +175,10 @@ def _in_this_call(size: int | torch.SymInt) -> int:
 
 
 def eager_traffic(
-    graph: torch.fx.GraphModule, with_backward: bool
+    graph: torch.fx.GraphModule, wants_gradients: bool, with_backward: bool
 ) -> tuple[list[EagerCall], list[EagerCall] | None] | str:
-    """The calls of the captured graph run eagerly, and of its backward; or why they are not known."""
+    """The calls of the captured graph run eagerly, of inputs that want gradients or not, and of its backward; or why
+    they are not known."""
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     examples = [node.meta.get("example_value") for node in placeholders]
     fakes = [value for value in examples if isinstance(value, torch.Tensor)]
@@ -195,7 +196,7 @@ def eager_traffic(
     try:
         with mode, transforms_closed():
             inputs = [_of_this_call(value) if is_open else _leaf(value) for value in examples]
-            if not with_backward:
+            if not wants_gradients:
                 inputs = [value.detach() if isinstance(value, torch.Tensor) else value for value in inputs]
             # Gradients that the graph itself takes, as `torch.func.grad` does, are counted with or without a backward.
             with torch.enable_grad(), forward:

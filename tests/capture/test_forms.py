@@ -185,6 +185,31 @@ def test_a_call_counts_beside_words_of_compiling(line: str) -> None:
     assert capture.entries[0].args[0].shape == (8,)
 
 
+_HOOKED = """import torch
+w = torch.randn(8, 8, requires_grad=True)
+{decorator}def f(x):
+    h = (x @ w).sin()
+    h.{asks}
+    return h * 2
+{call}f(torch.randn(4, 8))
+"""
+
+
+@pytest.mark.parametrize("asks", ["register_hook(lambda gradient: gradient * 2)", "retain_grad()"])
+def test_a_called_function_that_asks_for_a_gradient_finds_one(asks: str) -> None:
+    """Nobody runs backward, so it was explored without gradients, which both methods refuse."""
+    capture = captured_source(_HOOKED.format(decorator="", asks=asks, call=""))
+    assert capture.error is None and capture.graphs[0].phase == "forward"
+
+
+def test_what_fails_without_gradients_fails_so_without_compilation() -> None:
+    asks = "register_hook(lambda gradient: gradient * 2)"
+    source = _HOOKED.format(decorator="@torch.compile\n", asks=asks, call="with torch.no_grad():\n    ")
+    error = captured_source(source).error
+    assert error is not None and "cannot register a hook" in error.message
+    assert "The same call without compilation succeeds" not in (error.hint or "")
+
+
 def test_a_called_step_of_training_has_its_gradients() -> None:
     capture = captured_source(
         "import torch\nw = torch.ones(3, requires_grad=True)\ndef step(x):\n    loss = (w * x).square().sum()\n"

@@ -125,7 +125,7 @@ class Explorer:
 
     def _explore_call(self, call: TopLevelCall) -> None:
         compiled = self._interception.explored(call.function)
-        wants_gradients = call.differentiates or call.is_differentiated
+        wants_gradients = call.differentiates or call.is_differentiated or call.has_hooks
         with call.state.entered(), silenced():
             self._call(compiled, list(call.args), call.kwargs, differentiates=wants_gradients)
         if call.is_differentiated:

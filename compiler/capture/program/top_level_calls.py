@@ -30,7 +30,8 @@ _NOT_OBSERVED = ("super", "locals", "globals", "exec", "eval")
 class TopLevelCall:
     """The first call of one callable from the snippet's top level. It `is_of_object` where a method was called, or an
     object of a class of the snippet's. It `differentiates` where one of its calls asks for gradients itself, as a step
-    of training does; it `is_differentiated` where the top level does so later. `kinds` has one entry for
+    of training does; it `is_differentiated` where the top level does so later. It `has_hooks` where it asks of a tensor
+    what only one with a gradient does. `kinds` has one entry for
     all of its calls that are alike but for values. `state` is what the call found of torch, such as autocast, gradients
     aside."""
 
@@ -43,6 +44,7 @@ class TopLevelCall:
     has_tensors: bool = True
     differentiates: bool = False
     is_differentiated: bool = False
+    has_hooks: bool = False
     kinds: set[Any] = field(default_factory=set)
 
 
@@ -156,6 +158,10 @@ class CallObserver:
         for call in self.calls.values():
             call.is_differentiated = True
 
+    def note_hook(self) -> None:
+        if self._running:
+            self._running[-1].has_hooks = True
+
     def _note(self, function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TopLevelCall:
         has_tensors = any(isinstance(value, torch.Tensor) for value in tree_leaves((args, kwargs)))
         key = _key(function)
@@ -232,7 +238,7 @@ def observing_top_level_calls(tree: ast.Module, names: dict[str, Any], device: t
     what the program does that runs within."""
     names[_OBSERVER] = observer = CallObserver(device)
     _TopLevel().visit(tree)
-    with noting_differentiation(observer.note_differentiation):
+    with noting_differentiation(observer.note_differentiation, observer.note_hook):
         yield
 
 

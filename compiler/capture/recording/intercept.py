@@ -149,7 +149,7 @@ class Interception:
                     copies = copy_call((args, kwargs))
                     entry = EntryCall(name, state.under(call), state.under(eager, self._uncompiled), *copies)
                     self._recorder.capture.entries.append(entry)
-                with self._recorder.during(entry, FailedCall(eager, args, kwargs)):
+                with self._recorder.during(entry, FailedCall(entry.eager, args, kwargs)):
                     result = call(*args, **kwargs)
                 entry.has_returned |= is_first
                 return result
