@@ -19,6 +19,7 @@ from torch.fx import GraphModule
 
 from compiler.devices import Device
 from compiler.options import Options
+from compiler.passes.complex_numbers.copies import conjugate_as_copied
 from compiler.passes.complex_numbers.numbers import conjugate_numbers
 from compiler.passes.complex_numbers.write import in_real_numbers
 from compiler.passes.folding.bias import with_bias_apart
@@ -41,6 +42,7 @@ WITH_GRADIENTS: tuple[Callable[[GraphModule], object], ...] = (
 
 OF_EACH_GRAPH: tuple[Pass, ...] = (
     conjugate_numbers,  # which gradients of products by one have
+    conjugate_as_copied,  # conjugates that are copied
     in_real_numbers,  # complex numbers as pairs
     pad_products,  # matrices of sizes that eight does not divide
 )

@@ -6,5 +6,5 @@
 
 A rotary embedding that is written so is three library calls, and one loop by its pairs. `operators.py` says what
 becomes of each operator, `write.py` which of a graph's readers of complex numbers read pairs, `numbers.py` what becomes
-of a Python number's conjugate.
+of a Python number's conjugate, `copies.py` of copies of conjugates.
 """
