@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.capture.captured import Capture
+from compiler.lowering.tree_calls import RUN_BY_OPERATORS
 from compiler.matched_kernels import total
 from compiler.report import Graph, Report, Summary, WrongResult
 from compiler.runtime.checking.wrong_results import Checked, finite, worst_of
-from compiler.wording import beside_eager, counted
+from compiler.wording import beside_eager, counted, listed
 
 
 def summarise(report: Report, checked: Sequence[Checked], captured: Capture) -> Summary:
@@ -91,12 +92,22 @@ def _which_were_timed(report: Report, captured: Capture) -> str:
     return f"timed in {named} alone: "
 
 
+def _which_are_more(report: Report) -> str:
+    """Calls that run operators and count as one kernel: how many those are is known only in a run."""
+    names = [kernel.name for graph in report.graphs for kernel in graph.kernels if kernel.name in RUN_BY_OPERATORS]
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f" (a call of {names[0]} counts as one, but runs operator by operator)"
+    return f" (calls of {listed(list(dict.fromkeys(names)))} count as one each, but run operator by operator)"
+
+
 def _said_of_fusion(report: Report, summary: Summary, captured: Capture) -> str:
     eager, compiled = (report.timing.of(name) if report.timing else None for name in ("eager", "compiled"))
     parts: list[str] = []
     if summary.kernels is not None:
         before = "The snippet" if summary.eager_kernels is None else counted(summary.eager_kernels, "eager kernel")
-        parts.append(f"{before} became {counted(summary.kernels, 'kernel')}")
+        parts.append(f"{before} became {counted(summary.kernels, 'kernel')}{_which_are_more(report)}")
     if eager and compiled:
         parts.append(
             _which_were_timed(report, captured)

@@ -47,6 +47,9 @@ _KNOWN = {
     "flex_attention_backward": ("the gradient of flex_attention", _SCORES),
 }
 
+#: As which such a call is a kernel of a report.
+RUN_BY_OPERATORS = frozenset(name for name, _ in _KNOWN.values())
+
 #: The functional forms of what writes to its arguments.
 _KERNEL = "triton_kernel_wrapper_functional"
 _OF_USERS = ("auto_functionalized", "auto_functionalized_v2", _KERNEL)
@@ -89,7 +92,10 @@ class TreeCall:
             return f"{self} must draw the same numbers in the forward and in the backward pass."
         if self.is_of_user:
             return f"{self} writes to its arguments and runs as it is, on copies of them."
-        why = _KNOWN[name][1] if name in _KNOWN else "PyTorch runs it by rules of its own"
+        why = "PyTorch runs it by rules of its own"
+        if name in _KNOWN:
+            why = _KNOWN[name][1]
+            why += "" if why == _SCORES else ", and PyTorch runs what it runs operator by operator"
         return f"{self} is a library call: {why}. The code before and after it is compiled."
 
     def filled(self, given: Sequence[Any]) -> list[Any]:

@@ -141,6 +141,7 @@ def test_report_names_the_call_and_says_why() -> None:
     assert len(calls) == 2, "forward and backward"
     assert all(call.user_lines == [6] and "which of its two functions runs" in (call.source or "") for call in calls)
     assert any("Gradients were not checked from end to end" in note.message for note in report.notes)
+    assert "(calls of torch.cond count as one each, but run operator by operator)" in report.summary.verdict
     counted = "How many kernels eager mode launches for graph_0 is not known: what `cond` runs"
     assert report.summary.eager_kernels is None and any(counted in note.message for note in report.notes)
 
