@@ -208,6 +208,9 @@ class Builder(LoopBuilder):
                 continue
             name = self.fresh_name(f"{self.origin}_{position}" if is_sequence else self.origin)
             layout = Layout(fake.shape, fake.stride(), fake.dtype)
+            if overlaps(fake.shape, fake.stride()):
+                # A view in eager mode, of which the call gives a copy.
+                layout = Layout.contiguous(fake.shape, fake.dtype)
             self.graph.buffers[name] = layout
             if fake.device.type != self.device.type:
                 self.elsewhere.add(name)

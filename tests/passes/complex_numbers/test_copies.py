@@ -36,3 +36,13 @@ def test_who_reads_the_conjugate_itself_has_it() -> None:
     for ours, expected in zip(torch.compile(function, backend="fusionscope")(z, w), function(z, w), strict=True):
         assert ours.is_conj() == expected.is_conj() and ours.stride() == expected.stride()
         torch.testing.assert_close(ours, expected)
+
+
+def test_a_conjugate_of_repeated_numbers_is_one_of_its_own() -> None:
+    """Eager mode has a view, whose numbers share memory; the result of a library call cannot lie so."""
+    z, w = torch.randn(6, 6, dtype=torch.complex64), torch.randn(1, 6, dtype=torch.complex64).expand(6, 6)
+
+    def function(z: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return z @ w.conj()
+
+    torch.testing.assert_close(torch.compile(function, backend="fusionscope")(z, w), function(z, w))
