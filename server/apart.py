@@ -39,6 +39,8 @@ _MOST_BYTES, _MOST_BYTES_A_BYTE = 512 * 1024**2, 20
 25 bytes a byte, or 830 MB; a forged one may take 35 and more."""
 _LARGE = 2 * 1024**2
 """Bytes, to read which may take more than 130 MB: no two works read as many at a time."""
+_MOST_WAITING = 256 * 1024**2
+"""Bytes to read that may wait or be read: web holds them meanwhile."""
 _KEPT_BYTES = 256 * 1024**2
 """A process that has more memory after its work is not kept: it might not give that back."""
 _LENGTH = struct.Struct(">Q")
@@ -65,8 +67,12 @@ class _Turn:
     """Of one piece of work."""
 
     client: str
-    is_large: bool
+    length: int
     has_come: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_large(self) -> bool:
+        return self.length > _LARGE
 
 
 _ALL: weakref.WeakSet[Apart] = weakref.WeakSet()
@@ -81,7 +87,8 @@ def close_all() -> None:
 class Apart:
     """Up to `processes`, which import `modules` when they start. Failures that are `expected` take a message as their
     only argument. Of what waits for a process and is done by one there are `most` at a time, half of them of one
-    client, or any number where that is None; each waits `patience` seconds at most, None for any time."""
+    client, and all together read no more than web can hold; any number and length where that is None. Each waits
+    `patience` seconds at most, None for any time."""
 
     def __init__(
         self,
@@ -107,7 +114,7 @@ class Apart:
         self, client: str, length: int, seconds: float, work: Callable[..., Made], *given: Any, **named: Any
     ) -> Made:
         """As `now`, from a loop, when it is the turn of `client`; the work reads `length` bytes. Raises `Busy` too."""
-        async with self._turn(_Turn(client, length > _LARGE)):
+        async with self._turn(_Turn(client, length)):
             done = partial(self._done, length, seconds, partial(work, *given, **named))
             return await asyncio.get_running_loop().run_in_executor(self._threads, done)
 
@@ -123,8 +130,10 @@ class Apart:
 
     @contextlib.asynccontextmanager
     async def _turn(self, turn: _Turn) -> AsyncIterator[None]:
-        clients = [other.client for other in self._served + self._waiting]
-        if self._most is not None and (len(clients) >= self._most or 2 * clients.count(turn.client) >= self._most):
+        others = self._served + self._waiting
+        of_client = sum(other.client == turn.client for other in others)
+        length = sum(other.length for other in (*others, turn))
+        if self._most and (len(others) >= self._most or 2 * of_client >= self._most or length > _MOST_WAITING):
             raise Busy
         self._waiting.append(turn)
         try:

@@ -105,6 +105,15 @@ async def test_no_client_has_all_processes_or_all_places() -> None:
 
 
 @pytest.mark.asyncio
+async def test_what_waits_is_no_more_than_can_be_held() -> None:
+    made, length = Apart(2, (), most=64, patience=30), 100 * 1024**2
+    async with asleep(made, length=length):
+        with pytest.raises(Busy):
+            await made.soon("few", length, 60, len, "abc")
+        assert await made.soon("few", 0, 60, len, "abc") == 3
+
+
+@pytest.mark.asyncio
 async def test_clients_take_turns() -> None:
     made, done = Apart(1, ()), []
 
