@@ -133,7 +133,8 @@ class Apart:
         others = self._served + self._waiting
         of_client = sum(other.client == turn.client for other in others)
         length = sum(other.length for other in (*others, turn))
-        if self._most and (len(others) >= self._most or 2 * of_client >= self._most or length > _MOST_WAITING):
+        is_much = length > _MOST_WAITING
+        if self._most is not None and (len(others) >= self._most or 2 * of_client >= self._most or is_much):
             raise Busy
         self._waiting.append(turn)
         try:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import H200
-from compiler.ir.interpret import flat_storage, run_extern, view
+from compiler.ir.interpret import NO_SYMBOLS, flat_storage, given, run_extern
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import known
 from compiler.runtime.interpreter.interpreter import interpret, interpreting, programs
@@ -35,10 +35,7 @@ def run_in_triton(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
                 _run_as_kernel(node, storages, dtypes)
             else:
                 run_extern(node, storages)
-    return [
-        output.value if output.buffer is None or output.layout is None else view(storages[output.buffer], output.layout)
-        for output in graph.outputs
-    ]
+    return [given(output, storages, NO_SYMBOLS) for output in graph.outputs]
 
 
 def _run_as_kernel(node: LoopNode, storages: dict[str, Tensor], dtypes: dict[str, torch.dtype]) -> None:

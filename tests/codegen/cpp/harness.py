@@ -104,12 +104,7 @@ def execute(compiled: Lowered, launchers: dict[str, Kernel], arguments: Sequence
         kernel = compiled.kernels[item.name]
         launchers[kernel.name](*[buffers[name] for name in kernel.parameters])
         assert not whole[size:].any(), f"{kernel.name} writes behind its buffer"
-    return [
-        output.value
-        if output.buffer is None or output.layout is None
-        else interpret.view(buffers[output.buffer], output.layout)
-        for output in graph.outputs
-    ]
+    return [interpret.given(output, buffers, interpret.NO_SYMBOLS) for output in graph.outputs]
 
 
 #: What GCC does at -O1 that makes compiling dearer by a third, and decides nothing about vectors.
