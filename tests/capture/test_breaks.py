@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+from torch.torch_version import TorchVersion
 
 from compiler.capture.diagnosis.break_kinds import BREAK_KINDS, kind_of_break
 from compiler.capture.diagnosis.breaks import report_break
@@ -105,7 +107,9 @@ def test_a_hint_does_not_decide_the_kind() -> None:
     assert found.category == "c_function"
 
 
-_STATES = ["torch.manual_seed(0)", "torch.get_rng_state()", "y = y + torch.initial_seed()", "torch.Generator()"]
+_STATES = ["torch.manual_seed(0)", "torch.get_rng_state()", "y = y + torch.initial_seed()"]
+if TorchVersion(torch.__version__) >= "2.12":  # torch 2.11 says of a generator what it says of any function of C++
+    _STATES.append("torch.Generator()")
 
 
 @pytest.mark.parametrize("body", _STATES)
