@@ -31,9 +31,9 @@ from compiler.schedule.program.statements import statements_of
 #: The largest error of an approximation, relative to its value.
 LARGEST_ERROR = 1e-5
 
-#: What becomes of a function, and of one plus it. A quotient that is rounded once takes some sixteen
-#: instructions, half of what an H200 issues while memory moves an element of a half type; a quick one may be off by two
-#: roundings of a float32. Where a difference were taken of it, that might be below zero.
+#: What becomes of a function, and of one plus it. A quotient that is rounded once takes 18 issue slots, half of what an
+#: H200 has while its memory moves an element of a half type. A quick one takes 3 to 11 and may be off by two roundings
+#: of a float32, so that no difference is taken of it, which might be below zero.
 _FAST = {
     "exp": "quick_exp", "sigmoid": "quick_sigmoid", "truediv": "quick_truediv", "reciprocal": "quick_reciprocal",
 }  # fmt: skip

@@ -33,8 +33,8 @@ _LENGTHS = {
     "sin": 33, "cos": 34, "tan": 45, "asin": 16, "acos": 15, "atan": 54, "sinh": 31, "cosh": 18, "tanh": 20,
     "asinh": 67, "acosh": 64, "atanh": 40, "exp": 8, "exp2": 1, "expm1": 24, "log": 25, "log2": 27, "log10": 26,
     "log1p": 28, "erf": 28, "erfc": 47, "lgamma": 199, "sqrt": 1, "rsqrt": 1, "pow": 113, "atan2": 94, "hypot": 16,
-    "fmod": 61, "truediv": 8, "reciprocal": 7, "sigmoid": 12, "quick_exp": 2, "quick_sigmoid": 4, "one_plus_tanh": 4,
-    "one_plus_erf": 12, "load": OF_ACCESS, "store": OF_ACCESS,
+    "fmod": 61, "truediv": 8, "reciprocal": 7, "sigmoid": 12, "quick_exp": 2, "quick_sigmoid": 4, "quick_truediv": 8,
+    "quick_reciprocal": 7, "one_plus_tanh": 4, "one_plus_erf": 12, "load": OF_ACCESS, "store": OF_ACCESS,
     "rand": 16, "rand_compared": 8,
 }  # fmt: skip
 _NO_TEXT = frozenset(("constant", "index_value"))

@@ -11,7 +11,10 @@ from torch import Tensor
 
 from compiler.codegen.triton.values.helpers import FAST_FUNCTIONS
 from compiler.runtime.interpreter.interpreter import interpret as run_interpreted
-from compiler.schedule.program.fast_math import LARGEST_ERROR
+from compiler.schedule.group import Group
+from compiler.schedule.program.fast_math import LARGEST_ERROR, fast_statements
+from compiler.schedule.program.statements import statements_of
+from compiler.schedule.tiles.text import length_of
 from tests.compile_program import call_interpreted, compile_program
 
 HALF = torch.bfloat16
@@ -118,3 +121,13 @@ def test_a_form_stands_where_only_half_types_see_it(
 ) -> None:
     text = texts_of(function, torch.randn(64, 256, dtype=dtype))
     assert {name for name in FAST_FUNCTIONS if f"{name}(" in text} == ({form} if form else set())
+
+
+@pytest.mark.parametrize("function", [torch.div, lambda x, y: x * y.reciprocal()])
+def test_a_quick_quotient_is_as_long_for_a_tile_as_an_exact_one(function: Callable[[Tensor, Tensor], Tensor]) -> None:
+    """A tile goes by the length of the text, and an op that it did not know would count as one instruction."""
+    (quick,) = compile_program(function, *torch.ones(2, 1 << 12, dtype=HALF)).schedule.units
+    assert isinstance(quick, Group)
+    statements = fast_statements(quick)
+    assert any(s.op.startswith("quick_") for s in statements)
+    assert length_of(statements) >= length_of(statements_of(quick))
