@@ -95,7 +95,7 @@ class TreeCall:
         why = "PyTorch runs it by rules of its own"
         if name in _KNOWN:
             why = _KNOWN[name][1]
-            why += "" if why == _SCORES else ", and PyTorch runs what it runs operator by operator"
+            why += "" if why == _SCORES else ", and PyTorch runs the operators in it one by one"
         return f"{self} is a library call: {why}. The code before and after it is compiled."
 
     def filled(self, given: Sequence[Any]) -> list[Any]:
