@@ -50,6 +50,12 @@ def test_a_quotient_that_only_half_types_see_is_quick(function: Callable[..., Te
     assert "div.full.f32" not in float32_operations(function, torch.float32)
 
 
+def test_one_reciprocal_serves_a_row() -> None:
+    """And each element takes no quotient of its own, whose slow way zeros would take."""
+    operations = float32_operations(lambda a, b: a / b.sum(-1, keepdim=True), torch.float32)
+    assert operations.count("div.rn.f32") == 1 and "fma.rn.f32" in operations
+
+
 def test_an_approximation_that_gains_by_it_has_fused_multiply_adds() -> None:
     """The error function for results in half types."""
     (result,) = compiled_for_gpus(compile_program(torch.nn.functional.gelu, torch.ones(64, 100, dtype=torch.bfloat16)))

@@ -104,6 +104,20 @@ def remainder_of_floats(a, b):
     remainder = libdevice.fmod(a, b)
     return tl.where((remainder != 0) & ((remainder < 0) != (b < 0)), remainder + b, remainder)
 ''',
+    "divide_by_shared": '''@triton.jit
+def divide_by_shared(a, b):
+    """a / b of float32, rounded once, where many elements share one `b`: the product with its reciprocal, corrected by
+    what remains (Markstein 1990). `tl.div_rn` would take a reciprocal for each, and a slow way where `a` is zero."""
+    scale = tl.where(tl.abs(b) > 2.0**100, 2.0**-64, tl.where(tl.abs(b) < 2.0**-100, 2.0**64, 1.0))
+    divisor = b * scale
+    reciprocal = tl.div_rn(1.0, divisor)
+    negative = divisor * -1.0
+    scaled = a * scale
+    quotient = scaled * reciprocal
+    corrected = tl.fma(tl.fma(quotient, negative, scaled), reciprocal, quotient)
+    # Zeros, infinities and NaN need no correction.
+    return tl.where((quotient != 0) & (tl.abs(quotient) < float("inf")), corrected, quotient)
+''',
     "power_of_integers": '''@triton.jit
 def power_of_integers(base, exponent):
     """base ** exponent by squaring; for a negative exponent the integer part of the fraction, as ATen gives."""
