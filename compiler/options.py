@@ -10,7 +10,16 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 Mode = Literal["default", "reduce-overhead", "max-autotune"]
 StageName = Literal["capture", "lower", "schedule", "codegen", "run", "measure", "compare"]
@@ -370,11 +379,18 @@ class Options(BaseModel):
 
     @classmethod
     def named(cls, asked: Mapping[str, Any]) -> Options:
-        """Those that a program asks for by name. Raises `ValueError`; for a misspelt name it lists what exists."""
+        """Those that a program asks for by name. Raises `ValueError`, which names the option and what is wrong with it;
+        for a misspelt name it lists what exists."""
         unknown = [name for name in asked if name not in cls.model_fields]
         if unknown:
             raise ValueError(f"there is no option {unknown[0]!r}; there are {', '.join(cls.model_fields)}")
-        return cls.model_validate(asked)
+        try:
+            return cls.model_validate(asked)
+        except ValidationError as invalid:
+            first = invalid.errors()[0]
+            name = ".".join(str(part) for part in first["loc"])
+            said = first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"the option {name} cannot be {first['input']!r:.100}: {said}" if name else said)
 
     @property
     def replays(self) -> Literal["auto", "on", "off"]:
