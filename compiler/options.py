@@ -390,7 +390,7 @@ class Options(BaseModel):
             first = invalid.errors()[0]
             name = ".".join(str(part) for part in first["loc"])
             said = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"the option {name} cannot be {first['input']!r:.100}: {said}" if name else said)
+            raise ValueError(f"the option {name} cannot be {first['input']!r:.100}: {said}" if name else said) from None
 
     @property
     def replays(self) -> Literal["auto", "on", "off"]:

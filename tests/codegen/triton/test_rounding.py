@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.compile_program import compile_program, compiled_for_gpus
+from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus
 
 PROGRAMS: dict[str, tuple[Callable[..., Tensor], str]] = {
     "a product and a sum": (lambda a, b: a * b + a, "add"),
@@ -54,6 +54,20 @@ def test_one_reciprocal_serves_a_row() -> None:
     """And each element takes no quotient of its own, whose slow way zeros would take."""
     operations = float32_operations(lambda a, b: a / b.sum(-1, keepdim=True), torch.float32)
     assert operations.count("div.rn.f32") == 1 and "fma.rn.f32" in operations
+
+
+def test_a_shared_divisor_may_be_any_number() -> None:
+    """Zeros keep their signs, and infinities, NaN, the smallest and the largest numbers are right. The interpreter
+    rounds twice where a GPU's fused multiply-add rounds once."""
+    numbers = torch.tensor([0.0, 1.0, 3.0, 1e-38, 2.0**-149, 2.0**-101, 2.0**101, 3e38, torch.inf, torch.nan])
+    numbers = torch.cat([numbers, -numbers])
+    x, y = numbers.expand(len(numbers), -1).contiguous(), numbers[:, None].clone()
+    compilation = compile_program(lambda x, y: (x / y, x.abs().amin(-1)), x, y)
+    assert any("divide_by_shared(x" in kernel.source for kernel in compilation.triton.values())
+    result, _ = call_interpreted(compilation, [x, y])
+    wanted = x / y
+    torch.testing.assert_close(result, wanted, rtol=2.0**-21, atol=2.0**-149, equal_nan=True)
+    assert torch.equal(result.signbit() | wanted.isnan(), wanted.signbit() | wanted.isnan())
 
 
 def test_an_approximation_that_gains_by_it_has_fused_multiply_adds() -> None:

@@ -47,7 +47,7 @@ def test_quotients_and_square_roots_are_eagers() -> None:
 
 def test_quotients_by_one_number_a_row_are_eagers() -> None:
     """Of numbers of all sizes, zeros with their signs, infinities and NaN. Only of numerators below 2^-102 the last
-    digit may be another one."""
+    digit may be another one. The minimum makes a tile of each row."""
     bits = torch.randint(-(2**31), 2**31, (4096, 4097), device="cuda", generator=torch.Generator("cuda").manual_seed(0))
     x = bits.to(torch.int32).view(torch.float32)
     special = [0.0, -0.0, 1.0, -1.0, torch.inf, -torch.inf, torch.nan, 2.0**-149, -(2.0**-126), 3.4028235e38, 2.0**100]

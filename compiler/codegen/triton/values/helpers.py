@@ -108,6 +108,7 @@ def remainder_of_floats(a, b):
 def divide_by_shared(a, b):
     """a / b of float32, rounded once, where many elements share one `b`: the product with its reciprocal, corrected by
     what remains (Markstein 1990). `tl.div_rn` would take a reciprocal for each, and a slow way where `a` is zero."""
+    # So that neither the divisor nor its reciprocal is too large or too small for a normal number.
     scale = tl.where(tl.abs(b) > 2.0**100, 2.0**-64, tl.where(tl.abs(b) < 2.0**-100, 2.0**64, 1.0))
     divisor = b * scale
     reciprocal = tl.div_rn(1.0, divisor)
