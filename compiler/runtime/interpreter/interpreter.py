@@ -11,7 +11,7 @@ call where nobody opens it for several. What it gets wrong for our kernels is pu
 - it keeps bfloat16 as bits in uint16, cuts float32 off where hardware rounds to the nearest even, multiplies
   matrices of these bits, and adds them in memory;
 - a reduction or a scan with a combine function of our own calls that function once for each element;
-- `libdevice` does nothing;
+- `libdevice` and PTX do nothing, and `tl.fma` rounds its product;
 - functions of Triton's own library (`tl.sum`) refuse to be called outside of a compiled kernel;
 - a comparison of scalars keeps the dtype of what it compared, which spoils the values when it is broadcast;
 - `~` of an unsigned integer overflows with NumPy 2;
@@ -143,6 +143,8 @@ def _namespace(kernel: RenderedKernel) -> dict[str, Any]:
         namespace["libdevice"] = _Libdevice()
         if "cuda_capability_geq" in namespace:
             namespace["cuda_capability_geq"] = lambda *_: False
+        if "approximate_reciprocal" in namespace:
+            namespace["approximate_reciprocal"] = lambda x: 1.0 / x
         if len(_namespaces) >= _MOST_NAMESPACES:
             _namespaces.clear()
         _namespaces[kernel.source] = namespace
@@ -184,6 +186,7 @@ def _switched() -> list[Any]:
     ours.set_attr(InterpreterBuilder, "cast_impl", _cast)
     ours.set_attr(InterpreterBuilder, "create_splat", _splat)
     ours.set_attr(InterpreterBuilder, "create_assert", _assert)
+    ours.set_attr(InterpreterBuilder, "create_fma", _fused_multiply_add)
     ours.set_attr(InterpreterBuilder, "create_atomic_rmw", _update)
     ours.set_attr(InterpreterBuilder, "get_all_ones_value", _all_ones)
     ours.set_attr(stock.ReduceOps, "generic_reduce", _reduce_in_steps)
@@ -213,6 +216,12 @@ _OPTIONS = replace(stock.interpreter_builder.options, debug=True, sanitize_overf
 def _assert(_builder: Any, condition: Any, message: str) -> None:
     if not np.all(condition.data):
         raise RuntimeError(message)
+
+
+def _fused_multiply_add(_builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c by way of float64, in which a product of float32 is exact."""
+    total = a.data.astype(np.float64) * b.data + c.data
+    return TensorHandle(total.astype(a.data.dtype), a.dtype.scalar)
 
 
 def _call_library_function(function: Any, *arguments: Any, **keywords: Any) -> Any:

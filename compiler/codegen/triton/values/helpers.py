@@ -104,20 +104,28 @@ def remainder_of_floats(a, b):
     remainder = libdevice.fmod(a, b)
     return tl.where((remainder != 0) & ((remainder < 0) != (b < 0)), remainder + b, remainder)
 ''',
-    "divide_by_shared": '''@triton.jit
-def divide_by_shared(a, b):
-    """a / b of float32, rounded once, where many elements share one `b`: the product with its reciprocal, corrected by
-    what remains (Markstein 1990). `tl.div_rn` would take a reciprocal for each, and a slow way where `a` is zero."""
-    # So that neither the divisor nor its reciprocal is too large or too small for a normal number.
-    scale = tl.where(tl.abs(b) > 2.0**100, 2.0**-64, tl.where(tl.abs(b) < 2.0**-100, 2.0**64, 1.0))
+    "approximate_reciprocal": '''@triton.jit
+def approximate_reciprocal(x):
+    """1 / x within one unit in the last place, by the GPU's instruction for it (PTX ISA: `rcp.approx.ftz.f32`)."""
+    return tl.inline_asm_elementwise(
+        "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
+''',
+    "divide": '''@triton.jit
+def divide(a, b):
+    """a / b of float32, rounded once: the product with the reciprocal, corrected by its remainder (Markstein 1990). The
+    reciprocal is computed once for each element of `b`. `tl.div_rn` is three times as slow where `a` is zero."""
+    # The scaled divisor and its reciprocal are normal numbers, and the scaled quotient does not overflow. Numerators
+    # below 2^-102 lose digits of the remainder, quotients below 2^-125 the last digit.
+    scale = tl.where(tl.abs(b) > 2.0**64, 2.0**-4, tl.where(tl.abs(b) < 2.0**-64, 2.0**24, 2.0))
     divisor = b * scale
-    reciprocal = tl.div_rn(1.0, divisor)
     negative = divisor * -1.0
-    scaled = a * scale
-    quotient = scaled * reciprocal
-    corrected = tl.fma(tl.fma(quotient, negative, scaled), reciprocal, quotient)
-    # Zeros, infinities and NaN need no correction.
-    return tl.where((quotient != 0) & (tl.abs(quotient) < float("inf")), corrected, quotient)
+    estimate = approximate_reciprocal(divisor)
+    reciprocal = tl.fma(tl.fma(estimate, negative, 1.0), estimate, estimate)  # a step of Newton's method: rounded once
+    quotient = a * reciprocal
+    corrected = tl.fma(tl.fma(quotient, negative, a), reciprocal, quotient)
+    # Zeros keep their sign. Zero and infinity as a divisor have no corrected reciprocal, and need none.
+    return tl.where(tl.abs(corrected) > 0, corrected, a * estimate) * scale
 ''',
     "power_of_integers": '''@triton.jit
 def power_of_integers(base, exponent):

@@ -205,7 +205,7 @@ def _quotient(operands: list[Operand], is_quick: bool = False) -> str:
         return f"{left.tensor} * (1.0 / {right.infix})"
     if is_quick:
         return _infix("/", operands)
-    return f"tl.div_rn({left.tensor if right.is_constant else left.typed}, {right.typed})"
+    return f"divide({left.typed}, {right.block})"
 
 
 def _comparison(sign: str, operands: list[Operand]) -> str:
@@ -269,7 +269,7 @@ def _unary(op: str, value: Operand) -> str:
         "relu": _relu(text, dtype) if is_signed else text,
         "nearest_float16": f"{text}.to(tl.float16).to(tl.float32)",
         "nearest_bfloat16": f"{text}.to(tl.bfloat16).to(tl.float32)",
-        "reciprocal": f"tl.div_rn(1.0, {text})" if dtype == torch.float32 else f"1.0 / {text}",
+        "reciprocal": f"divide(1.0, {text})" if dtype == torch.float32 else f"1.0 / {text}",
         "quick_reciprocal": f"1.0 / {text}",
         "sqrt": f"tl.sqrt_rn({text})" if dtype == torch.float32 else f"libdevice.sqrt({text})",
         "sigmoid": _sigmoid(text, dtype),

@@ -136,16 +136,7 @@ class StatementPrinter:
             return self._random(statement, operands[0])
         if statement.op in NAMED:
             self.functions[statement.op, statement.dtype] = None
-        if self._divides_by_shared(statement, operands):
-            return f"divide_by_shared({operands[0].typed}, {operands[1].typed})"
         return expression(statement.op, operands, statement.dtype)
-
-    def _divides_by_shared(self, statement: Statement, operands: list[Operand]) -> bool:
-        """Whether this is a quotient of float32 whose divisor lacks an axis along which the tile has many elements."""
-        if statement.op != "truediv" or operands[0].dtype != torch.float32 or any(o.is_constant for o in operands):
-            return False
-        alone = self.axes_of[statement.operands[0]] - self.axes_of[statement.operands[1]]
-        return any(axis.name in alone and axis.block > 1 for axis in self.vectors)
 
     def _drawn_together(self) -> dict[int, int]:
         """The random statements of which one draw serves several lanes in a row, and how many."""
