@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from math import prod
 from operator import mul
 from typing import Any
 
@@ -74,10 +75,20 @@ class SlidingWindows:
         conditions = [below(distance, size) for distance, size in distances if not is_below(distance.bounds[1], size)]
         return window, all_of([*([] if exists is None else [exists]), *conditions])
 
-    def size(self, window: Position, dtype: torch.dtype) -> Any:
-        """How many elements a window averages over: fewer at the edges, where it hangs over the (padded) image."""
+    @property
+    def common_size(self) -> int | None:
+        """How many elements each window averages over; None where they differ, as some hang over the image."""
         if self.divisor is not None:
-            return ops.constant(self.divisor, dtype)
+            return self.divisor
+        windows = zip(self.image, self.pooled, self.most_elements, self.stride, self.padding, strict=True)
+        for image, pooled, kernel, stride, padding in windows:
+            end, highest = (pooled - 1) * stride - padding + kernel, image + padding * self.includes_padding
+            if (padding and not self.includes_padding) or not is_below(end, highest + 1):
+                return None
+        return prod(self.most_elements)
+
+    def size(self, window: Position) -> Any:
+        """How many elements a window averages over: fewer at the edges, where it hangs over the (padded) image."""
         sizes = []
         for number, image, kernel, stride, padding in zip(
             window, self.image, self.most_elements, self.stride, self.padding, strict=True
@@ -93,7 +104,7 @@ class SlidingWindows:
             if ends_behind:
                 end = ops.minimum(end, highest)
             sizes.append(end - begin if starts_before or ends_behind else ops.constant(kernel, torch.int64))
-        return reduce(mul, sizes).to(dtype)
+        return reduce(mul, sizes)
 
 
 class AdaptiveWindows:
@@ -131,9 +142,14 @@ class AdaptiveWindows:
                 conditions.append(below(number, self.pooled[axis]))
         return found, all_of(conditions)
 
-    def size(self, window: Position, dtype: torch.dtype) -> Any:
-        sizes = (ops.index_value(self.end(axis, n) - self.start(axis, n)) for axis, n in enumerate(window))
-        return reduce(mul, sizes).to(dtype)
+    @property
+    def common_size(self) -> int | None:
+        if any(n == 0 or m % n for m, n in zip(self.image, self.pooled, strict=True)):
+            return None
+        return prod(self.most_elements)
+
+    def size(self, window: Position) -> Any:
+        return reduce(mul, (ops.index_value(self.end(axis, n) - self.start(axis, n)) for axis, n in enumerate(window)))
 
 
 Windows = SlidingWindows | AdaptiveWindows
@@ -150,13 +166,12 @@ def most_in_common(size: int, parts: int) -> int:
 
 
 def _average(build: Builder, x: TensorValue, windows: Windows) -> TensorValue:
-    rank, compute = len(windows.pooled), compute_dtype(x.dtype)
-    divide = ops.truediv if x.dtype.is_floating_point else ops.truncdiv
+    rank, divide = len(windows.pooled), ops.truediv if x.dtype.is_floating_point else ops.truncdiv
 
     def element(position: Position, reduced: Position) -> Any:
         source, inside = windows.element(position, reduced)
         total = ops.reduce("sum", x.load((*position[:-rank], *source), inside))
-        return divide(total, windows.size(position[-rank:], compute))
+        return divide(total, _divisor(windows, position[-rank:], x.dtype))
 
     return build.reduction((*x.shape[:-rank], *windows.pooled), x.dtype, windows.most_elements, element)
 
@@ -164,16 +179,28 @@ def _average(build: Builder, x: TensorValue, windows: Windows) -> TensorValue:
 def _average_backward(
     build: Builder, gradient: TensorValue, x: TensorValue, windows: Windows
 ) -> TensorValue:  # fmt: skip
-    rank, compute = len(windows.pooled), compute_dtype(x.dtype)
+    rank = len(windows.pooled)
 
     def element(position: Position, step: Position) -> Any:
         window, holds = windows.holder(position[-rank:], step, is_sure=True)
-        value = gradient.load((*position[:-rank], *window), holds)
+        value, divisor = gradient.load((*position[:-rank], *window), holds), _divisor(windows, window, x.dtype)
+        if windows.common_size is not None:
+            return ops.reduce("sum", value) / divisor
         # The window may lie beside the image where none exists, but the division there is of a zero.
-        share = value / windows.size(window, compute)
+        share = value / divisor
         return ops.reduce("sum", share if holds is None else ops.where(holds, share, 0))
 
     return build.reduction(x.shape, x.dtype, windows.most_windows, element)
+
+
+def _divisor(windows: Windows, window: Position, dtype: torch.dtype) -> Any:
+    """The size of a window as what its sum is divided by. A GPU multiplies with the reciprocal of a constant, which is
+    exact for a power of two. Other sizes are converted, as eager mode divides here and rounds once."""
+    common, compute = windows.common_size, compute_dtype(dtype)
+    if common is None:
+        return windows.size(window).to(compute)
+    is_power_of_two = common.bit_count() == 1
+    return ops.constant(common, compute if is_power_of_two else torch.int64).to(compute)
 
 
 def _largest(build: Builder, x: TensorValue, windows: Windows) -> tuple[TensorValue, TensorValue]:

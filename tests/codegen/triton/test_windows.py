@@ -184,3 +184,17 @@ def test_one_result_of_a_long_text_has_no_lanes_to_loop_side_by_side() -> None:
 
     _, (result,) = interpreted(function, x)
     torch.testing.assert_close(result, function(x))
+
+
+@pytest.mark.parametrize("is_gradient", [False, True])
+def test_windows_of_one_size_take_one_division(is_gradient: bool) -> None:
+    def program(x: Tensor) -> Tensor:
+        if is_gradient:
+            return torch.ops.aten.avg_pool2d_backward(x, x.new_zeros(2, 3, 66, 66), [3, 3], [1], [0], False, True, None)
+        return F.avg_pool2d(x, 3, 1)
+
+    x = torch.rand(2, 3, 64, 64)
+    compilation, (result,) = interpreted(program, x)
+    (kernel,) = compilation.triton.values()
+    assert kernel.source.count(" = divide(") == 1
+    torch.testing.assert_close(result.double(), program(x.double()), rtol=4 * 2.0**-23, atol=0)
