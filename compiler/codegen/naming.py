@@ -19,7 +19,7 @@ RESERVED = frozenset(
     range philox y_index y_mask r_start part parts first last arrived workspace_ptr counters_ptr maximum_of_two
     minimum_of_two every_bit product_of_two last_lane larger_at smaller_at
     floor_divide_integers remainder_of_integers floor_divide_floats remainder_of_floats power_of_integers
-    divide approximate_reciprocal
+    divide approximate_reciprocal square_root
     any_lane uniform uniform_by_fours in_a_row one_plus_erf one_plus_tanh rotated
     shared shared_word shared_by_fours shared_by_eights shared_word_by_fours shared_word_by_eights drawn_word
     quick_exp quick_sigmoid program x_start x_first x_last team arrived_teams other

@@ -364,7 +364,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in
     "atan2": np.arctan2,
     "pow": np.power,
     "fast_dividef": np.divide,
-    "rsqrt": lambda values: 1 / np.sqrt(values),
+    "rsqrt": lambda values: 1 / np.sqrt(values, dtype=np.float64),
     "erf": _by_torch(torch.erf),
     "erfc": _by_torch(torch.erfc),
     "lgamma": _by_torch(torch.lgamma),

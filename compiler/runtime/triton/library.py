@@ -20,7 +20,7 @@ from compiler.runtime.triton.device_functions import ARGUMENTS, UnknownLibrary, 
 #: What of Triton's language needs no function of a library.
 _NEEDS_NONE = frozenset(
     """load store arange program_id where full zeros broadcast broadcast_to join sum max min reduce minimum maximum abs
-    range static_range fma sqrt_rn max_constancy PropagateNan constexpr pointer_type debug_barrier device_assert
+    range static_range fma max_constancy PropagateNan constexpr pointer_type debug_barrier device_assert
     atomic_add atomic_cas atomic_max atomic_min zeros_like uint_to_uniform_float cdiv dot cumsum associative_scan
     inline_asm_elementwise int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32""".split()
 )

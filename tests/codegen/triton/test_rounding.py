@@ -22,7 +22,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Tensor], str]] = {
     "a quotient that is summed": (lambda a, b: (a / b).sum(-1), "rcp.approx"),
     "a quotient by a number": (lambda a, b: a / 3 + b, "add"),
     "a reciprocal": (lambda a, b: a.reciprocal().float(), "rcp.approx"),
-    "a square root": (lambda a, b: a.sqrt(), "sqrt.rn"),
+    "a square root": (lambda a, b: a.sqrt(), "rsqrt.approx"),
 }
 
 
@@ -38,8 +38,9 @@ def test_nothing_is_contracted_or_approximated(name: str, dtype: torch.dtype) ->
     operations = float32_operations(function, dtype)
     assert any(operation.startswith(instruction) for operation in operations)
     assert not [o for o in operations if o.startswith("div")]
-    # Two correct the reciprocal of a quotient, and two the quotient.
-    assert operations.count("fma.rn.f32") == 4 * operations.count("rcp.approx.ftz.f32")
+    # Two correct the reciprocal of a quotient, two the quotient, and two a root.
+    corrected = 4 * operations.count("rcp.approx.ftz.f32") + 2 * operations.count("rsqrt.approx.ftz.f32")
+    assert operations.count("fma.rn.f32") == corrected
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_nothing_is_contracted_or_approximated(name: str, dtype: torch.dtype) ->
 )
 def test_a_quotient_that_only_half_types_see_is_quick(function: Callable[..., Tensor]) -> None:
     operations = float32_operations(function, torch.bfloat16)
-    assert "div.full.f32" in operations and "fma.rn.f32" not in operations
+    assert "div.full.f32" in operations and "rcp.approx.ftz.f32" not in operations
     assert "div.full.f32" not in float32_operations(function, torch.float32)
 
 
@@ -90,6 +91,16 @@ def test_a_quotient_is_rounded_once() -> None:
     is_exempt = (x.abs() < 2.0**-102) | (wanted.abs() < 2.0**-125)
     assert (is_same | is_exempt).all() and is_exempt.sum() < len(x) / 8
     torch.testing.assert_close(result, wanted, rtol=2.0**-23, atol=2.0**-148, equal_nan=True)
+
+
+def test_a_square_root_is_rounded_once() -> None:
+    bits = torch.randint(-(2**31), 2**31, (1 << 17,), generator=torch.Generator().manual_seed(0))
+    x = torch.cat([bits.to(torch.int32).view(torch.float32), torch.tensor([*NUMBERS, -0.0, -torch.inf, 3.4028235e38])])
+    compilation = compile_program(torch.sqrt, x)
+    assert any("square_root(x)" in kernel.source for kernel in compilation.triton.values())
+    (result,) = call_interpreted(compilation, [x])
+    wanted = x.double().sqrt().float()
+    assert ((result.view(torch.int32) == wanted.view(torch.int32)) | (result.isnan() & wanted.isnan())).all()
 
 
 def test_an_approximation_that_gains_by_it_has_fused_multiply_adds() -> None:

@@ -66,6 +66,15 @@ def test_quotients_of_all_numbers_are_eagers(is_shared: bool) -> None:
     torch.testing.assert_close(result, wanted, rtol=2.0**-23, atol=2.0**-148, equal_nan=True)
 
 
+def test_square_roots_of_all_numbers_are_eagers() -> None:
+    bits = torch.randint(-(2**31), 2**31, (1 << 24,), device="cuda", generator=torch.Generator("cuda").manual_seed(0))
+    x = bits.to(torch.int32).view(torch.float32)
+    x[:8] = torch.tensor([0.0, -0.0, 1.0, torch.inf, -torch.inf, torch.nan, 2.0**-149, 3.4028235e38], device="cuda")
+    torch._dynamo.reset()
+    result, wanted = torch.compile(lambda x: x.sqrt(), backend=fusionscope)(x), x.sqrt()
+    assert ((result.view(torch.int32) == wanted.view(torch.int32)) | (result.isnan() & wanted.isnan())).all()
+
+
 def test_products_cancel() -> None:
     a, b = torch.randn(2, 100_000, device="cuda")
     torch._dynamo.reset()

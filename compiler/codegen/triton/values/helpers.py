@@ -127,6 +127,19 @@ def divide(a, b):
     # Zeros keep their sign. Zero and infinity as a divisor have no corrected reciprocal, and need none.
     return tl.where(tl.abs(corrected) > 0, corrected, a * estimate) * scale
 ''',
+    "square_root": '''@triton.jit
+def square_root(x):
+    """The root of a float32, rounded once: the product with the reciprocal root, corrected by its remainder (Markstein
+    1990). `tl.sqrt_rn` is slower, and half as fast where `x` is zero."""
+    # So that the remainder is a normal number.
+    is_small = x < 2.0**-100
+    scaled = x * tl.where(is_small, 2.0**48, 1.0)
+    reciprocal = libdevice.rsqrt(scaled)
+    root = scaled * reciprocal
+    corrected = tl.fma(tl.fma(root * -1.0, root, scaled), reciprocal * 0.5, root)
+    # Zero and infinity are their own roots.
+    return tl.where(tl.abs(x) * 2.0 == x, x, corrected * tl.where(is_small, 2.0**-24, 1.0))
+''',
     "power_of_integers": '''@triton.jit
 def power_of_integers(base, exponent):
     """base ** exponent by squaring; for a negative exponent the integer part of the fraction, as ATen gives."""

@@ -271,7 +271,7 @@ def _unary(op: str, value: Operand) -> str:
         "nearest_bfloat16": f"{text}.to(tl.bfloat16).to(tl.float32)",
         "reciprocal": f"divide(1.0, {text})" if dtype == torch.float32 else f"1.0 / {text}",
         "quick_reciprocal": f"1.0 / {text}",
-        "sqrt": f"tl.sqrt_rn({text})" if dtype == torch.float32 else f"libdevice.sqrt({text})",
+        "sqrt": f"square_root({text})" if dtype == torch.float32 else f"libdevice.sqrt({text})",
         "sigmoid": _sigmoid(text, dtype),
         "isnan": f"{text} != {text}",
         "isinf": f'tl.abs({text}) == float("inf")' if is_float else f"{text} != {text}",
