@@ -36,7 +36,7 @@ from compiler.codegen.wrapper import is_of_torch, render_wrapper
 from compiler.decisions import Decision
 from compiler.devices import Device, device_for
 from compiler.garbage import garbage_kept
-from compiler.ir.nodes import ExternNode, LoopGraph
+from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.ir.size import Undecided
 from compiler.lowering.in_place import update_inputs
 from compiler.lowering.streams import refusal_of_streams
@@ -119,6 +119,11 @@ class Planned(Lowered):
     @property
     def groups(self) -> list[Group]:
         return [unit for unit in self.schedule.units if isinstance(unit, Group)]
+
+    @cached_property
+    def nodes(self) -> dict[str, LoopNode]:
+        """The nodes of all groups, by name."""
+        return {member.name: member.node for group in self.groups for member in group.members}
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from compiler import report as rep
@@ -12,7 +14,7 @@ from compiler.codegen.rendered import RenderedKernel, kernel_lines
 from compiler.codegen.triton.levels import describe_levels
 from compiler.codegen.wrapper import call_text
 from compiler.compile import Built, Generated, Lowered, Planned
-from compiler.ir.nodes import ExternNode, LoopGraph, Removed
+from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode, Removed
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
 from compiler.lowering.user_kernels import user_kernel
@@ -149,8 +151,11 @@ def present_replay(compilation: Built, report: rep.Graph) -> None:
 
 def present_kernels(compilation: Generated) -> list[rep.Kernel]:
     """Every kernel in the order in which they run."""
+    nodes = compilation.nodes
     return [
-        _present_group(unit, compilation) if isinstance(unit, Group) else _present_library_call(unit, compilation)
+        _present_group(unit, compilation, nodes)
+        if isinstance(unit, Group)
+        else _present_library_call(unit, compilation)
         for unit in compilation.schedule.units
     ]
 
@@ -162,7 +167,7 @@ def predicted_us(compilation: Generated) -> float | None:
     return round(sequence_us(costs, device) - device.alone_us - device.gap_us, 3) if costs else None
 
 
-def _present_group(group: Group, compilation: Generated) -> rep.Kernel:
+def _present_group(group: Group, compilation: Generated, nodes: Mapping[str, LoopNode]) -> rep.Kernel:
     layouts = compilation.schedule.graph.buffers
     rendered = compilation.primary[group.name]
     device = compilation.decides_for
@@ -170,15 +175,19 @@ def _present_group(group: Group, compilation: Generated) -> rep.Kernel:
     storage = {name: layout.dtype for name, layout in layouts.items()}
     model = compilation.model
     first = compilation.first_of_code[group.name]
+    names = [member.name for member in group.members]
+    computed = [nodes[name] for name in group.computed if name in nodes]
     return rep.Kernel(
         name=group.name,
         kind=rendered.language,
-        nodes=[member.name for member in group.members],
-        origins=list(dict.fromkeys(origin for m in group.members for origin in m.node.origins)),
+        nodes=names,
+        left_out=[name for name in names if name not in group.computed],
+        computes_again=[node.name for node in computed if node.name not in group.produced],
+        origins=list(dict.fromkeys(origin for node in computed for origin in node.origins)),
         source=rendered.source,
         language="python" if rendered.language == "triton" else "cpp",
-        lines=kernel_lines(rendered, group),
-        user_lines=sorted({line for m in group.members for line in m.node.lines}),
+        lines=kernel_lines(rendered, nodes),
+        user_lines=sorted({line for node in computed for line in node.lines}),
         reads=[name for name in rendered.parameters if name not in group.stored],
         writes=[name for name in rendered.parameters if name in group.stored],
         bytes=cost.bytes,

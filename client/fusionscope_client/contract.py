@@ -802,10 +802,16 @@ class Kernel:
     #: Its language. extern is a library call.
     kind: Literal["triton", "cpp", "extern"] = "triton"
 
-    #: The loop nodes that it computes.
+    #: The loop nodes that were fused into it. It computes all but `left_out`.
     nodes: list[str] = field(default_factory=list)
 
-    #: The nodes of `aten` that the loop nodes came from.
+    #: Those of `nodes` that only other kernels compute, where they need them.
+    left_out: list[str] = field(default_factory=list)
+
+    #: Loop nodes of other kernels that it computes too, rather than read their values.
+    computes_again: list[str] = field(default_factory=list)
+
+    #: The nodes of `aten` behind the loop nodes that it computes.
     origins: list[str] = field(default_factory=list)
 
     #: Its whole text.
@@ -1569,10 +1575,16 @@ class PeerKernel:
     #: Its language. extern is a library call.
     kind: Literal["triton", "cpp", "extern"] = "triton"
 
-    #: The loop nodes that it computes.
+    #: The loop nodes that were fused into it. It computes all but `left_out`.
     nodes: list[str] = field(default_factory=list)
 
-    #: The nodes of `aten` that the loop nodes came from.
+    #: Those of `nodes` that only other kernels compute, where they need them.
+    left_out: list[str] = field(default_factory=list)
+
+    #: Loop nodes of other kernels that it computes too, rather than read their values.
+    computes_again: list[str] = field(default_factory=list)
+
+    #: The nodes of `aten` behind the loop nodes that it computes.
     origins: list[str] = field(default_factory=list)
 
     #: Its whole text.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from compiler import report as rep
+from compiler.ir.nodes import LoopNode
 from compiler.ir.size import Integer, SizeAtom, hint
-from compiler.schedule.group import Group
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,10 @@ class RenderedKernel:
     first_seed: int = 0
 
 
-def kernel_lines(rendered: RenderedKernel, group: Group) -> list[rep.KernelLine]:
-    """Each line of the kernel with the nodes that it computes for and the user's lines behind them."""
-    lines_of = {member.name: member.node.lines for member in group.members}
+def kernel_lines(rendered: RenderedKernel, nodes: Mapping[str, LoopNode]) -> list[rep.KernelLine]:
+    """Each line of the kernel with the nodes that it computes for and the user's lines behind them. `nodes` are those
+    of all groups: a kernel may compute again what another one has."""
+    lines_of = {name: nodes[name].lines for _, names in rendered.lines for name in names if name in nodes}
     return [
         rep.KernelLine(
             line=line, nodes=list(nodes), user_lines=sorted({n for node in nodes for n in lines_of.get(node, ())})

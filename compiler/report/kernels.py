@@ -118,8 +118,14 @@ class Kernel(ReportModel):
         description="The name of its function, unique among generated kernels, or the operator of a library call."
     )
     kind: Literal["triton", "cpp", "extern"] = Field(description="Its language. extern is a library call.")
-    nodes: list[str] = Field(description="The loop nodes that it computes.")
-    origins: list[str] = Field(default=[], description="The nodes of `aten` that the loop nodes came from.")
+    nodes: list[str] = Field(description="The loop nodes that were fused into it. It computes all but `left_out`.")
+    left_out: list[str] = Field(
+        default=[], description="Those of `nodes` that only other kernels compute, where they need them."
+    )
+    computes_again: list[str] = Field(
+        default=[], description="Loop nodes of other kernels that it computes too, rather than read their values."
+    )
+    origins: list[str] = Field(default=[], description="The nodes of `aten` behind the loop nodes that it computes.")
     source: str = Field(description="Its whole text.")
     language: Literal["python", "cpp"] = Field(
         default="python", description="The language of `source`, for highlighting."

@@ -129,6 +129,16 @@ class Group:
     def produced(self) -> frozenset[str]:
         return frozenset(member.name for member in self.members)
 
+    @lazy
+    def computed(self) -> tuple[str, ...]:
+        """The nodes that its kernel computes. Where a value is computed again in its readers (see recompute.py), that
+        may be fewer than its members, and nodes of other groups."""
+        written_for = dict.fromkeys(i.node for member in self.members for i in member.body.instructions if i.node)
+        own = [
+            m.name for m in self.members if m.body.instructions or m.name in written_for or not m.node.body.instructions
+        ]
+        return (*own, *(name for name in written_for if name not in self.produced))
+
     @property
     def names(self) -> frozenset[str]:
         """The names of its nodes."""

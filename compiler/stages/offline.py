@@ -37,13 +37,14 @@ def attach_triton(compilation: Generated, report: rep.Graph, target: str, budget
     storage = compilation.schedule.graph.dtypes
     kernels = {kernel.name: kernel for kernel in report.kernels}
     first = compilation.first_of_code
+    nodes = compilation.nodes
     for group in compilation.groups:
         rendered = compilation.triton[group.name]
         artifact = rep.KernelArtifact(
             language="triton",
             target=target,
             source=rendered.source,
-            lines=kernel_lines(rendered, group),
+            lines=kernel_lines(rendered, nodes),
             config={key: list(v) if isinstance(v, tuple) else v for key, v in rendered.config.items()},
         )
         kernels[group.name].also.append(artifact)

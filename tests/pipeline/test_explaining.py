@@ -163,3 +163,17 @@ def test_what_goes_wrong_is_the_reports() -> None:
         fusionscope.explore("import torch", {"device": "cpu"})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a sweep changes sizes in the text"):
         fusionscope.explain(softmax, sweep={"name": "N", "values": [1, 2]})
+
+
+def test_a_kernel_that_computes_a_value_again_leads_to_the_lines_behind_it() -> None:
+    def steps(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        for step in range(3):
+            x = torch.sin(x) * y
+            y = torch.tanh(y + x.sum(1 - step % 2, keepdim=True))
+        return x, y
+
+    (graph,) = fusionscope.explain(steps)(*torch.randn(2, 64, 64)).graphs
+    again = {node for kernel in graph.kernels for node in kernel.computes_again}
+    assert again
+    for kernel in graph.kernels:
+        assert all(line.user_lines for line in kernel.lines if again.intersection(line.nodes))

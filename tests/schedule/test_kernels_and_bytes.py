@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from compiler.compile import build
 from compiler.options import Options
+from compiler.present import present_kernels
 from compiler.runtime.checking.verify import relative_error
 from compiler.schedule.cost.moved import moved_by_group
 from compiler.schedule.rules import Limits
@@ -331,3 +332,10 @@ def test_a_kernel_is_counted_with_what_it_computes_where_its_readers_compute_its
     for group in compilation.groups:
         moved = moved_by_group(group, compilation.schedule.graph.buffers)
         assert {*moved.read, *moved.written} == set(compilation.primary[group.name].parameters)
+
+    first, second = present_kernels(compilation)
+    assert first.left_out and set(first.left_out) <= set(second.computes_again)
+    for kernel in (first, second):
+        computed = {*kernel.nodes, *kernel.computes_again}.difference(kernel.left_out)
+        assert {node for line in kernel.lines for node in line.nodes} == computed
+        assert set(kernel.origins) == computed

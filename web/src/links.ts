@@ -9,6 +9,7 @@
  * A thing of a graph carries the graph's name in its ref, `aten:graph_0/mul`: all graphs of a report are on screen at
  * one time, and two of them may have a `mul`. A user's line and a kernel of the peer belong to no graph.
  */
+import { computedBy } from "./graph/covering";
 import type { Decision, FxNode, Graph, Kernel, KernelLine, LoopNode, PeerKernel } from "./report";
 
 export type Ref = string;
@@ -225,11 +226,12 @@ function namesOf(graph: Graph): Names {
 function joinKernel(links: Links, graph: Graph, kernel: Kernel, place: number, names: Names): void {
   const refs = refsOf(graph);
   const self = refs.kernel(place);
-  const loops = kernel.nodes.flatMap((name) => names.loops.get(name) ?? []);
+  const computed = computedBy(kernel);
+  const loops = computed.flatMap((name) => names.loops.get(name) ?? []);
   const origins = new Set([...kernel.origins, ...loops.flatMap((loop) => loop.origins)]);
   const lines = new Set([...kernel.user_lines, ...loops.flatMap((loop) => loop.lines)]);
   links.joinAll(self, loops.map((loop) => refs.loop(loop.name)));
-  links.joinAll(self, [...kernel.nodes, ...kernel.reads, ...kernel.writes].map(refs.buffer));
+  links.joinAll(self, [...computed, ...kernel.reads, ...kernel.writes].map(refs.buffer));
   links.joinAll(self, [...lines].map(ref.line));
   for (const origin of origins) {
     links.join(self, refs.aten(origin));

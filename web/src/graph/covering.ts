@@ -8,6 +8,13 @@ export interface Covering {
   operationsOf: readonly string[][];
 }
 
+/** The loop nodes that a kernel computes: those that were fused into it, without those that only other kernels compute,
+ * and nodes of other kernels that it computes again. */
+export function computedBy(kernel: Kernel): string[] {
+  const leftOut = new Set(kernel.left_out);
+  return [...kernel.nodes.filter((node) => !leftOut.has(node)), ...kernel.computes_again];
+}
+
 const known = new WeakMap<Graph, { kernels: readonly Kernel[]; loops: Graph["loops"]; covering: Covering }>();
 
 export function coveringOf(graph: Graph): Covering {
@@ -23,7 +30,7 @@ function findCovering(graph: Graph): Covering {
   const originsOfLoop = new Map(graph.loops.map((loop) => [loop.name, loop.origins]));
   const kernelsOf = new Map<string, number[]>();
   const operationsOf = graph.kernels.map((kernel, place) => {
-    const names = new Set([...kernel.origins, ...kernel.nodes.flatMap((loop) => originsOfLoop.get(loop) ?? [])]);
+    const names = new Set([...kernel.origins, ...computedBy(kernel).flatMap((loop) => originsOfLoop.get(loop) ?? [])]);
     const operations = [...names].filter((name) => order.has(name)).sort((one, other) => (order.get(one) ?? 0) - (order.get(other) ?? 0));
     for (const name of operations) {
       const places = kernelsOf.get(name);

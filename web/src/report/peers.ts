@@ -125,9 +125,13 @@ export interface PeerKernel {
   name: string;
   /** Its language. extern is a library call. */
   kind: "triton" | "cpp" | "extern";
-  /** The loop nodes that it computes. */
+  /** The loop nodes that were fused into it. It computes all but `left_out`. */
   nodes: string[];
-  /** The nodes of `aten` that the loop nodes came from. */
+  /** Those of `nodes` that only other kernels compute, where they need them. */
+  left_out: string[];
+  /** Loop nodes of other kernels that it computes too, rather than read their values. */
+  computes_again: string[];
+  /** The nodes of `aten` behind the loop nodes that it computes. */
   origins: string[];
   /** Its whole text. */
   source: string;

@@ -28,6 +28,14 @@ describe("the relation between the parts of a graph", () => {
     }
   });
 
+  it("leads from a node to the kernels that compute it, and not to the one that it was fused into", () => {
+    const [, softmax, relu] = graph.kernels;
+    const node = softmax!.nodes[0]!;
+    const kernels = graph.kernels.map((kernel) => (kernel === softmax ? { ...kernel, left_out: [node], origins: [], lines: [] } : kernel === relu ? { ...kernel, computes_again: [node] } : kernel));
+    const found = linksOf([{ ...graph, kernels }]).partnersOfKind(refs.loop(node), "kernel");
+    expect([...found]).toEqual([refs.kernel(RELU)]);
+  });
+
   it("leads from a user line to its nodes, loops, kernel, kernel lines and decisions", () => {
     const partners = links.partners(ref.line(11));
     expect(partners).toContain(refs.fx("total"));

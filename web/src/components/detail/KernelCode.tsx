@@ -1,5 +1,6 @@
 import { ref } from "../../links";
 import type { Graph, Kernel } from "../../report";
+import { computedBy } from "../../graph/covering";
 import { refsOf } from "../../links";
 import { refs } from "../../state";
 import { inAddress, text } from "../../view";
@@ -43,11 +44,13 @@ function Source({ kernel, place, index, shown, isPeer }: { kernel: Kernel; place
 }
 
 function Loops({ kernel, graph }: { kernel: Kernel; graph: Graph }) {
-  const nodes = new Set(kernel.nodes);
+  const nodes = new Set(computedBy(kernel));
   const loops = graph.loops.filter((loop) => nodes.has(loop.name));
   if (loops.length === 0) return <Empty>This kernel has no loops of its own.</Empty>;
   return (
     <Scroller label={`Loops of ${kernel.name}`}>
+      {kernel.computes_again.length > 0 && <p class="note">{`Of another kernel, and computed again here: ${kernel.computes_again.join(", ")}.`}</p>}
+      {kernel.left_out.length > 0 && <p class="note">{`Fused into this kernel, but computed only where other kernels need them: ${kernel.left_out.join(", ")}.`}</p>}
       {loops.map((loop) => (
         <Loop key={loop.name} loop={loop} />
       ))}

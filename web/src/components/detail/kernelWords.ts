@@ -1,10 +1,11 @@
 /** What a kernel is and what is known of it, in words. Pure. */
 import * as format from "../../format";
+import { computedBy } from "../../graph/covering";
 import type { Graph, Kernel, KernelArtifact, KernelLevels, PeerKernel, LoopNode } from "../../report";
 
 /** The loops that it goes through, by what is least like the others: a reduction says more than what feeds it. */
 function loopsOf(kernel: Kernel, graph: Graph | null): LoopNode[] {
-  const nodes = new Set(kernel.nodes);
+  const nodes = new Set(computedBy(kernel));
   return graph?.loops.filter((loop) => nodes.has(loop.name)) ?? [];
 }
 
