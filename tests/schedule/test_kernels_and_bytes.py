@@ -15,6 +15,7 @@ from compiler.options import Options
 from compiler.present import present_kernels
 from compiler.runtime.checking.verify import relative_error
 from compiler.schedule.cost.moved import moved_by_group
+from compiler.schedule.describe.traffic import describe_traffic
 from compiler.schedule.rules import Limits
 from tests.compile_program import bytes_moved, compile_program, kernel_count
 
@@ -339,3 +340,6 @@ def test_a_kernel_is_counted_with_what_it_computes_where_its_readers_compute_its
         computed = {*kernel.nodes, *kernel.computes_again}.difference(kernel.left_out)
         assert {node for line in kernel.lines for node in line.nodes} == computed
         assert set(kernel.origins) == computed
+
+    fates = {(edge.tensor, edge.consumer): edge.fate for edge in describe_traffic(compilation.schedule, None).edges}
+    assert fates["sum_2", "add_1"] == "memory" and fates["add_1", "tanh_1"] == "register"

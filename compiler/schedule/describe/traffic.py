@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from compiler import report
+from compiler.ir.body import Body
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node
 from compiler.ir.overlap import bytes_together
 from compiler.ir.size import hint
@@ -83,6 +84,10 @@ class _Edges:
         self.nodes, self.moved, self.units = schedule.graph.nodes, moved, schedule.units
         self.maker = {buffer: node.name for node in self.nodes for buffer in _made_by(node)}
         self.number_of = {name: n for n, unit in enumerate(self.units) for name in (*unit.produced, unit.name)}
+        groups = [(number, unit) for number, unit in enumerate(self.units) if isinstance(unit, Group)]
+        left_out = {name for _, group in groups for name in group.produced.difference(group.computed)}
+        # Such a node is counted to the first kernel that computes it.
+        self.number_of |= {name: n for n, group in reversed(groups) for name in left_out.intersection(group.computed)}
         self.stored = frozenset[str]().union(*(unit.stored for unit in self.units))
         self.unread = [dict(moved_by(unit, schedule.graph.buffers).read) for unit in self.units]
 
@@ -120,7 +125,7 @@ class _Edges:
 
 def _computes_again(group: Group, reader: str, buffer: str) -> bool:
     """Whether the reader's body has the arithmetic that gives the value, in place of the value."""
-    body = next(member.body for member in group.members if member.name == reader)
+    body = next((member.body for member in group.members if member.name == reader), Body(()))
     return bool(body.instructions) and all(access.buffer != buffer for access in body.reads)
 
 
