@@ -35,10 +35,14 @@ MOST_DIFFERENT, MOST_OF_PASSES = 400, 400_000
 #: Bytes of what the passes write that are read: each writes the whole kernel.
 MOST_DUMPED = 48 * 2**20
 _AMD_WARP = 64
+#: NVIDIA's estimate of a reciprocal, of which AMD's compiler makes its own.
+_PTX_RECIPROCAL = re.compile(r'tl\.inline_asm_elementwise\(\s*"rcp\.approx\.ftz\.f32 [^)]*\)')
 
 
 def triton_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     """Raises `WrongKernel`, and whatever Triton raises."""
+    if wanted.target.startswith("gfx"):
+        source = _PTX_RECIPROCAL.sub("(\n        1.0 / x\n    )", source)
     file = SourceFile.of(f"{wanted.name}-{hashlib.sha256(source.encode()).hexdigest()[:16]}.py", source)
     kernel = read_kernel(source, wanted, file.name)
     with _every_pass() as dump:

@@ -147,6 +147,9 @@ def triton_launch(kernel: Kernel, layouts: Mapping[str, Layout], twin: KernelArt
         lines.append(
             '        raise SystemExit(print("NEEDS A GPU"))  # its interpreter takes no argument as a loop\'s end'
         )
+    if "def approximate_reciprocal(" in source:
+        lines.append('    if DEVICE == "cpu":  # Triton\'s interpreter has no PTX')
+        lines.append('        globals()["approximate_reciprocal"] = lambda x: 1.0 / x')
     if "workspace_bytes" in config and "counters" in config:
         size, counters = max(int(config["workspace_bytes"]), 16), max(int(config["counters"]), 1)
         lines.append(f"    workspace = torch.zeros({size}, dtype=torch.uint8, device=DEVICE)")
