@@ -19,8 +19,7 @@ from torch.fx import GraphModule
 
 from compiler.devices import Device
 from compiler.options import Options
-from compiler.passes.complex_numbers.copies import conjugate_as_copied
-from compiler.passes.complex_numbers.numbers import conjugate_numbers
+from compiler.passes.complex_numbers.conjugates import conjugate_as_copied, conjugate_numbers
 from compiler.passes.complex_numbers.write import in_real_numbers
 from compiler.passes.folding.bias import with_bias_apart
 from compiler.passes.layout.depthwise import with_depthwise_loops
