@@ -149,11 +149,6 @@ def copy(build: Builder, x: TensorValue, source: TensorValue, non_blocking: bool
     return build.pointwise(x.shape, x.dtype, broadcast(source, x.shape).load)
 
 
-def _copy_strided(build: Builder, x: TensorValue, *_: Any) -> TensorValue:
-    """A copy of given strides, which the node's result has anyway."""
-    return clone(build, x)
-
-
-# A primitive of newer PyTorch that decompositions use to keep eager's strides.
+# A primitive of newer PyTorch that decompositions use to keep eager's strides, which the node's result has anyway.
 if hasattr(torch.ops.prims, "copy_strided"):
-    lowers(torch.ops.prims.copy_strided.default)(_copy_strided)
+    lowers(torch.ops.prims.copy_strided.default)(lambda build, x, *_: clone(build, x))

@@ -12,7 +12,7 @@ import compiler.functions  # noqa: F401  (which defines what is called here by n
 from compiler.ir.ops import ops
 from compiler.lowering.builder import Builder
 from compiler.lowering.promotion import Kind, Operand, dtypes_of, elementwise, in_common_dtype, lowers_elements
-from compiler.lowering.registry import lowers, lowers_late
+from compiler.lowering.registry import LATE_LOWERINGS, lowers
 from compiler.lowering.values import CannotLower, TensorValue
 
 aten = torch.ops.aten
@@ -91,9 +91,8 @@ def _predicate(name: str) -> None:
     def lowering(build: Builder, x: TensorValue) -> TensorValue:
         if x.dtype.is_complex:
             raise CannotLower("loops do not compute with complex numbers")
-        if name != "signbit" and not is_float(x.dtype):
-            return build.pointwise(x.shape, torch.bool, lambda position: ops.constant(False, torch.bool))
-        if x.dtype in (torch.bool, torch.uint8):
+        is_never = x.dtype in (torch.bool, torch.uint8) if name == "signbit" else not is_float(x.dtype)
+        if is_never:
             return build.pointwise(x.shape, torch.bool, lambda position: ops.constant(False, torch.bool))
         return build.pointwise(x.shape, torch.bool, lambda position: getattr(ops, name)(x.load(position)))
 
@@ -119,7 +118,7 @@ def _scaled(value: Any, factor: Any, dtype: torch.dtype) -> Any:
 
 
 def _sum(build: Builder, x: Operand, y: Operand, alpha: Any, op: str) -> TensorValue:
-    compute = _compute_dtype(SAME, x, y)
+    compute = dtypes_of(SAME, x, y)[0]
 
     def function(a: Any, b: Any) -> Any:
         if compute == torch.bool:
@@ -129,15 +128,13 @@ def _sum(build: Builder, x: Operand, y: Operand, alpha: Any, op: str) -> TensorV
     return elementwise(build, SAME, function, x, y)
 
 
-def _compute_dtype(kind: Kind, *operands: Operand) -> torch.dtype:
-    return dtypes_of(kind, *operands)[0]
-
-
-# Dynamo writes `addcmul_` and `addcdiv_` of a `value` with it, and defines it only then.
-@lowers_late("prims.fma")
 def multiply_add(build: Builder, a: Operand, b: Operand, c: Operand) -> TensorValue:
     """a * b + c. The product is rounded too, as everywhere else."""
     return elementwise(build, SAME, lambda x, y, z: x * y + z, a, b, c)
+
+
+# Dynamo writes `addcmul_` and `addcdiv_` of a `value` with it, and defines it only then.
+LATE_LOWERINGS["prims.fma"] = multiply_add
 
 
 @lowers(aten.add.Tensor, aten.add.Scalar)
@@ -181,7 +178,7 @@ def _floor_quotient(a: Any, b: Any) -> Any:
 def div_mode(build: Builder, x: Operand, y: Operand, rounding_mode: str | None = None) -> TensorValue:
     if rounding_mode is None:
         return div(build, x, y)
-    dtype = _compute_dtype(SAME, x, y)
+    dtype = dtypes_of(SAME, x, y)[0]
     if dtype == torch.bool:
         raise CannotLower("it divides bools")
     if rounding_mode == "trunc":

@@ -95,17 +95,15 @@ def element_of(operand: Operand, shape: tuple[Integer, ...], position: Position,
     return ops.constant(operand, dtype)
 
 
-def elementwise(
-    build: Builder, kind: Kind, function: Callable[..., Any], *operands: Operand, result: torch.dtype | None = None
-) -> TensorValue:
+def elementwise(build: Builder, kind: Kind, function: Callable[..., Any], *operands: Operand) -> TensorValue:
     """One node that applies `function` to the elements of the operands."""
-    compute, inferred = dtypes_of(kind, *operands)
+    compute, result = dtypes_of(kind, *operands)
     shape = broadcast_shapes(*operands)
 
     def element(position: Position) -> Any:
         return function(*(element_of(operand, shape, position, compute) for operand in operands))
 
-    return build.pointwise(shape, result or inferred, element)
+    return build.pointwise(shape, result, element)
 
 
 def lowers_elements(

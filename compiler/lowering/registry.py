@@ -36,16 +36,6 @@ def lowers(*targets: OpOverload[..., Any] | OpOverloadPacket[..., Any]) -> Calla
     return register
 
 
-def lowers_late(name: str) -> Callable[[Function], Function]:
-    """Register the decorated function for an operator that may not be defined yet."""
-
-    def register(function: Function) -> Function:
-        LATE_LOWERINGS[name] = function
-        return function
-
-    return register
-
-
 def decomposes(*targets: OpOverload[..., Any] | OpOverloadPacket[..., Any]) -> Callable[[Function], Function]:
     """Register the decorated function of tensors for what an operator is in terms of others, which AOTAutograd then
     takes it apart into. Those of complex numbers stay whole."""
