@@ -27,8 +27,9 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from operator import is_ as _is
 from signal import SIG_BLOCK, SIG_UNBLOCK, SIGALRM, pthread_sigmask
 from time import perf_counter
@@ -74,7 +75,7 @@ class SnippetChanges:
         self._changed: list[_Names] = []
         self._modules = {name: sys.modules[name] for name in WATCHED if name in sys.modules}
         self._other_modules: dict[str, types.ModuleType] = {}
-        self._modes = _Modes()
+        self._modes = [_Modes(*stack) for stack in _STACKS]
 
     def in_force(self) -> AbstractContextManager[None]:
         """Within, all that the snippet changed is in force; afterwards it is set aside, with what is new."""
@@ -98,14 +99,15 @@ class SnippetChanges:
 
     def give_back(self) -> None:
         """Leave names as the snippet left them: a library that it imported may rely on what it has patched."""
-        self._modes = _Modes()
+        self._modes = [_Modes(*stack) for stack in _STACKS]
         self._put_in_force()
         self._changed.clear()
 
     def _put_in_force(self) -> None:
         sys.modules.update(self._other_modules)
         self._other_modules.clear()
-        self._modes.put_in_force()
+        for modes in self._modes:
+            modes.put_in_force()
         for names in self._changed:
             names.put_in_force()
         self._builtins.put_in_force()
@@ -114,7 +116,8 @@ class SnippetChanges:
         self._builtins.set_aside()
         for names in self._changed:
             names.set_aside()
-        self._modes.set_aside()
+        for modes in self._modes:
+            modes.set_aside()
 
 
 class _NoChanges(SnippetChanges):
@@ -271,61 +274,45 @@ _names_to_watch = [_Names(owner) for owner in _watched()]
 
 
 class _Modes:
-    """torch's modes, which stand on two stacks of the thread. The default device is one too; what sets it takes it away
-    itself, and finds it only where it put it."""
+    """torch's modes, which stand on two stacks of the thread; those of one. The default device is a mode too; what sets
+    it takes it away itself, and finds it only where it put it."""
 
-    def __init__(self) -> None:
-        self._functions: list[Any] = []
-        self._dispatches: list[Any] = []
+    def __init__(self, count: Callable[[], int], pop: Callable[[], Any], push: Callable[[Any], None]) -> None:
+        self._count, self._pop, self._push = count, pop, push
+        self._left: list[Any] = []
         #: The compiler's own, which were there when the snippet's came into force.
         self._own: list[Any] = []
 
     def put_in_force(self) -> None:
-        own_functions, own_dispatches = _popped_functions(), _popped_dispatches()
-        self._own = [*own_functions, *own_dispatches]
-        _push_functions([*self._functions, *own_functions])
-        _push_dispatches([*self._dispatches, *own_dispatches])
+        self._own = self._popped()
+        self._push_all([*self._left, *self._own])
 
     def set_aside(self) -> None:
-        if not _function_count() and not _dispatch_count():
-            self._functions = self._dispatches = []
-            return
-        functions, dispatches = _popped_functions(), _popped_dispatches()
-        self._functions = [mode for mode in functions if not self._is_own(mode)]
-        self._dispatches = [mode for mode in dispatches if not self._is_own(mode)]
-        _push_functions([mode for mode in functions if self._is_own(mode)])
-        _push_dispatches([mode for mode in dispatches if self._is_own(mode)])
+        modes = self._popped()
+        self._left = [mode for mode in modes if not self._is_own(mode)]
+        self._push_all([mode for mode in modes if self._is_own(mode)])
 
     def _is_own(self, mode: Any) -> bool:
         return isinstance(mode, DeviceContext) or any(mode is own for own in self._own)
 
+    def _popped(self) -> list[Any]:
+        """All of them, the outermost first; none is left on the stack."""
+        return [self._pop() for _ in range(self._count())][::-1]
 
-# The counts and the stacks, as torch's own context managers use them.
-_function_count = torch._C._len_torch_function_stack
-_pop_function = torch._C._pop_torch_function_stack
-_push_function = torch._C._push_on_torch_function_stack
-_dispatch_count = torch._C._len_torch_dispatch_stack
-_pop_dispatch = torch._C._pop_torch_dispatch_stack
-_push_dispatch = torch._C._push_on_torch_dispatch_stack
-
-
-def _popped_functions() -> list[Any]:
-    """All function modes, the outermost first; none is left on the stack."""
-    return [_pop_function() for _ in range(_function_count())][::-1]
+    def _push_all(self, modes: list[Any]) -> None:
+        for mode in modes:
+            self._push(mode)
 
 
-def _push_functions(modes: list[Any]) -> None:
-    for mode in modes:
-        _push_function(mode)
-
-
-def _popped_dispatches() -> list[Any]:
-    return [_pop_dispatch(None) for _ in range(_dispatch_count())][::-1]
-
-
-def _push_dispatches(modes: list[Any]) -> None:
-    for mode in modes:
-        _push_dispatch(mode)
+#: What counts, pops and pushes the modes of each stack, as torch's own context managers use it.
+_STACKS = (
+    (torch._C._len_torch_function_stack, torch._C._pop_torch_function_stack, torch._C._push_on_torch_function_stack),
+    (
+        torch._C._len_torch_dispatch_stack,
+        partial(torch._C._pop_torch_dispatch_stack, None),
+        torch._C._push_on_torch_dispatch_stack,
+    ),
+)
 
 
 class _Hooks:
