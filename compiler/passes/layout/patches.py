@@ -13,7 +13,8 @@ anything is stored; and the library's convolutions of few channels, which fill t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -50,7 +51,7 @@ def with_products(graph: GraphModule, device: Device, options: Options) -> tuple
     copy = copied(graph)
     for node in calls_of(copy, aten.convolution.default):
         if node.name in found:
-            _Writer(node).write()
+            _write_product(node)
     return copy, tuple(found.values())
 
 
@@ -112,44 +113,38 @@ def _copy_us(image: Node, device: Device) -> float:
     return copy_us(2 * value.numel() * value.dtype.itemsize, device)
 
 
-class _Writer:
-    """Writes the product in the place of a convolution."""
+def _write_product(convolution: Node) -> None:
+    """The product, in the place of a convolution."""
+    graph = convolution.graph
+    image, weight, bias, *_ = convolution.args
+    result = convolution.meta["val"]
+    batch, filters, *pixels = result.shape
+    call = partial(call_like, convolution, graph)
+    with graph.inserting_before(convolution):
+        left, right = _matrices(call, image, weight, pixels)
+        factors = (left, right) if bias is None else (bias, left, right)
+        product = call(aten.mm.default if bias is None else aten.addmm.default, *factors, label="product")
+        images = call(aten.view.default, product, [batch, *pixels, filters])
+        if _is_channels_last(result):
+            value = call_of(convolution, graph, result, aten.permute.default, images, [0, 3, 1, 2])
+        else:
+            permuted = call(aten.permute.default, images, [0, 3, 1, 2])
+            value = call_of(convolution, graph, result, aten.clone.default, permuted)
+    convolution.replace_all_uses_with(value)
+    graph.erase_node(convolution)
 
-    def __init__(self, convolution: Node) -> None:
-        self.convolution, self.graph = convolution, convolution.graph
 
-    def write(self) -> None:
-        image, weight, bias, *_ = self.convolution.args
-        result = self.convolution.meta["val"]
-        batch, filters, *pixels = result.shape
-        with self.graph.inserting_before(self.convolution):
-            left, right = self._matrices(image, weight)
-            factors = (left, right) if bias is None else (bias, left, right)
-            product = self._call(aten.mm.default if bias is None else aten.addmm.default, *factors, label="product")
-            images = self._call(aten.view.default, product, [batch, *pixels, filters])
-            if _is_channels_last(result):
-                value = call_of(self.convolution, self.graph, result, aten.permute.default, images, [0, 3, 1, 2])
-            else:
-                permuted = self._call(aten.permute.default, images, [0, 3, 1, 2])
-                value = call_of(self.convolution, self.graph, result, aten.clone.default, permuted)
-        self.convolution.replace_all_uses_with(value)
-        self.graph.erase_node(self.convolution)
-
-    def _matrices(self, image: Any, weight: Any) -> tuple[Node, Node]:
-        """The patches, one a row, and the filters, one a column."""
-        batch, _, *pixels = self.convolution.meta["val"].shape
-        filters, channels, *window = weight.meta["val"].shape
-        length = channels * prod(window)
-        (height, width), (high, wide) = pixels, window
-        used = image
-        for dim, size in ((2, height * high), (3, width * wide)):
-            if image.meta["val"].shape[dim] != size:
-                used = self._call(aten.slice.Tensor, used, dim, 0, size)
-        split = self._call(aten.view.default, used, [batch, channels, height, high, width, wide])
-        patches = self._call(aten.permute.default, split, [0, 2, 4, 1, 3, 5])
-        rows = self._call(aten.reshape.default, patches, [batch * height * width, length])
-        columns = self._call(aten.reshape.default, weight, [filters, length])
-        return rows, self._call(aten.permute.default, columns, [1, 0])
-
-    def _call(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
-        return call_like(self.convolution, self.graph, target, *args, **kwargs)
+def _matrices(call: Callable[..., Node], image: Any, weight: Any, pixels: Sequence[int]) -> tuple[Node, Node]:
+    """The patches, one a row, and the filters, one a column."""
+    (batch, *_), (filters, channels, *window) = image.meta["val"].shape, weight.meta["val"].shape
+    length = channels * prod(window)
+    (height, width), (high, wide) = pixels, window
+    used = image
+    for dim, size in ((2, height * high), (3, width * wide)):
+        if image.meta["val"].shape[dim] != size:
+            used = call(aten.slice.Tensor, used, dim, 0, size)
+    split = call(aten.view.default, used, [batch, channels, height, high, width, wide])
+    patches = call(aten.permute.default, split, [0, 2, 4, 1, 3, 5])
+    rows = call(aten.reshape.default, patches, [batch * height * width, length])
+    columns = call(aten.reshape.default, weight, [filters, length])
+    return rows, call(aten.permute.default, columns, [1, 0])
