@@ -82,9 +82,6 @@ class Recording:
             self.unbuilt.pop(0)()
         self.waited += perf_counter() - started
 
-    def note_launch(self, node_schedule: Any, name: str, is_library_call: bool) -> None:
-        self.underway.launches.append(describe_launch(node_schedule, name, is_library_call))
-
     def note_refusal(self, a: str, b: str, words: str) -> None:
         told = self.underway.refusals
         if words != _EMPTY_WORDS and ((a, b) in told or len(told) < MOST_REFUSALS):
@@ -245,7 +242,7 @@ def _functorch_setting(name: str, value: bool) -> Iterator[None]:
 def _relay(recording: Recording, hook: Callable[..., Any]) -> Callable[..., Any]:
     def heard(node_schedule: Any, kernel_name: str, is_extern: bool = False, *more: Any, **named: Any) -> Any:
         if kernel_name:
-            recording.note_launch(node_schedule, kernel_name, is_extern)
+            recording.underway.launches.append(describe_launch(node_schedule, kernel_name, is_extern))
         return hook(node_schedule, kernel_name, is_extern, *more, **named)
 
     return heard

@@ -40,7 +40,8 @@ def capture(exploration: Exploration) -> Graphs[Target]:
     budget = exploration.share("capture")
     captured = run_snippet(source, options, exploration.device, budget, exploration.changes, called)
     dynamo_seconds = compile_phases.counted()
-    if exploration.device.type == "cuda" and captured.graphs and not any(map(_is_on_gpu, captured.graphs)):
+    is_on_gpu = any(device_of(graph.aten).type == "cuda" for graph in captured.graphs)
+    if exploration.device.type == "cuda" and captured.graphs and not is_on_gpu:
         captured.device = torch.device("cpu")
         exploration.take_device(captured.device)
     report.sizes = [
@@ -61,10 +62,6 @@ def capture(exploration: Exploration) -> Graphs[Target]:
         if graph.runner.has_slow_products:
             exploration.note(slow_products(graph.name, graph.runner.product_seconds or 0.0))
     return Graphs(captured, tuple(work), dynamo_seconds)
-
-
-def _is_on_gpu(graph: CapturedGraph) -> bool:
-    return device_of(graph.aten).type == "cuda"
 
 
 def _target_of(graph: CapturedGraph, exploration: Exploration) -> Target:

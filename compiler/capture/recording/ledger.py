@@ -66,9 +66,6 @@ class _Entry:
     def payloads(self, name: str) -> list[str]:
         return [record.payload for record in self.records if record.name == name]
 
-    def finished_guards(self) -> list[Guard]:
-        return self.guards.finished("\n".join(self.payloads("dynamo_cpp_guards_str")[-1:]))
-
 
 class Ledger:
     """One entry a compilation, by its id in torch's logs ("2/0": the third function, compiled for the first time)."""
@@ -95,7 +92,8 @@ class Ledger:
         self._entries[compile_id].graphs.append(graph)
 
     def guards_of(self, compile_id: str) -> list[Guard]:
-        return self._entries[compile_id].finished_guards()
+        entry = self._entries[compile_id]
+        return entry.guards.finished("\n".join(entry.payloads("dynamo_cpp_guards_str")[-1:]))
 
     def symbols_of(self, compile_id: str) -> list[Symbol]:
         return symbols_of(self._entries[compile_id].records)

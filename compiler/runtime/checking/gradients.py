@@ -115,7 +115,7 @@ def reference_of(
     forward = [graph for graph in graphs if graph.phase != "backward"]
     with state.recorded(forward):
         compiled = _run(entry, entry.compiled, state)
-    return CallReference(entry, graphs, state, compiled, state.were_used(forward))
+    return CallReference(entry, graphs, state, compiled, state.called == {graph.name for graph in forward})
 
 
 def _drawn_anew(entry: EntryCall, seed: int) -> EntryCall:
@@ -201,9 +201,6 @@ class _State:
             return call(inputs)
 
         return noted
-
-    def were_used(self, graphs: Sequence[CapturedGraph]) -> bool:
-        return self.called == {graph.name for graph in graphs}
 
     def note_arguments(self, given: Sequence[torch.Tensor]) -> None:
         """The arguments of a call are copies, each call's own: only what the graph calls them outlives the call."""

@@ -30,7 +30,7 @@ from compiler.schedule.tiles.cooperative import (
     may_cooperate,
 )
 from compiler.schedule.tiles.lane_parts import plan_in_parts
-from compiler.schedule.tiles.look_back import Chunks, bytes_of_scans, chunks_of, may_look_back
+from compiler.schedule.tiles.look_back import bytes_of_scans, chunks_of, may_look_back
 from compiler.schedule.tiles.plan import (
     CooperativePlan,
     LookBackPlan,
@@ -192,7 +192,7 @@ def _plan_reduction(of: _Reduction) -> Plan:
     if may_look_back(group):
         chunks = chunks_of(hint(of.space.numel), known(of.space.reduction_numel), bytes_of_scans(group), device)
         if chunks is not None:
-            return _plan_look_back(of.persistent, chunks)
+            return LookBackPlan(of.persistent, row_axes(of.persistent, 1, chunks.length), chunks.warps, chunks)
     team = _plan_cooperative(of) if may_cooperate(group) and not of.walk.is_mixed and of.passes > 1 else None
     if team is not None:
         return team
@@ -238,11 +238,6 @@ def _plan_of_held_rows(of: _Reduction) -> PersistentPlan:
         if in_parts is not None:
             return in_parts
     return plan_held(of.persistent, of.walk, of.device)
-
-
-def _plan_look_back(program: Program, chunks: Chunks) -> LookBackPlan:
-    """Programs that have a chunk of a row each, and scan it after what those before them come to."""
-    return LookBackPlan(program, row_axes(program, 1, chunks.length), chunks.warps, chunks)
 
 
 def _plan_of_shares(of: _Reduction) -> LoopedPlan | SplitPlan:
