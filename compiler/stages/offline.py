@@ -16,10 +16,11 @@ from compiler.capture.captured import clone_with_strides, copy_values
 from compiler.codegen.rendered import RenderedKernel, kernel_lines, lines_through
 from compiler.compile import Built, Generated
 from compiler.runtime.checking.verify import relative_error
-from compiler.runtime.interpreter.interpreter import interpret, interpreting, programs
+from compiler.runtime.interpreter.interpreter import interpret, interpreting
 from compiler.runtime.interpreter.work import TooMuchWork
 from compiler.runtime.trial import Launch, record_launches
 from compiler.runtime.triton.offline import compile_offline
+from compiler.runtime.triton.source import grid_size
 
 #: Why a kernel of a large graph is not looked at.
 NO_TIME = "the time for it was up"
@@ -32,7 +33,7 @@ MOST_WORK = 400_000_000
 POINTS_AT_ONCE = 1 << 16
 
 
-def attach_triton(compilation: Generated, report: rep.Graph, target: str, budget: Budget = UNLIMITED) -> None:
+def attach_triton(compilation: Generated, report: rep.Graph, target: str, budget: Budget) -> None:
     """Add the Triton source of every kernel to `kernels[].also`, with its assembly for `target` while there is time."""
     storage = compilation.schedule.graph.dtypes
     kernels = {kernel.name: kernel for kernel in report.kernels}
@@ -82,7 +83,7 @@ def check_by_emulation(compilation: Built, report: rep.Graph, inputs: list[Any],
         artifact = next((a for a in kernels[name].also if a.language == "triton"), None)
         if artifact is None or artifact.check is not None:
             continue
-        count = programs(rendered, [atom.hint for atom in rendered.sizes])
+        count = grid_size(rendered, [atom.hint for atom in rendered.sizes])
         if count > MOST_PROGRAMS:
             artifact.check = f"not run: {count} program instances are too many for Triton's interpreter"
             continue

@@ -122,7 +122,6 @@ def test_what_rounding_leaves_of_zero_is_zero_beside_a_larger_output() -> None:
     assert is_correct(outputs, reference, [large.float(), torch.zeros(4)])
     # Alone, or beside nothing larger, it is a small result like any other.
     assert relative_error(outputs[1], reference[1]) > 1e7
-    assert relative_error(outputs[1], reference[1], scale=1.0) == pytest.approx(1e-9)
 
 
 def test_a_small_output_is_not_taken_for_nothing() -> None:

@@ -29,7 +29,7 @@ NOTHING = 1e-12
 NUMBERS = (bool, int, float, complex, torch.Tensor)
 
 
-def relative_error(outputs: object, reference: object, scale: float | None = None, smallest: float = 0.0) -> float:
+def relative_error(outputs: object, reference: object, smallest: float = 0.0) -> float:
     """The largest error of any output against its reference; 0.0 is exact, inf says that they cannot be compared.
 
     Both are whatever the function returned: a tensor, a number, None, or lists, tuples, mappings and dataclasses of
@@ -37,8 +37,7 @@ def relative_error(outputs: object, reference: object, scale: float | None = Non
 
     - floating point or complex: ‖out - ref‖ / ‖ref‖ in double precision over all elements. Where the reference is all
       zeros there is nothing to be relative to, and it is the root mean square of the output. So it is, where that is
-      less, if the reference is `NOTHING` beside `scale`, the root mean square of the largest of all references of the
-      computation, by default of those given here.
+      less, if the reference is `NOTHING` beside the root mean square of the largest of all references.
       NaN must stand where the reference has NaN, and an infinity where it has the same infinity: anything else is inf.
       Those positions then count as equal and the norms run over the rest.
     - integer or bool: the share of the elements that differ. It is 0.0 only if every one is equal.
@@ -54,7 +53,7 @@ def relative_error(outputs: object, reference: object, scale: float | None = Non
     expected = list(leaves(reference))
     if [path for path, _ in found] != [path for path, _ in expected]:
         return math.inf
-    scale = scale_of(reference) if scale is None else scale
+    scale = scale_of(reference)
     return max(
         (_leaf_error(a, b, scale, smallest) for (_, a), (_, b) in zip(found, expected, strict=True)),
         default=0.0,

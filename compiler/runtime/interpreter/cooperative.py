@@ -21,7 +21,7 @@ FLOAT = 4
 
 
 def run_in_turns(
-    count: int, choose: Callable[[int], None], run: Callable[[], None], namespace: dict[str, Any], cluster: int = 1
+    count: int, choose: Callable[[int], None], run: Callable[[], None], namespace: dict[str, Any], cluster: int
 ) -> None:
     """Run `count` programs, `cluster` of which are one; `choose` makes the interpreter work for the program of a
     number, `run` runs it. The functions of `namespace` that wait, or reach into other programs, are replaced by ones

@@ -1,8 +1,8 @@
 """Running a Triton kernel on CPU tensors, in Triton's own interpreter, to check what it computes.
 
-It emulates one program instance at a time with NumPy: half a millisecond each or far more, so it is for small problems;
-`programs` tells how many instances a launch has, and a launch may be given a bound on its work. It checks values, not
-speed, and an access out of bounds is a real one: call it in a process that may die.
+It emulates one program instance at a time with NumPy: half a millisecond each or far more, so it is for small problems,
+and a launch may be given a bound on its work. It checks values, not speed, and an access out of bounds is a real one:
+call it in a process that may die.
 
 The interpreter is meant to be switched on by an environment variable before Triton is imported, which would keep this
 process from compiling kernels. Here it is switched on for the length of a block instead, `interpreting`, which is one
@@ -61,11 +61,6 @@ Array = npt.NDArray[Any]
 
 # The interpreter is one object with the position in the grid in it.
 _one_at_a_time = threading.RLock()
-
-
-def programs(kernel: RenderedKernel, sizes: Sequence[int] = ()) -> int:
-    """The program instances of one launch with these values of the kernel's sizes."""
-    return grid_size(kernel, sizes)
 
 
 #: How a kernel counts its points whose programs differ in nothing but the block of them that is theirs.
