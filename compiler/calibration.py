@@ -32,7 +32,7 @@ ROW = 33
 SAMPLES = 21
 
 
-def measure_device(where: torch.device, known: Device, large: int | None = None) -> Device:
+def measure_device(where: torch.device, known: Device, large: int | None) -> Device:
     """`known` with what was measured on `where`. `large` is the number of float32 elements for the bandwidth."""
     elements = large or LARGE[where.type]
     watch = stopwatch(where)

@@ -310,7 +310,7 @@ def _on_gpu(generated: Generated, begun: GraphLaunchers | None) -> Launchers:
     return {name: by_name[kernel.name] for name, kernel in generated.primary.items()}
 
 
-def build_ahead(generated: Generated, after: Future[float] | None = None) -> Future[float]:
+def build_ahead(generated: Generated, after: Future[float] | None) -> Future[float]:
     """Compile in a thread what `build` then finds compiled on a CPU; gives the seconds that it took. `after` is what is
     compiled before it: the other cores are for what goes on meanwhile. It is no thread of a pool: a process that was
     forked would have the pool without its threads."""

@@ -72,7 +72,7 @@ def _half(function: Callable[[float], int], number: Real) -> Size:
     return size(Opaque(text, number.symbols, function(number.hint)))
 
 
-def integer(text: str, symbols: tuple[Symbol, ...], lower: int | None = None) -> Size:
+def integer(text: str, symbols: tuple[Symbol, ...], lower: int | None) -> Size:
     """The size that a formula gives, which is never below `lower`."""
     return size(Opaque(text, symbols, int(_at_first(text, symbols, lower or 0)), lower))
 

@@ -146,9 +146,9 @@ def _fmod(a: Range, b: Range) -> Range | None:
     return (0, min(a[1], b[1])) if a[0] >= 0 and b[0] > 0 else None
 
 
-def _growing(function: Callable[[float], float], least: float = -math.inf) -> Callable[[Range], Range | None]:
-    """A function that grows with its operand, from above `least` on."""
-    return lambda a: (function(a[0]), function(a[1])) if a[0] > least else None
+def _growing(function: Callable[[float], float]) -> Callable[[Range], Range | None]:
+    """A function that grows with its operand, from above zero on."""
+    return lambda a: (function(a[0]), function(a[1])) if a[0] > 0 else None
 
 
 def _is_below(a: Range, b: Range) -> Range:
@@ -186,9 +186,9 @@ _OF: Mapping[str, Callable[..., Range | None]] = {
     "truncdiv": _whole_quotient(math.trunc),
     "remainder": _remainder,
     "fmod": _fmod,
-    "log": _growing(math.log, 0),
-    "log2": _growing(math.log2, 0),
-    "sqrt": _growing(math.sqrt, 0),
+    "log": _growing(math.log),
+    "log2": _growing(math.log2),
+    "sqrt": _growing(math.sqrt),
     "floor": lambda a: (math.floor(a[0]), math.floor(a[1])),
     "ceil": lambda a: (math.ceil(a[0]), math.ceil(a[1])),
     "trunc": lambda a: (math.trunc(a[0]), math.trunc(a[1])),

@@ -38,7 +38,7 @@ def made_by(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Made, ...]:
     return tuple(Made(group, outputs[min(group)].untyped_storage().nbytes()) for group in found)
 
 
-def copies_of(made: Sequence[Made], held: Collection[int] = ()) -> Copies:
+def copies_of(made: Sequence[Made], held: Collection[int]) -> Copies:
     """What a replay copies of that, where the outputs at the positions `held` are held."""
     held = frozenset(held)
     kept = [piece for piece in made if piece.positions <= held]

@@ -153,7 +153,7 @@ def _files_of(path: Path) -> Iterable[Path]:
     return (path, *path.iterdir()) if path.is_dir() else (path,)
 
 
-def make_room(entries: Iterable[Entry], limit: int, keep: Collection[Path] = ()) -> None:
+def make_room(entries: Iterable[Entry], limit: int, keep: Collection[Path]) -> None:
     """Remove entries, those first that were not used for longest, until all of them take no more than `limit` bytes.
     Those with a path in `keep` stay. A process that has loaded a kernel keeps what it needs of it."""
     ordered = sorted(entries)

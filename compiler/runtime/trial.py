@@ -32,7 +32,7 @@ from compiler.runtime.executable import CompiledGraph, Executable, build_executa
 from compiler.runtime.timing.measure import measure
 from compiler.runtime.triton.offline import ptx_lines, source_file
 from compiler.schedule.scheduler import Schedule
-from compiler.snippet_changes import NO_CHANGES, SnippetChanges
+from compiler.snippet_changes import SnippetChanges
 
 #: What a reader can do about it.
 MORE_TIME = "Allow more time (`max_seconds`), or use smaller sizes."
@@ -173,10 +173,10 @@ def measure_entries(
     entries: Sequence[EntryCall],
     device: torch.device,
     timing: Timing,
-    is_wrong: bool = False,
-    budget: Budget = UNLIMITED,
-    expected_seconds: float = 0.0,
-    changes: SnippetChanges = NO_CHANGES,
+    is_wrong: bool,
+    budget: Budget,
+    expected_seconds: float,
+    changes: SnippetChanges,
 ) -> rep.TimingResult:
     """Eager against compiled: one call of every callable that the snippet compiled, with fresh arguments each time
     only where a call changes them. What gives a wrong result is not timed. Raises `OutOfTime` where one call of each

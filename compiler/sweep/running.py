@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import perf_counter
 
 from compiler import report as rep
 from compiler.matched_kernels import total
@@ -113,7 +112,7 @@ def sweep_sizes(
     explore: Explore,
     publish: Publish,
     began: float,
-    clock: Callable[[], float] = perf_counter,
+    clock: Callable[[], float],
 ) -> rep.SweepResult:
     """The sweep that `options` ask for. Raises `UnknownSize` before it begins, SyntaxError if `source` is no Python."""
     assert options.sweep is not None

@@ -304,7 +304,7 @@ class PassPrinter(LanePrinter):
             for text in accumulator.take(operands, suffix, self.lane if element is None else element):
                 self.writer.line(text, statement.nodes)
 
-    def _simd(self, accumulators: list[Accumulator], suffix: str, statements: Sequence[Statement] = ()) -> None:
+    def _simd(self, accumulators: list[Accumulator], suffix: str, statements: Sequence[Statement]) -> None:
         """The pragma of the vector loop of a row. Positions are found one by one, and so goes a scan; what depends on
         the order of elements has lanes, or is taken in order."""
         if any(a.is_positional for a in accumulators) or any(map(self.is_scanned, statements)):

@@ -127,7 +127,7 @@ class Plan:
         return "" if isinstance(self.operations, int) else f" if({text_of(self.operations)} >= {PARALLEL_WORK})"
 
 
-def make_plan(program: Program, written_over: Collection[str] = ()) -> Plan:
+def make_plan(program: Program, written_over: Collection[str]) -> Plan:
     """The plan of a looped program, of which the buffers of `written_over` share their memory with another one."""
     passes = [section for section in program.sections if section.level == "r"]
     x_loops = tuple(dim for dim in program.space.x if dim.size != 1)

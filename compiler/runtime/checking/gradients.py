@@ -106,7 +106,7 @@ class CallReference:
 def reference_of(
     entry: EntryCall,
     graphs: Sequence[CapturedGraph],
-    changes: SnippetChanges = NO_CHANGES,
+    changes: SnippetChanges,
     seed: int | None = None,
 ) -> CallReference:
     """The call on the entry's own arguments; with a seed, on others of the same kind."""

@@ -165,7 +165,7 @@ def gpu_launch(record: GpuKernel) -> Launch | None:
 
 
 def flat_calls(
-    record: Flat, on_device: int | None = None
+    record: Flat, on_device: int | None
 ) -> tuple[Callable[..., list[Any]], Callable[[list[Any]], list[Any]]] | None:
     """Builtin functions that run the steps of `record`: one of the inputs by position, one of a list of them. With
     `on_device`, a call while another GPU is the current one is left to `record.otherwise`. None where the library, or

@@ -13,7 +13,7 @@ from functools import partial
 import torch
 
 from compiler import report as rep
-from compiler.budget import UNLIMITED, Budget
+from compiler.budget import Budget
 from compiler.capture.captured import CapturedGraph, copy_values
 from compiler.devices import Device
 from compiler.options import Timing
@@ -44,7 +44,7 @@ class KernelTimes:
 
 
 def measure_kernels(
-    graph: CapturedGraph, compilation: CompiledGraph, timing: Timing, budget: Budget = UNLIMITED
+    graph: CapturedGraph, compilation: CompiledGraph, timing: Timing, budget: Budget
 ) -> KernelTimes | None:
     """Time each kernel alone on the tensors that the graph gives it, and a call of the whole graph beside them. A
     scatter updates its tensor at every run: its values are no result then, its accesses stay the same.

@@ -55,7 +55,7 @@ _DOUBLE = 3
 
 @lru_cache(maxsize=1 << 13)
 def unit_slots(
-    body: Body, is_fast: bool = False, lane: Dim | None = None, is_gpu: bool = True
+    body: Body, is_fast: bool, lane: Dim | None = None, is_gpu: bool = True
 ) -> tuple[tuple[IssueUnit, bool, float], ...]:
     """Issue slots of one iteration of the body: the unit, whether they come after its reduction, so once for each
     independent point, and how many. The divisions of addresses are among them. `is_fast` says that functions have

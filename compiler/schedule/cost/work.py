@@ -126,7 +126,7 @@ def work_of(
     traffic: Traffic,
     layouts: Mapping[str, Layout],
     shape: Shape,
-    is_gpu: bool = False,
+    is_gpu: bool,
 ) -> Work:
     """What the kernel of `group`, which runs by this shape, asks for. On a GPU functions take fewer slots if all
     results are of half types."""

@@ -29,7 +29,7 @@ def shown(sizes: Sequence[Integer]) -> list[int | str]:
     return [size if isinstance(size, int) else size.text for size in sizes]
 
 
-def describe_loops(graph: LoopGraph, dead: tuple[str, ...] = ()) -> list[report.LoopNode]:
+def describe_loops(graph: LoopGraph, dead: tuple[str, ...]) -> list[report.LoopNode]:
     """Every node before fusion, dead ones marked."""
     gone = frozenset(dead)
     return [

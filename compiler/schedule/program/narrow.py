@@ -38,7 +38,7 @@ _WHOLE = frozenset((torch.int32, torch.int64))
 _SOURCES = frozenset(("index_value", "constant", "to_dtype"))
 
 
-def in_32_bits(statements: Sequence[Statement], length: Integer = 0) -> list[Statement]:
+def in_32_bits(statements: Sequence[Statement], length: Integer) -> list[Statement]:
     """The statements with int64 values in int32 where that holds them; who needs them in int64 converts them. `length`
     is how many points the loops have that sums and scans go over, 0 where that is not known."""
     if not any(s.dtype == torch.int64 for s in statements):

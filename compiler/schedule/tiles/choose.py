@@ -24,7 +24,7 @@ _BYTES_AT_ONCE, _WARPS = 8, 2
 
 
 def choose_tile(
-    group: Group, storage: Mapping[str, torch.dtype], device: Device, shares_launch: bool = False
+    group: Group, storage: Mapping[str, torch.dtype], device: Device, shares_launch: bool
 ) -> tuple[Group, LoopTile | Plan]:
     """The group as it is run, over simple loops, and its tile; `storage` gives the dtype of every buffer that it
     touches. A group that shares a launch with others has no scratch memory to share its rows by. The tile is kept with
