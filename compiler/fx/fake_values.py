@@ -52,6 +52,11 @@ def hint_of(size: Any) -> int:
     return int(hint) if hint is not None else -1
 
 
+def in_this_call(size: int | torch.SymInt) -> int:
+    """A size that differs from call to call as what it was when the graph was captured."""
+    return size if isinstance(size, int) else int(size.node.hint)
+
+
 def strides_at(traced: torch.Tensor, shape: Sequence[int]) -> tuple[int, ...] | None:
     """The strides of a fake tensor in a call in which it has this shape; None where the shape does not tell them."""
     if tuple(map(hint_of, traced.shape)) == tuple(shape):

@@ -352,10 +352,7 @@ def drop_dead(body: Body) -> Body:
     for number in reversed(range(len(body.instructions))):
         instruction = body.instructions[number]
         if instruction.op == "store" or number in needed:
-            needed.add(number)
-            needed.update(instruction.operands)
-            if instruction.index is not None and instruction.index.indirections:
-                needed.update(indirect.value for indirect in instruction.index.indirections)
+            needed |= {number, *operands_of(instruction)}
     if len(needed) == len(body.instructions):
         return body
     kept = sorted(needed)

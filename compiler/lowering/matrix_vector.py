@@ -86,14 +86,8 @@ def _matrices(
     return _sum(build, shape, a, b, lambda at, k: (*at[:-1], *k), lambda at, k: (*at[:-2], *k, at[-1]), finish)
 
 
-@_instead_of(aten.mm.default)
-def mm(build: Builder, a: TensorValue, b: TensorValue) -> TensorValue | None:
-    return _matrices(build, a, b)
-
-
-@_instead_of(aten.bmm.default)
-def bmm(build: Builder, a: TensorValue, b: TensorValue) -> TensorValue | None:
-    return _matrices(build, a, b)
+_instead_of(aten.mm.default)(_matrices)
+_instead_of(aten.bmm.default)(_matrices)
 
 
 @_instead_of(aten.addmm.default)

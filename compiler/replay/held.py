@@ -61,15 +61,15 @@ class Held:
     recording itself has their memory, made by `bare`; of an output only its view of a keeper is kept."""
 
     def __init__(self, outputs: Mapping[int, torch.Tensor], keepers: Sequence[torch.Tensor]) -> None:
-        keeper_of = {_storage(tensor): tensor for tensor in keepers}
+        keeper_of = {storage_of(tensor): tensor for tensor in keepers}
         self._makers: list[tuple[int, Callable[[], torch.Tensor]]] = []
         for position, output in outputs.items():
-            keeper = keeper_of[_storage(output)]
+            keeper = keeper_of[storage_of(output)]
             ahead = int(output.storage_offset() - keeper.storage_offset())
             self._makers.append((position, partial(view, keeper, tuple(output.shape), output.stride(), ahead)))
         self.addresses = frozenset(output.data_ptr() for output in outputs.values())
-        used = {_storage(output) for output in outputs.values()}
-        tensors = {id(tensor): tensor for tensor in keepers if _storage(tensor) in used}.values()
+        used = {storage_of(output) for output in outputs.values()}
+        tensors = {id(tensor): tensor for tensor in keepers if storage_of(tensor) in used}.values()
         own = Counter(tensor.untyped_storage()._cdata for tensor in tensors)
         alone = _users_of_one_tensor() if own else 0
         self._own_users = tuple((memory, alone + count - 1) for memory, count in own.items())
@@ -85,5 +85,6 @@ class Held:
             outputs[position] = make()
 
 
-def _storage(tensor: torch.Tensor) -> int:
+def storage_of(tensor: torch.Tensor) -> int:
+    """Where its memory begins."""
     return tensor.untyped_storage().data_ptr()

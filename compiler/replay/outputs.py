@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from compiler.replay.held import Held, bare
+from compiler.replay.held import Held, bare, storage_of
 from compiler.replay.price import FEWEST_TOGETHER, Copies
 from compiler.runtime.host.quick_torch import alias, allocator
 
@@ -29,11 +29,11 @@ class Made:
 
 def made_by(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Made, ...]:
     """The memory of the outputs of a call that is not that of its inputs."""
-    given = {_storage(value) for value in inputs if isinstance(value, torch.Tensor)}
+    given = {storage_of(value) for value in inputs if isinstance(value, torch.Tensor)}
     positions: dict[int, set[int]] = defaultdict(set)
     for n, value in enumerate(outputs):
-        if isinstance(value, torch.Tensor) and _storage(value) not in given:
-            positions[_storage(value)].add(n)
+        if isinstance(value, torch.Tensor) and storage_of(value) not in given:
+            positions[storage_of(value)].add(n)
     found = (frozenset(group) for group in positions.values())
     return tuple(Made(group, outputs[min(group)].untyped_storage().nbytes()) for group in found)
 
@@ -52,7 +52,7 @@ class PoolOutputs:
     def __init__(self, outputs: Sequence[Any], ours: Sequence[int], held: Collection[int]) -> None:
         shared: dict[int, list[int]] = defaultdict(list)
         for n in ours:
-            shared[_storage(outputs[n])].append(n)
+            shared[storage_of(outputs[n])].append(n)
         kept = {n: outputs[n] for group in shared.values() if set(group) <= set(held) for n in group}
         self.held = Held(kept, [bare(value) for value in kept.values()])
         groups = [group for group in shared.values() if group[0] not in kept]
@@ -111,19 +111,19 @@ class Giver:
     recording writes to, made from the inputs `inputs`."""
 
     def __init__(self, inputs: Sequence[Any], recorded: Sequence[Any], held: Collection[int]) -> None:
-        positions = {_storage(value): n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor)}
+        positions = {storage_of(value): n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor)}
         makers: list[Callable[[Sequence[Any]], Any]] = [_constant(value) for value in recorded]
         ours: list[int] = []
         for n, value in enumerate(recorded):
             if not isinstance(value, torch.Tensor):
                 continue
-            if _storage(value) not in positions:
+            if storage_of(value) not in positions:
                 ours.append(n)
                 makers[n] = _constant(None)
-            elif value is inputs[positions[_storage(value)]]:
-                makers[n] = itemgetter(positions[_storage(value)])
+            elif value is inputs[positions[storage_of(value)]]:
+                makers[n] = itemgetter(positions[storage_of(value)])
             else:
-                makers[n] = _view_of_input(positions[_storage(value)], inputs, value)
+                makers[n] = _view_of_input(positions[storage_of(value)], inputs, value)
         self._pool = PoolOutputs(recorded, ours, held)
         self._makers = makers if len(ours) < len(recorded) else ()
         self._empty: list[Any] = [None] * len(recorded)
@@ -147,10 +147,6 @@ def _view_of_input(position: int, inputs: Sequence[Any], value: torch.Tensor) ->
     shape, stride = tuple(value.shape), value.stride()
     ahead = value.storage_offset() - inputs[position].storage_offset()
     return lambda called_with: alias(called_with[position], shape, stride, ahead)
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from compiler.capture.torch_internals import is_made_of_tensors, transforms_closed
-from compiler.fx.fake_values import fake_mode_of, fake_mode_of_its_own
+from compiler.fx.fake_values import fake_mode_of, fake_mode_of_its_own, in_this_call
 from compiler.ir.overlap import bytes_together
 
 #: Calls that launch nothing: they allocate, or pass their argument on.
@@ -157,21 +157,16 @@ def _of_one_memory(views: list[tuple[torch.Tensor, int]]) -> int:
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
     """The first byte of its memory that it holds, and the one after the last."""
-    begin = _in_this_call(tensor.storage_offset())
-    steps = ((_in_this_call(size) - 1) * _in_this_call(stride) for size, stride in zip(tensor.shape, tensor.stride()))
+    begin = in_this_call(tensor.storage_offset())
+    steps = ((in_this_call(size) - 1) * in_this_call(stride) for size, stride in zip(tensor.shape, tensor.stride()))
     return begin * tensor.dtype.itemsize, (begin + sum(steps) + 1) * tensor.dtype.itemsize
 
 
 def _bytes(tensor: torch.Tensor) -> int:
     elements = 1
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
-        elements *= _in_this_call(size) if stride else 1
+        elements *= in_this_call(size) if stride else 1
     return elements * tensor.dtype.itemsize if tensor.numel() else 0
-
-
-def _in_this_call(size: int | torch.SymInt) -> int:
-    """A size that differs from call to call counts as what it was when the graph was captured."""
-    return size if isinstance(size, int) else int(size.node.hint)
 
 
 def eager_traffic(
@@ -226,9 +221,9 @@ def _leaf(value: Any) -> Any:
 def _of_this_call(value: Any) -> Any:
     """The same in the mode in force, with the sizes of the call in which the graph was captured."""
     if isinstance(value, torch.SymInt):
-        return _in_this_call(value)
+        return in_this_call(value)
     if not isinstance(value, torch.Tensor):
         return value
-    shape, stride = ([_in_this_call(size) for size in sizes] for sizes in (value.shape, value.stride()))
+    shape, stride = ([in_this_call(size) for size in sizes] for sizes in (value.shape, value.stride()))
     made = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
     return made.requires_grad_(value.requires_grad)

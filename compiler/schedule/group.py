@@ -42,10 +42,11 @@ class Space:
         return product(dim.size for dim in self.r)
 
     def __str__(self) -> str:
-        def sizes(dims: tuple[Dim, ...]) -> str:
-            return ", ".join(f"{dim.name} < {text_of(dim.size)}" for dim in dims)
+        return f"[{loops_text(self.x)} | {loops_text(self.r)}]" if self.r else f"[{loops_text(self.x)}]"
 
-        return f"[{sizes(self.x)} | {sizes(self.r)}]" if self.r else f"[{sizes(self.x)}]"
+
+def loops_text(dims: tuple[Dim, ...]) -> str:
+    return ", ".join(f"{dim.name} < {text_of(dim.size)}" for dim in dims)
 
 
 @dataclass(frozen=True)

@@ -102,17 +102,14 @@ def variables_of(accumulators: Sequence[Accumulator], suffix: str) -> list[Varia
 class LanePrinter(ScanPrinter):
     """Prints loops whose lanes gather."""
 
-    def declare_lanes(self, lanes: Lanes, variables: Sequence[Variable]) -> None:
+    def each_array(
+        self, write: Callable[[Variable, str, int], None], lanes: Lanes, variables: Sequence[Variable]
+    ) -> None:
+        """Declare or join the arrays in which lanes gather."""
         for one in variables:
-            self.declare_array(one, "_lanes", lanes.count)
+            write(one, "_lanes", lanes.count)
             if lanes.rest:
-                self.declare_array(one, "_rest", lanes.rest)
-
-    def join_lanes(self, lanes: Lanes, variables: Sequence[Variable]) -> None:
-        for one in variables:
-            self.join_array(one, "_lanes", lanes.count)
-            if lanes.rest:
-                self.join_array(one, "_rest", lanes.rest)
+                write(one, "_rest", lanes.rest)
 
     def declare_array(self, one: Variable, ending: str, count: int) -> None:
         """An array in which each element gathers what `one` does."""

@@ -137,8 +137,8 @@ class PassPrinter(LanePrinter):
         lanes = self._lanes_of_pass(section, accumulators)
         if lanes is not None:
             variables = variables_of(accumulators, suffix)
-            self.declare_lanes(lanes, variables)
-            loops.callback(self.join_lanes, lanes, variables)
+            self.each_array(self.declare_array, lanes, variables)
+            loops.callback(self.each_array, self.join_array, lanes, variables)
         for dim in plan.r_loops[1:] if plan.is_chunk_one_point else plan.r_loops:
             is_within = plan.is_cut and dim == plan.r_loops[0]
             if plan.tile and not plan.has_short_rows and dim == plan.r_loops[-1]:

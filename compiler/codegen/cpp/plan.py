@@ -36,6 +36,7 @@ from compiler.ir.index import Dim
 from compiler.ir.size import Integer, hint, text_of
 from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.tiles.passes import KEPT_COST
+from compiler.schedule.tiles.walk import with_last
 
 Shape = Literal["pointwise", "rows", "columns", "scatter"]
 
@@ -155,7 +156,7 @@ def _plan(
     if inner_x is None and _are_short_rows(program, x_loops, r_loops, written_over):
         inner_x = x_loops[-1]
     if inner_r is not None and not program.scans:  # a scan is one in the order of its loops
-        r_loops = _innermost(r_loops, inner_r)
+        r_loops = with_last(r_loops, inner_r)
     if inner_x is not None:
         plan = _columns_plan(program, x_loops, inner_x, r_loops, written_over)
     else:
@@ -322,7 +323,7 @@ def _across_plan(
         return _in_parts(_cut_reduction(plan, 0, written_over), (*plan.outer, inner_x)[0], work)
     inner = _most_contiguous(r_loops, program, "r")
     if inner is not None and not program.scans:
-        r_loops = _innermost(r_loops, inner)
+        r_loops = with_last(r_loops, inner)
     chunk = max(1, ROW_CHUNK // max(_points(r_loops[1:]), 1)) if r_loops else 0
     if not r_loops or chunk >= hint(r_loops[0].size) or program.scans:
         chunk = 0
@@ -378,7 +379,3 @@ def _most_contiguous(dims: tuple[Dim, ...], program: Program, level: str) -> Dim
     if not dims:
         return None
     return max(reversed(dims), key=lambda dim: (_contiguity(dim, program, level), min(hint(dim.size), 8)))
-
-
-def _innermost(dims: tuple[Dim, ...], inner: Dim) -> tuple[Dim, ...]:
-    return (*(dim for dim in dims if dim != inner), inner)

@@ -20,8 +20,8 @@ from compiler.codegen.triton.values.interleaved import interleaved_stores, store
 from compiler.codegen.triton.values.random import SUFFIXES
 from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, function_head
-from compiler.ir.index import Dim
 from compiler.ir.size import SizeAtom, text_of
+from compiler.schedule.group import loops_text
 from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.tiles.plan import (
     Axis,
@@ -128,8 +128,8 @@ class KernelPrinter:
         kinds = {s.op: None for s in self.program.statements if s.op in ("reduce", "scan")}
         does = " and ".join({"reduce": "reduces over", "scan": "scans along"}[kind] for kind in kinds) or "runs over"
         how = self.how + (f", and gathers across x in {self.gathering.parts.count} parts" if self.gathering else "")
-        loops = f"For {_loops(space.x)}" if space.x else "For one point"
-        loops += f", {does} {_loops(space.r)}{how}" if space.r else ""
+        loops = f"For {loops_text(space.x)}" if space.x else "For one point"
+        loops += f", {does} {loops_text(space.r)}{how}" if space.r else ""
         return f"{loops}.", f"Computes {', '.join(names)}."
 
     # Index variables -----------------------------------------------------------------------------------------
@@ -300,10 +300,6 @@ class KernelPrinter:
     def print_tail(self) -> None:
         """What follows when everything is joined."""
         self.print_statements(Section("x", self.program.tail))
-
-
-def _loops(dims: tuple[Dim, ...]) -> str:
-    return ", ".join(f"{dim.name} < {text_of(dim.size)}" for dim in dims)
 
 
 def _blocks_text(axis: Axis) -> str:

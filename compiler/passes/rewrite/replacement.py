@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from compiler.fx.fake_values import in_this_call
 from compiler.passes.rewrite.attention import Attention
 from compiler.passes.rewrite.calls import ATTENTION, changes_memory, is_same_size, shape_of, tensor_of
 from compiler.passes.rewrite.masks import MaskPlan, plan_masks, wants_gradient, write_masks
@@ -42,7 +43,7 @@ def replace_attention(found: Attention) -> MaskPlan:
 
 
 def _depth(found: Attention) -> int:
-    return max(_in_this_call(operand.sizes()[-1]) for operand in (found.query, found.value))
+    return max(in_this_call(operand.sizes()[-1]) for operand in (found.query, found.value))
 
 
 def is_slow(kernels: frozenset[str], depth: int) -> bool:
@@ -120,11 +121,7 @@ def _write(found: Attention, plan: MaskPlan, writer: Writer) -> Node:
 
 def _are_one(ours: tuple[Any, ...], eager: tuple[Any, ...]) -> bool:
     """Whether shapes are equal in the call that is traced: a product of symbolic sizes is written in many ways."""
-    return [_in_this_call(size) for size in ours] == [_in_this_call(size) for size in eager]
-
-
-def _in_this_call(size: Any) -> int:
-    return size if isinstance(size, int) else int(size.node.hint)
+    return [in_this_call(size) for size in ours] == [in_this_call(size) for size in eager]
 
 
 def _operand(operand: Operand, batch: list[Any], writer: Writer) -> Node:
@@ -171,9 +168,9 @@ def _with_lost_rows(
 def _check_layout(result: Node, original: Node) -> None:
     ours, eager = tensor_of(result), tensor_of(original)
     assert ours is not None and eager is not None
-    sizes = tuple(map(_in_this_call, eager.shape))
+    sizes = tuple(map(in_this_call, eager.shape))
     strides = [(a, b) for size, a, b in zip(sizes, ours.stride(), eager.stride(), strict=True) if size != 1]
-    if any(_in_this_call(a) != _in_this_call(b) for a, b in strides):
+    if any(in_this_call(a) != in_this_call(b) for a, b in strides):
         raise NotLegalError("layout.not_kept", f"strides {tuple(eager.stride())}, not {tuple(ours.stride())}")
     if ours.dtype != eager.dtype or ours.device != eager.device or ours.requires_grad != eager.requires_grad:
         raise NotLegalError("layout.not_kept", f"{ours.dtype} on {ours.device}")
