@@ -65,12 +65,10 @@ class Translation:
     def _home(self, module: Module) -> Graph | None:
         """The graph of ours that was captured as the same code, or else the one that calls most alike; equal ones take
         turns, as both compilers meet them in one order."""
-        forwards = [one for one in self._captured if one.dynamo is not None]
-        alike = [one for one in forwards if one.dynamo is not None and one.dynamo.code == module.captured_code]
+        codes = [(one, one.dynamo.code) for one in self._captured if one.dynamo is not None]
+        alike = [one for one, code in codes if code == module.captured_code]
         if not alike:
-            alike = [
-                one for one in forwards if one.dynamo and _likeness(one.dynamo.code, module.captured_code) > _ALIKE
-            ]
+            alike = [one for one, code in codes if _likeness(code, module.captured_code) > _ALIKE]
         names = [one.partner if module.is_backward else one.name for one in alike]
         found = [name for name in names if name in self._ours]
         name = next((name for name in found if name not in self._taken), found[-1] if found else None)

@@ -11,10 +11,8 @@ They run with the same number of warps, that of the largest.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel, launch_config
@@ -49,7 +47,7 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     paragraph = f"{len(plans)} kernels in one launch, each with its share of the programs."
     text += function_head(name, arguments, paragraph, sizes=sizes)
     text += _shares(printers)
-    grid = reduce(operator.add, (plan.grid for plan in plans))
+    grid = sum(plan.grid for plan in plans)
     warps, checks = max(plan.num_warps for plan in plans), any(plan.program.has_check for plan in plans)
     config = launch_config(blocks, warps, grid, "batch", checks=checks)
     return RenderedKernel(identifier(name), "triton", text, parameters, tuple(lines), config, sizes=sizes, grid=grid)
