@@ -243,7 +243,7 @@ def _predict(compilation: Built, device: torch.device, result: dict[str, Any]) -
 
 
 def _measure_tiles(compilation: Built, device: torch.device, timing: Timing, result: dict[str, Any]) -> None:
-    from compiler.runtime.triton.launch import load_triton
+    from compiler.runtime.triton.launch import TritonLauncher
 
     product, model = _product_of(compilation), device_for(device)
     layouts = compilation.schedule.graph.buffers
@@ -256,7 +256,7 @@ def _measure_tiles(compilation: Built, device: torch.device, timing: Timing, res
             for name in kernel.parameters
         ]
         try:
-            launch = load_triton(kernel)
+            launch = TritonLauncher(kernel)
             launch(*tensors)
             torch.cuda.synchronize(device)
         except Exception as problem:  # a tile that does not fit is a result

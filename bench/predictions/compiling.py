@@ -15,7 +15,7 @@ import torch
 from bench.contest import sentence_of
 from compiler.codegen.rendered import RenderedKernel
 from compiler.devices import usable_cores
-from compiler.runtime.triton.launch import load_triton
+from compiler.runtime.triton.launch import TritonLauncher
 
 
 class Compilers:
@@ -49,7 +49,7 @@ def _compile(kernel: RenderedKernel, dtypes: list[torch.dtype], device: str) -> 
     """In a process of the pool: the sentence of the error, or None."""
     try:
         tensors = [torch.empty(16, dtype=dtype, device=device) for dtype in dtypes]
-        load_triton(kernel).prepare(*tensors, *(atom.hint for atom in kernel.sizes))
+        TritonLauncher(kernel).prepare(*tensors, *(atom.hint for atom in kernel.sizes))
     except Exception as error:  # whatever stops the compiler is a result
         return sentence_of(error)
     return None

@@ -15,7 +15,7 @@ from compiler.options import Timing
 from compiler.runtime.cpp.library import compile_kernels
 from compiler.runtime.timing.measure import Samples, take_samples
 from compiler.runtime.timing.stopwatch import Call, stopwatch
-from compiler.runtime.triton.launch import load_triton
+from compiler.runtime.triton.launch import TritonLauncher
 from compiler.schedule.cost.kernel import cost_parts, group_cost
 from compiler.schedule.records.choices import Choice
 
@@ -44,7 +44,7 @@ def _launchers(planned: PlannedGraph, device: torch.device) -> Launchers:
         name: kernel.rendered for name, kernel in planned.kernels.items() if name not in planned.failures
     }
     if device.type == "cuda":
-        return {name: load_triton(kernel) for name, kernel in kernels.items()}
+        return {name: TritonLauncher(kernel) for name, kernel in kernels.items()}
     # A kernel's name is that of its group, as an identifier.
     compiled = compile_kernels(list(kernels.values())) if kernels else {}
     return {name: compiled[kernel.name] for name, kernel in kernels.items()}

@@ -185,7 +185,7 @@ class PretendedLauncher:
 
 
 def launchers_of(texts: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> GraphLaunchers:
-    monkeypatch.setattr(graph_launchers, "load_triton", PretendedLauncher)
+    monkeypatch.setattr(graph_launchers, "TritonLauncher", PretendedLauncher)
     made = GraphLaunchers({"x": torch.float16}, 1)
     for name, text in texts.items():
         made.add(RenderedKernel(name, "triton", text, ("x",), (), {}, grid=0 if text == "nothing to do" else 8))

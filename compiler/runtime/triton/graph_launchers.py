@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.runtime.triton.launch import TritonLauncher, load_triton
+from compiler.runtime.triton.launch import TritonLauncher
 from compiler.runtime.triton.preparing import Preparation
 
 #: How many times as long a product of tiles takes to compile as another kernel of as long a text: the slowest of nine
@@ -35,7 +35,7 @@ class GraphLaunchers:
 
     def add(self, kernel: RenderedKernel) -> None:
         """Have the kernel compiled; now, where there are processes that do."""
-        launcher = self._by_name[kernel.name] = load_triton(kernel)
+        launcher = self._by_name[kernel.name] = TritonLauncher(kernel)
         if kernel.grid == 0:
             return
         prepare = partial(launcher.prepare_for, [self._dtypes[name] for name in kernel.parameters], self._device)

@@ -33,16 +33,10 @@ from compiler.runtime.triton.source import (
 ALIGNMENT = 16
 
 
-def load_triton(kernel: RenderedKernel) -> TritonLauncher:
-    """A function of the kernel's tensors, in the order of `kernel.parameters`, and then of its sizes, that launches it
-    on the current stream.
-
-    The kernel is compiled at the first call, or by `prepare` or `prepare_for`."""
-    return TritonLauncher(kernel)
-
-
 class TritonLauncher:
-    """What `load_triton` returns. Tensors must be on one device, of the dtypes that the kernel was rendered for.
+    """A function of the kernel's tensors, in the order of `kernel.parameters`, and then of its sizes, that launches it
+    on the current stream. Tensors must be on one device, of the dtypes that the kernel was rendered for. The kernel is
+    compiled at the first call, or by `prepare` or `prepare_for`.
 
     `launch` does the same as a call, and is what a wrapper should hold. `registers`, `spills` (32-bit words in local
     memory, for each thread) and `shared_bytes` are known once the kernel is compiled, None before."""

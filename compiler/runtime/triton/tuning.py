@@ -30,7 +30,7 @@ from compiler.environment import compiler_version, triton_version
 from compiler.ir.nodes import ExternNode, Layout, TensorArgument
 from compiler.runtime.disk_cache import cache_directory, is_whole, write_whole
 from compiler.runtime.timing.stopwatch import Call, Stopwatch, stopwatch
-from compiler.runtime.triton.launch import TritonLauncher, load_triton
+from compiler.runtime.triton.launch import TritonLauncher
 from compiler.runtime.triton.preparing import prepare_all
 from compiler.schedule.products.best_tile import tile_of, tiles_within
 from compiler.schedule.products.loops import Product
@@ -112,7 +112,7 @@ class Tuning:
         return self.clock(calls) if self.clock is not None else _times(calls, stopwatch(self.device))
 
     def _launch(self, kernel: RenderedKernel) -> Call:
-        launcher = load_triton(kernel)
+        launcher = TritonLauncher(kernel)
         taken = Counter[Layout]()
         tensors = [self._tensor(self.buffers[name], taken) for name in kernel.parameters]
         return _Prepared(launcher, tensors)

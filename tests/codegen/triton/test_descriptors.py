@@ -19,7 +19,7 @@ from compiler.runtime.host import launcher as runtime_launcher
 from compiler.runtime.interpreter.interpreter import interpret
 from compiler.runtime.triton import launch as triton_launch
 from compiler.runtime.triton.compile import LoadedKernel, TileInMemory
-from compiler.runtime.triton.launch import load_triton
+from compiler.runtime.triton.launch import TritonLauncher
 from compiler.runtime.triton.offline import compile_offline
 from compiler.schedule.products import best_tile
 from compiler.schedule.products.descriptors import line_stride, may_be_described
@@ -150,7 +150,7 @@ def pretended(
     tiles = (TileInMemory(9, (16, 16), 1),) * 3
     loaded = LoadedKernel(SimpleNamespace(), FUNCTION, 100, 0, threads=128, shared_bytes=48, tiles=tiles)
     monkeypatch.setattr(triton_launch, "compiled_kernel", lambda *_: loaded)
-    launcher = load_triton(kernel)
+    launcher = TritonLauncher(kernel)
     monkeypatch.setattr(launcher, "_dispatch", lambda device, grid, arguments: dispatched.append(grid))
     prepare = partial(launcher.prepare_for, [torch.bfloat16] * len(kernel.parameters), DEVICE)
     if is_late:
@@ -212,7 +212,7 @@ def test_on_a_gpu_the_result_is_right_wherever_the_matrices_are(
 ) -> None:
     product = joined(function, (300, 200), weight, weight, monkeypatch=monkeypatch)
     kernel = render_tiles(product, storage_of(product), LARGE, 0)
-    launcher = load_triton(kernel)
+    launcher = TritonLauncher(kernel)
 
     def matrix(*shape: int) -> Tensor:
         flat = torch.randn(start + shape[0] * shape[1], device="cuda").bfloat16()

@@ -18,7 +18,7 @@ from compiler.ir.size import Symbol, size
 from compiler.runtime.host import launcher as runtime_launcher
 from compiler.runtime.triton import launch as triton_launch
 from compiler.runtime.triton.compile import LoadedKernel
-from compiler.runtime.triton.launch import load_triton
+from compiler.runtime.triton.launch import TritonLauncher
 from compiler.runtime.triton.source import POINTERS, element_of
 from tests.codegen.triton import groups
 
@@ -68,7 +68,7 @@ class Pretended:
         monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: STREAM, raising=False)
         monkeypatch.setattr(torch.cuda, "device", lambda device: monkeypatch.context())
         monkeypatch.setattr(torch.Tensor, "get_device", lambda tensor: DEVICE)
-        launcher = self.launcher = load_triton(kernel)
+        launcher = self.launcher = TritonLauncher(kernel)
         self.workspace = [torch.zeros(16, dtype=torch.uint8), torch.zeros(1, dtype=torch.int32)]
         launcher._workspaces[DEVICE, STREAM] = self.workspace
         self.loaded = LoadedKernel(None, FUNCTION, registers=32, spills=0, threads=128, shared_bytes=48)

@@ -14,7 +14,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.triton import compile as triton_compile
 from compiler.runtime.triton import offline as triton_offline
 from compiler.runtime.triton.device_functions import ARGUMENTS, function_files, function_texts
-from compiler.runtime.triton.launch import TritonLauncher, load_triton
+from compiler.runtime.triton.launch import TritonLauncher
 from compiler.runtime.triton.library import library_options
 from compiler.runtime.triton.source import forget_kernels
 from tests.compile_program import compile_program
@@ -148,7 +148,7 @@ def launcher(call: str) -> TritonLauncher:
     config: dict[str, int | str | tuple[int, ...]] = {"XBLOCK": 1024, "num_warps": 4, "num_stages": 1}
     kernel = RenderedKernel("kernel", "triton", source(call), ("x", "y", "out"), (), config, grid=VALUES // 1024)
     forget_kernels()
-    made = load_triton(kernel)
+    made = TritonLauncher(kernel)
     made.prepare_for(FLOATS, 0)
     return made
 
