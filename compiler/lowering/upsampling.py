@@ -168,7 +168,7 @@ def _axes(
     return [Axis(m, n, scale, aligns_corners) for m, n, scale in zip(image, result, given, strict=True)]
 
 
-def _weight_of(taps: Taps, i: Index, dtype: torch.dtype) -> tuple[Any, Any]:
+def _weight_of(taps: Taps, i: Index) -> tuple[Any, Any]:
     """Whether one of the taps is element i, and the sum of the weights of those that are (None where each has one)."""
     at, is_tap, total = ops.index_value(i), None, None
     for index, weight in taps:
@@ -192,9 +192,7 @@ def upsample_backward(
     def element(position: Position, step: Position) -> Any:
         image = position[-rank:]
         results = tuple(near.at(i, k) for near, i, k in zip(ranges, image, step, strict=True))
-        pairs = [
-            _weight_of(kind.taps(axis, j, dtype), i, dtype) for axis, j, i in zip(axes, results, image, strict=True)
-        ]
+        pairs = [_weight_of(kind.taps(axis, j, dtype), i) for axis, j, i in zip(axes, results, image, strict=True)]
         conditions = [inside_of(results, [axis.result for axis in axes]), *(is_tap for is_tap, _ in pairs)]
         mask = all_of([condition for condition in conditions if condition is not None])
         share = gradient.load((*position[:-rank], *results), mask)

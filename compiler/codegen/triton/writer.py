@@ -45,6 +45,11 @@ class Writer:
     def store(self, address: str, value: str, masks: Sequence[str] = (), nodes: tuple[str, ...] = ()) -> None:
         self.line(store_text(address, value, masks), nodes)
 
+    def point_to(self, name: str, start: int, dtype: str, nodes: tuple[str, ...], row: str = "") -> None:
+        """A pointer to what lies from byte `start` on in the workspace."""
+        base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
+        self.line(f"{name} = {base}.to(tl.pointer_type({dtype})){row}", nodes)
+
     @contextmanager
     def last_of(self, counter: str, last: str, name: str = "arrived") -> Iterator[None]:
         """What the program does that finds `last` others counted before itself."""

@@ -104,9 +104,7 @@ class Gathering:
                 value = reduction.collapse(name, 0)
                 value = f"{value}[None, :]" if s.level == "r" else reduction.collapse(value, 0)
                 self.writer.line(f"{name} = {value}", s.nodes)
-            start = slots[s.number]
-            base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
-            self.writer.line(f"{name}_ptr = {base}.to(tl.pointer_type({_type(reduction)}))", s.nodes)
+            self.writer.point_to(f"{name}_ptr", slots[s.number], _type(reduction), s.nodes)
             slot = self._slot(s, self.part)
             self.writer.store(slot, name, self._mask(s), s.nodes)
 

@@ -102,7 +102,7 @@ class LookBackPrinter(SharedRowPrinter):
                 self.has_last_lane = True
             self.writer.line(f"{name}_own = tl.sum(tl.where(last_lane, {name}, 0), 0)", statement.nodes)
         row = f" + x_block * {self._words_of_row}" if known(self.x_axis.numel) > 1 else ""
-        self.point_to(f"{name}_words", self._starts[0][statement.number], "tl.int64", statement.nodes, row)
+        self.writer.point_to(f"{name}_words", self._starts[0][statement.number], "tl.int64", statement.nodes, row)
         self._send(statement, "part", f"{name}_own")
         if scan.kind == "sum":
             self.scans.block(statement, scan, value)

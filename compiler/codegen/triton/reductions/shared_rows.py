@@ -59,11 +59,6 @@ class SharedRowPrinter(KernelPrinter):
         self.writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
         return "ticket"
 
-    def point_to(self, name: str, start: int, dtype: str, nodes: tuple[str, ...], row: str = "") -> None:
-        """A pointer to what lies from byte `start` on in the workspace."""
-        base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
-        self.writer.line(f"{name} = {base}.to(tl.pointer_type({dtype})){row}", nodes)
-
 
 class JoiningPrinter(SharedRowPrinter):
     """Prints the values that programs leave of reductions, and how they are joined."""
@@ -98,7 +93,7 @@ class JoiningPrinter(SharedRowPrinter):
         masks = self.printer.masks(frozenset("x"))
         for which, (name, dtype, _) in enumerate(self.reducer(statement).values(statement)):
             start = self.workspace[0][statement.number, which]
-            self.point_to(f"{name}_ptr", start, DTYPES[dtype], statement.nodes)
+            self.writer.point_to(f"{name}_ptr", start, DTYPES[dtype], statement.nodes)
             self.writer.store(f"{name}_ptr + {self._slot('part')}", name, masks, statement.nodes)
 
     def _slot(self, part: str) -> str:

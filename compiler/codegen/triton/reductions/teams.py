@@ -182,7 +182,7 @@ class SendingTeamPrinter(CooperativePrinter):
 
     def leave(self, statement: Statement) -> None:
         for which, (name, _, _) in enumerate(self.reducer(statement).values(statement)):
-            self.point_to(f"{name}_ptr", self.workspace[0][statement.number, which], "tl.int64", statement.nodes)
+            self.writer.point_to(f"{name}_ptr", self.workspace[0][statement.number, which], "tl.int64", statement.nodes)
             self.writer.line(f"send({name}_ptr + {self._word('part')}, {name}, launch)", statement.nodes)
 
     def wait(self, section: Section, number: int) -> None:
