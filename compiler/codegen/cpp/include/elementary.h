@@ -8,18 +8,6 @@
 
 namespace fusionscope {
 
-inline float float_of_bits(uint32_t bits) {
-    float value;
-    __builtin_memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-inline uint32_t bits_of_float(float value) {
-    uint32_t bits;
-    __builtin_memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 // The number of another type, as wide, that has the same bits.
 template <typename To, typename From> inline To bitcast(From value) {
     static_assert(sizeof(To) == sizeof(From), "both are as wide");
@@ -27,6 +15,9 @@ template <typename To, typename From> inline To bitcast(From value) {
     __builtin_memcpy(&result, &value, sizeof result);
     return result;
 }
+
+inline float float_of_bits(uint32_t bits) { return bitcast<float>(bits); }
+inline uint32_t bits_of_float(float value) { return bitcast<uint32_t>(value); }
 
 // One of two numbers, by their bits. A choice that is written as one may become branches, which compilers join with
 // those of later comparisons into paths of their own; of such a loop they make no vectors.
