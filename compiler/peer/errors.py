@@ -9,7 +9,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -34,9 +34,7 @@ class References:
 
     captured: Capture
     changes: SnippetChanges
-
-    def __post_init__(self) -> None:
-        self._known: dict[int, CallReference] = {}
+    _known: dict[int, CallReference] = field(default_factory=dict)
 
     def of(self, position: int) -> CallReference:
         """That of one of the timed entries."""
