@@ -101,19 +101,19 @@ def read_kernel(source: str, wanted: KernelToCompile, file: str) -> TritonKernel
 
 def compiled_by_triton(source: str, kernel: TritonKernel, target: str) -> Any:
     """What Triton makes of it: `asm` has every level by its name, `metadata` what a launch needs."""
-    import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
     from compiler.runtime.triton.cache import through_cache
     from compiler.runtime.triton.library import library_options
+    from compiler.runtime.triton.targets import compile_for
 
     is_amd = target.startswith("gfx")
     gpu = GPUTarget("hip", target, _AMD_WARP) if is_amd else GPUTarget("cuda", int(target.removeprefix("sm_")), 32)
     pointers = [torch.float64] if "*fp64" in kernel.signature.values() else []
     libraries = {} if is_amd else library_options(source, pointers)
     text = ASTSource(kernel.function, kernel.signature, kernel.constants, kernel.attributes)
-    return through_cache(lambda: triton.compile(text, target=gpu, options=kernel.options | libraries))
+    return through_cache(lambda: compile_for(gpu, text, kernel.options | libraries))
 
 
 def _add_nvidia(result: MachineCode, limited: str, limit: int | None, file: SourceFile) -> None:

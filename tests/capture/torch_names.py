@@ -384,10 +384,16 @@ TABLE = (
     Taken(
         (
             *("compiler/runtime/triton/offline.py", "compiler/runtime/triton/compile_helper.py"),
+            "compiler/runtime/triton/targets.py",
             "compiler/machine_code/triton.py",
         ),
         "compile a kernel for a GPU that is not there",
         ("triton.backends.compiler.GPUTarget", "triton.compiler.ASTSource"),
+    ),
+    Taken(
+        ("compiler/runtime/triton/targets.py",),
+        "tell Triton's library which GPU that is",
+        ("triton.language.target_info.current_target",),
     ),
     Taken(
         (

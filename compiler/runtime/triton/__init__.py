@@ -7,6 +7,6 @@ setup                                         what Triton makes once in a proces
 stages, assembler                             through what Triton takes a kernel, and how it is assembled
 library, device_functions                     what a kernel is linked with
 cache                                         what stays on disk
-offline, code_texts                           for a GPU that is not there; the text of each level, line by line
+offline, targets, code_texts                  for a GPU that is not there; the text of each level, line by line
 tuning                                        which way to run a product is fastest, measured
 """

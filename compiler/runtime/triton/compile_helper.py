@@ -17,13 +17,13 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
-import triton
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import compiler as nvidia
 from triton.compiler import ASTSource
 from triton.runtime import cache
 
 from compiler.runtime.triton.cache import through_cache
+from compiler.runtime.triton.targets import compile_for
 from compiler.runtime.triton.text import execute
 
 #: A helper that is asked for nothing for so long ends.
@@ -116,7 +116,7 @@ def _compile(job: Job) -> None:
     function = execute(job.text, job.file, job.name)[job.name]
     source = ASTSource(function, dict(job.signature), dict(job.constants), dict(job.attributes))
     try:
-        triton.compile(source, target=GPUTarget(*job.target), options=dict(job.options))
+        compile_for(GPUTarget(*job.target), source, job.options)
     finally:
         del linecache.cache[job.file]
 

@@ -79,11 +79,11 @@ def compile_offline(kernel: RenderedKernel, storage: dict[str, torch.dtype], tar
 
 
 def _compile(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: str) -> Any:
-    import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
     from compiler.runtime.triton.cache import through_cache
+    from compiler.runtime.triton.targets import compile_for
 
     pointers = {argument_name(kernel, n): POINTERS[storage[name]] for n, name in enumerate(kernel.parameters)}
     descriptors = described(kernel)
@@ -102,7 +102,7 @@ def _compile(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: st
     )
     options = launch_options(kernel) | library_options(kernel.source, (storage[name] for name in kernel.parameters))
     capability = int(target.removeprefix("sm_").rstrip("af"))
-    return through_cache(lambda: triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options))
+    return through_cache(lambda: compile_for(GPUTarget("cuda", capability, 32), source, options))
 
 
 def argument_name(kernel: RenderedKernel, position: int) -> str:

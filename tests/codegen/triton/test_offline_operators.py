@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -33,11 +35,16 @@ def compiled(name: str, target: str) -> list[OfflineResult]:
     return results
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90"])
 @pytest.mark.parametrize("name", ["to_float8.e4m3fn", "to_float8.e5m2", "from_float8", "float8.full", "float8.put"])
-def test_float8_compiles_for_gpus_with_and_without_it(name: str, target: str) -> None:
+def test_float8_compiles_for_gpus_with_and_without_it(
+    name: str, target: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FUSIONSCOPE_CACHE_DIR", str(tmp_path))
     results = compiled(name, target)
     assert results and all(result.error is None and result.spills == 0 for result in results)
+    has_own = any("e4m3x2" in result.ptx for result in results)
+    assert has_own == (target != "sm_80" and name != "to_float8.e5m2")
 
 
 def test_product_at_computed_places_compares_and_swaps() -> None:
