@@ -175,13 +175,13 @@ def _present_group(group: Group, compilation: Generated, nodes: Mapping[str, Loo
     storage = {name: layout.dtype for name, layout in layouts.items()}
     model = compilation.model
     first = compilation.first_of_code[group.name]
-    names = [member.name for member in group.members]
+    names, left_out = [member.name for member in group.members], group.produced.difference(group.computed)
     computed = [nodes[name] for name in group.computed if name in nodes]
     return rep.Kernel(
         name=group.name,
         kind=rendered.language,
         nodes=names,
-        left_out=[name for name in names if name not in group.computed],
+        left_out=[name for name in names if name in left_out],
         computes_again=[node.name for node in computed if node.name not in group.produced],
         origins=list(dict.fromkeys(origin for node in computed for origin in node.origins)),
         source=rendered.source,

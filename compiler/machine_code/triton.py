@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from compiler.codegen.triton.values.helpers import PTX_RECIPROCAL
 from compiler.machine_code.instructions import of_level
 from compiler.machine_code.occupancy import occupancy
 from compiler.options import KernelToCompile
@@ -35,19 +36,22 @@ MOST_DIFFERENT, MOST_OF_PASSES = 400, 400_000
 #: Bytes of what the passes write that are read: each writes the whole kernel.
 MOST_DUMPED = 48 * 2**20
 _AMD_WARP = 64
-#: NVIDIA's estimate of a reciprocal, of which AMD's compiler makes its own.
-_PTX_RECIPROCAL = re.compile(r'tl\.inline_asm_elementwise\(\s*"rcp\.approx\.ftz\.f32 [^)]*\)')
+#: What stands for NVIDIA's estimate of a reciprocal on an AMD GPU, in as many lines.
+_AMD_RECIPROCAL = "(\n        1.0 / x\n    )"
 
 
 def triton_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     """Raises `WrongKernel`, and whatever Triton raises."""
-    if wanted.target.startswith("gfx"):
-        source = _PTX_RECIPROCAL.sub("(\n        1.0 / x\n    )", source)
+    has_ptx = wanted.target.startswith("gfx") and PTX_RECIPROCAL in source
+    if has_ptx:
+        source = source.replace(PTX_RECIPROCAL, _AMD_RECIPROCAL)
     file = SourceFile.of(f"{wanted.name}-{hashlib.sha256(source.encode()).hexdigest()[:16]}.py", source)
     kernel = read_kernel(source, wanted, file.name)
     with _every_pass() as dump:
         compiled = compiled_by_triton(source, kernel, wanted.target)
     result = MachineCode(kernel=wanted.name, language="triton", target=wanted.target, notes=list(kernel.notes))
+    if has_ptx:
+        result.notes.append("An AMD GPU divides where the kernel has NVIDIA's instruction for an estimate of 1 / x.")
     result.threads = int(compiled.metadata.num_warps) * (_AMD_WARP if wanted.target.startswith("gfx") else 32)
     result.shared_bytes = int(compiled.metadata.shared)
     result.levels = [

@@ -130,6 +130,7 @@ def test_each_target_gives_all_levels_and_figures(compiled: dict[tuple[str, str]
         assert access.instruction in code.levels[-1].text.splitlines()[access.line - 1]
         assert (access.line, access.source_line) in code.levels[-1].lines
     assert (code.occupancy is None) == (target == "gfx942")
+    assert any("estimate of 1 / x" in note for note in code.notes) == (target == "gfx942")
 
 
 def test_a_product_is_on_matrix_units_and_a_row_is_loaded_four_numbers_at_a_time(

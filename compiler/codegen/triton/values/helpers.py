@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+#: NVIDIA's estimate of 1 / x, an instruction of PTX.
+PTX_RECIPROCAL = """tl.inline_asm_elementwise(
+        "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+    )"""
+
 HELPERS: dict[str, str] = {
     "any_lane": '''@triton.jit
 def any_lane(mask):
@@ -104,17 +109,15 @@ def remainder_of_floats(a, b):
     remainder = libdevice.fmod(a, b)
     return tl.where((remainder != 0) & ((remainder < 0) != (b < 0)), remainder + b, remainder)
 ''',
-    "approximate_reciprocal": '''@triton.jit
+    "approximate_reciprocal": f'''@triton.jit
 def approximate_reciprocal(x):
     """1 / x within one unit in the last place, by the GPU's instruction for it (PTX ISA: `rcp.approx.ftz.f32`)."""
-    return tl.inline_asm_elementwise(
-        "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
-    )
+    return {PTX_RECIPROCAL}
 ''',
     "divide": '''@triton.jit
 def divide(a, b):
     """a / b of float32, rounded once: the product with the reciprocal, corrected by its remainder (Markstein 1990). The
-    reciprocal is computed once for each element of `b`. `tl.div_rn` is three times as slow where `a` is zero."""
+    reciprocal is computed once for each `b`. `tl.div_rn` takes three times as long where some `a` are zero."""
     # The scaled divisor and its reciprocal are normal numbers, and the scaled quotient does not overflow. Numerators
     # below 2^-102 lose digits of the remainder, quotients below 2^-125 the last digit.
     scale = tl.where(tl.abs(b) > 2.0**64, 2.0**-4, tl.where(tl.abs(b) < 2.0**-64, 2.0**24, 2.0))
@@ -130,7 +133,7 @@ def divide(a, b):
     "square_root": '''@triton.jit
 def square_root(x):
     """The root of a float32, rounded once: the product with the reciprocal root, corrected by its remainder (Markstein
-    1990). `tl.sqrt_rn` is slower, and half as fast where `x` is zero."""
+    1990). `tl.sqrt_rn` is slower, above all where some `x` are zero."""
     # So that the remainder is a normal number.
     is_small = x < 2.0**-100
     scaled = x * tl.where(is_small, 2.0**48, 1.0)
