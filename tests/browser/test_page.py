@@ -16,9 +16,11 @@ from tests.browser.steps import (
     faults_in_both_themes,
     faults_known_to_axe,
     fit_map,
+    hold_answers,
     lit_refs,
     open_stored,
     open_view,
+    release_answers,
     type_snippet,
 )
 
@@ -44,6 +46,18 @@ def test_what_is_written_while_the_examples_are_on_their_way_stays(page: Page, s
         page.wait_for_timeout(50)
     held[0].continue_()
     expect(page.get_by_label("Example").locator("option")).not_to_have_count(1)
+    expect(page.locator(".cm-content")).to_have_text("written = 1")
+
+
+def test_a_paste_takes_the_place_of_what_came_while_all_was_selected(page: Page, server_url: str) -> None:
+    hold_answers(page)
+    page.goto(server_url)
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    release_answers(page)
+    expect(page.locator(".cm-content")).not_to_have_text("Paste Python code that calls PyTorch.")
+    expect(page.locator("[data-figure=kernels]")).to_contain_text("3 kernels")
+    page.keyboard.insert_text("written = 1")
     expect(page.locator(".cm-content")).to_have_text("written = 1")
 
 

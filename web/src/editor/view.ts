@@ -100,9 +100,17 @@ function createView(host: HTMLElement): EditorView {
   return new EditorView({ state, parent: root, root });
 }
 
+/** Whoever had selected all of the old text, or stood in an empty editor, is about to write in its place: what comes
+ * meanwhile is selected as well, so that a paste never ends up in front of it. */
 function showText(view: EditorView, text: string): void {
   if (view.state.doc.toString() === text) return;
-  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+  const { doc, selection } = view.state;
+  const insert = view.state.toText(text);
+  const isAllSelected = view.hasFocus && selection.main.from === 0 && selection.main.to === doc.length;
+  view.dispatch({
+    changes: { from: 0, to: doc.length, insert },
+    ...(isAllSelected && { selection: { anchor: 0, head: insert.length } }),
+  });
 }
 
 function scrollToLit(view: EditorView, marks: LineMarks): void {
