@@ -25,6 +25,10 @@ MIB = 1 << 20
 DEFAULT_CACHE_MIB = 1024
 #: The unit in which most file systems hand out their space.
 BLOCK = 4096
+#: What is free once room was made, as a share of the limit: the next search for what to remove is so much later.
+FREE_SHARE = 16
+#: A file of one byte for each block that was written since room was made, by any process.
+LEDGER = "written"
 #: How the names of temporary folders begin.
 _TEMPORARY = "fusionscope-cache-"
 #: Whatever is still being written after as many seconds was left behind by a process that ended.
@@ -151,6 +155,26 @@ class Entry:
 
 def _files_of(path: Path) -> Iterable[Path]:
     return (path, *path.iterdir()) if path.is_dir() else (path,)
+
+
+def note_written(root: Path, content: int) -> bool:
+    """Count a file of so many bytes that was written below `root`, and its digest. Says whether all that was written
+    since the last time may have gone beyond the limit: to look at every file each time would take longer than to
+    compile."""
+    ledger = root / LEDGER
+    with ledger.open("ab") as file:
+        file.write(bytes(-(-content // BLOCK) + 1))
+        blocks = file.tell()
+    if blocks * BLOCK * FREE_SHARE < limit_bytes():
+        return False
+    ledger.unlink(missing_ok=True)
+    return True
+
+
+def make_room_below_limit(entries: Iterable[Entry], keep: Path) -> None:
+    """`make_room` once `note_written` has said that it is time."""
+    limit = limit_bytes()
+    make_room(entries, limit - limit // FREE_SHARE, keep=(keep,))
 
 
 def make_room(entries: Iterable[Entry], limit: int, keep: Collection[Path]) -> None:

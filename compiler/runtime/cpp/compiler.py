@@ -25,8 +25,8 @@ from compiler.runtime.disk_cache import (
     digest_file,
     is_abandoned,
     is_whole,
-    limit_bytes,
-    make_room,
+    make_room_below_limit,
+    note_written,
     remove,
     temporary_directory,
     touch,
@@ -112,7 +112,9 @@ def load_library(source: str, is_kernel: bool = True) -> ctypes.CDLL:
         path = temporary_directory("cpp") / path.name
         _compile(source, path, is_kernel)
     library = ctypes.CDLL(str(path))
-    _make_room(path)
+    with suppress(OSError):
+        if note_written(path.parent, path.stat().st_size):
+            _make_room(path)
     return library
 
 
@@ -123,7 +125,7 @@ def _make_room(newest: Path) -> None:
         if is_abandoned(path):
             remove(Entry.of(path))
     entries = [Entry.of(digest_file(path), path) for path in folder.glob("*.so")]
-    make_room(entries, limit_bytes(), keep=(newest,))
+    make_room_below_limit(entries, keep=newest)
 
 
 def _compile(source: str, path: Path, is_kernel: bool) -> None:

@@ -19,13 +19,12 @@ from triton import knobs
 from triton.runtime.cache import FileCacheManager
 
 from compiler.runtime.disk_cache import (
-    BLOCK,
     Entry,
     cache_directory,
     is_temporary,
     is_whole,
-    limit_bytes,
-    make_room,
+    make_room_below_limit,
+    note_written,
     temporary_directory,
     touch,
     write_whole,
@@ -33,11 +32,6 @@ from compiler.runtime.disk_cache import (
 from compiler.runtime.triton.stages import assembler_started_early, ending_with_text, ends_with_text, with_our_stages
 
 Made = TypeVar("Made")
-
-#: What is free once room was made, as a share of the limit: the next search for what to remove is so much later.
-FREE_SHARE = 16
-#: A file of one byte for each block that was written since room was made, by any process.
-LEDGER = "written"
 
 #: Before the name of a kernel's description: the file with the names of all its files.
 GROUP = "__group__"
@@ -95,7 +89,8 @@ class KernelCache(FileCacheManager):  # type: ignore[misc]
         path = Path(self._make_path(filename))
         try:
             write_whole(path, content)
-            _note_written(len(content), path.parent)
+            if note_written(path.parent.parent, len(content)):
+                _make_room(path.parent)
         except OSError:  # the disk is full, or is for reading only by now
             self.cache_dir = str(temporary_directory("triton") / self.key)
             path = Path(self._make_path(filename))
@@ -103,18 +98,9 @@ class KernelCache(FileCacheManager):  # type: ignore[misc]
         return str(path)
 
 
-def _note_written(content: int, folder: Path) -> None:
-    """Count a file, and make room when what was written since the last time may have gone beyond the limit."""
-    root, limit = folder.parent, limit_bytes()
-    ledger = root / LEDGER
-    with ledger.open("ab") as file:
-        file.write(bytes(-(-content // BLOCK) + 1))  # and its digest
-        blocks = file.tell()
-    if blocks * BLOCK * FREE_SHARE < limit:
-        return
-    ledger.unlink(missing_ok=True)
-    entries = [Entry.of(path) for path in root.iterdir() if path.is_dir()]
-    make_room(entries, limit - limit // FREE_SHARE, keep=(folder,))
+def _make_room(newest: Path) -> None:
+    entries = [Entry.of(path) for path in newest.parent.iterdir() if path.is_dir()]
+    make_room_below_limit(entries, keep=newest)
 
 
 #: What only a reader of a kernel wants: the text of every step, and from which line of the source each instruction is.

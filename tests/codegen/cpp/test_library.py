@@ -43,7 +43,7 @@ def value_of(made: RenderedKernel) -> float:
 
 def test_second_time_needs_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert value_of(kernel("one")) == 2.0
-    assert len(list(cache.iterdir())) == 2  # the library and its digest
+    assert len(list(cache.glob("*.so*"))) == 2  # the library and its digest
     monkeypatch.setattr(cpp_compiler, "_compile", lambda *_: pytest.fail("compiled again"))
     assert value_of(kernel("one")) == 2.0
 
@@ -68,7 +68,7 @@ def test_what_was_not_used_for_longest_makes_room(cache: Path, monkeypatch: pyte
     for age, path in zip((200, 100), paths[:2], strict=True):
         os.utime(path, (path.stat().st_mtime - age,) * 2)
     cpp_compiler.load_library(sources[0])  # used again, so the second is now the oldest
-    monkeypatch.setattr(disk_cache, "MIB", disk_cache.Entry.of(paths[0]).bytes * 5 // 2)
+    monkeypatch.setattr(disk_cache, "MIB", disk_cache.Entry.of(paths[0], disk_cache.digest_file(paths[0])).bytes * 5 // 2)
     monkeypatch.setenv("FUSIONSCOPE_CACHE_MIB", "1")
     cpp_compiler.load_library(sources[2])
     assert [path.exists() for path in paths] == [True, False, True]
@@ -83,7 +83,26 @@ def test_a_limit_that_is_no_number_is_told_by_its_name(wrong: str, monkeypatch: 
         disk_cache.limit_bytes()
 
 
-def test_what_a_stopped_compiler_left_goes_after_a_while(cache: Path) -> None:
+def test_files_are_looked_at_once_a_share_of_the_limit_was_written(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look costs as much as there are files: in a full folder more than to compile a kernel."""
+    looks: list[int] = []
+    monkeypatch.setattr(cpp_compiler, "make_room_below_limit", lambda entries, keep: looks.append(len(list(entries))))
+    for number in range(4):
+        cpp_compiler.load_library(kernel(f"kernel_{number}").source)
+    (library, *_) = cache.glob("*.so")
+    assert looks == []
+    monkeypatch.setattr(disk_cache, "MIB", disk_cache.Entry.of(library, disk_cache.digest_file(library)).bytes * 40)
+    monkeypatch.setenv("FUSIONSCOPE_CACHE_MIB", "1")
+    for number in range(4, 8):
+        cpp_compiler.load_library(kernel(f"kernel_{number}").source)
+    assert looks == [5, 8]
+
+
+def test_what_a_stopped_compiler_left_goes_after_a_while(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_cache, "MIB", disk_cache.BLOCK)
+    monkeypatch.setenv("FUSIONSCOPE_CACHE_MIB", "1")
     left, underway = cache / "tmpleft", cache / "tmpunderway"
     for folder in (left, underway):
         folder.mkdir(parents=True, mode=0o700)
