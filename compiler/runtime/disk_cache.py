@@ -8,6 +8,7 @@ is kept out by who may write to the folder.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import os
@@ -61,8 +62,16 @@ def _is_ours_alone(directory: Path) -> bool:
 
 @functools.cache
 def temporary_directory(kind: str) -> Path:
-    """For a user without a home that can be written, or whose disk is full: gone with the machine's temporary files."""
-    return Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{kind}-"))
+    """For a user without a home that can be written, or whose disk is full: it goes when this process ends."""
+    directory = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{kind}-"))
+    atexit.register(_remove_at_exit, directory, os.getpid())
+    return directory
+
+
+def _remove_at_exit(directory: Path, owner: int) -> None:
+    """A process that was forked from the owner ends earlier, and leaves the folder to it."""
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def is_temporary(directory: Path) -> bool:

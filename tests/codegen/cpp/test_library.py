@@ -68,7 +68,9 @@ def test_what_was_not_used_for_longest_makes_room(cache: Path, monkeypatch: pyte
     for age, path in zip((200, 100), paths[:2], strict=True):
         os.utime(path, (path.stat().st_mtime - age,) * 2)
     cpp_compiler.load_library(sources[0])  # used again, so the second is now the oldest
-    monkeypatch.setattr(disk_cache, "MIB", disk_cache.Entry.of(paths[0], disk_cache.digest_file(paths[0])).bytes * 5 // 2)
+    monkeypatch.setattr(
+        disk_cache, "MIB", disk_cache.Entry.of(paths[0], disk_cache.digest_file(paths[0])).bytes * 5 // 2
+    )
     monkeypatch.setenv("FUSIONSCOPE_CACHE_MIB", "1")
     cpp_compiler.load_library(sources[2])
     assert [path.exists() for path in paths] == [True, False, True]
@@ -125,6 +127,32 @@ def test_a_full_disk_is_left_for_another_folder(cache: Path, monkeypatch: pytest
 
     monkeypatch.setattr(cpp_compiler, "write_whole", full)
     assert cpp_compiler.load_library('extern "C" int seven() { return 7; }').seven() == 7
+
+
+_IN_A_FOLDER_OF_ITS_OWN = """
+    import os, sys
+    from compiler.runtime.cpp.compiler import load_library
+    from compiler.runtime.disk_cache import temporary_directory
+
+    assert load_library('extern "C" int seven() { return 7; }').seven() == 7
+    folder = temporary_directory("cpp")
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)
+    os.waitpid(child, 0)
+    assert list(folder.glob("*.so"))
+    print(folder)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX only")
+def test_a_folder_for_one_process_goes_with_it(tmp_path: Path) -> None:
+    (tmp_path / "cpp").mkdir()
+    (tmp_path / "cpp").chmod(0o777)  # others could write there, so it is not used
+    environment = os.environ | {"FUSIONSCOPE_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", textwrap.dedent(_IN_A_FOLDER_OF_ITS_OWN)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() and not Path(ran.stdout.strip()).exists()
 
 
 def test_missing_compiler_is_named_with_its_remedy(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
