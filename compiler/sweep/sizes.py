@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -126,7 +127,7 @@ def _normal(name: str, sizes: Mapping[str, Size]) -> str:
 
 
 def _why_unknown(name: str, source: str, options: Options) -> str:
-    lines = sorted({node.lineno for node in _stores(ast.parse(source), name)})
+    lines = sorted({node.lineno for node in _stores(ast.parse(source)) if node.id == name})
     if len(lines) > 1:
         said = f"{name} is assigned more than once, at lines {', '.join(map(str, lines))}, so it is no one size."
     elif lines:
@@ -144,10 +145,11 @@ def _why_unknown(name: str, source: str, options: Options) -> str:
 
 def _assigned(tree: ast.Module, source: str) -> Iterator[Size]:
     starts = _line_starts(source)
+    times = Counter(node.id for node in _stores(tree))
     known: dict[str, int] = {}
     for target, value in _assignments(tree.body):
         number = whole_number(value, known)
-        if number is None or sum(1 for _ in _stores(tree, target.id)) > 1:
+        if number is None or times[target.id] > 1:
             continue
         known[target.id] = number
         if number >= 0:
@@ -177,14 +179,14 @@ def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.Name, ast.e
                     yield from _paired(one, other)
 
 
-def _stores(tree: ast.Module, name: str) -> Iterator[ast.Name]:
-    """Where the module itself, and no function, class or comprehension in it, gives a value to `name`."""
+def _stores(tree: ast.Module) -> Iterator[ast.Name]:
+    """Where the module itself, and no function, class or comprehension in it, gives a value to a name."""
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, _SCOPES):
             continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node
         waiting += ast.iter_child_nodes(node)
 

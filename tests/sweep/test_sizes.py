@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 import pytest
 
@@ -104,6 +105,22 @@ def test_sizes_are_offered_by_name_and_numbers_that_stand_elsewhere_too() -> Non
     many = offered("\n".join(f"x = f({100 + place})" for place in range(50)), Options())
     assert len(many) == MOST_OFFERED
     assert offered("N = = 4", Options()) == [] == offered("x = " + "-" * 9000 + "4", Options())
+
+
+def test_a_long_snippet_is_not_read_again_for_each_of_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    children = ast.iter_child_nodes
+
+    def counted(node: ast.AST) -> Iterator[ast.AST]:
+        nonlocal looks
+        looks += 1
+        return children(node)
+
+    monkeypatch.setattr(ast, "iter_child_nodes", counted)
+    sizes_of("N = 64\n" * 20, Options())
+    of_the_short, looks = looks, 0
+    sizes_of("N = 64\n" * 200, Options())
+    assert 0 < looks < 11 * of_the_short
 
 
 def test_a_dimension_of_an_input_of_the_request_is_changed_there() -> None:
