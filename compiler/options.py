@@ -21,6 +21,8 @@ from pydantic import (
     model_validator,
 )
 
+from compiler.wording import said_of_fault
+
 Mode = Literal["default", "reduce-overhead", "max-autotune"]
 StageName = Literal["capture", "lower", "schedule", "codegen", "run", "measure", "compare"]
 
@@ -389,7 +391,7 @@ class Options(BaseModel):
         except ValidationError as invalid:
             first = invalid.errors()[0]
             name = ".".join(str(part) for part in first["loc"])
-            said = first["msg"].removeprefix("Value error, ")
+            said = said_of_fault(first)
             raise ValueError(f"the option {name} cannot be {first['input']!r:.100}: {said}" if name else said) from None
 
     @property

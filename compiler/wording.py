@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 #: The file name that a snippet is compiled under: tracebacks, guards and graphs name it.
 SNIPPET_FILE = "snippet.py"
@@ -23,6 +25,25 @@ def line_list(lines: Iterable[int]) -> str:
     """`line 3`, `lines 3, 4`; nothing where there are none."""
     numbers = [str(line) for line in lines]
     return f"line{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else ""
+
+
+_OF_ITS_TYPE = {
+    "bool_parsing": "it must be true or false",
+    "bool_type": "it must be true or false",
+    "int_parsing": "it must be a whole number",
+    "int_from_float": "it must be a whole number",
+    "int_type": "it must be a whole number",
+    "float_parsing": "it must be a number",
+    "float_type": "it must be a number",
+}
+
+
+def said_of_fault(fault: Mapping[str, Any]) -> str:
+    """What one of pydantic's errors says of a value, in words for whoever wrote it, and without the value."""
+    if fault["type"] == "string_too_short" and fault["ctx"]["min_length"] == 1:
+        return "it is empty"
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return _OF_ITS_TYPE.get(fault["type"]) or re.sub(r"^[A-Z]\w* should (?=be |have |match )", "it must ", message)
 
 
 def byte_count(value: int) -> str:

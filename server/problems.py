@@ -31,7 +31,7 @@ class FieldProblem(BaseModel):
     where: str = Field(
         description="The field of the body, or the parameter, with dots between.", examples=["body.timing.min_runs"]
     )
-    message: str = Field(description="What is wrong with it.", examples=["Input should be greater than or equal to 1"])
+    message: str = Field(description="What is wrong with it.", examples=["it must be greater than or equal to 1"])
 
 
 class ProblemBody(BaseModel):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
+from compiler import wording
 from compiler.options import InputSpec, KernelToCompile, Options, Sweep, Timing
 from server.highlight import MAX_BYTES as MOST_COLOURED_BYTES
 from server.settings import MAX_SOURCE_BYTES
@@ -114,4 +115,4 @@ def said_of_fault(fault: Mapping[str, Any]) -> str:
         return f"it must have {bound} values, and has {about['actual_length'] or 'more'}"
     if fault["type"] in ("model_attributes_type", "model_type"):
         return "it must be an object with names and values, as {...}"
-    return str(fault["msg"]).removeprefix("Value error, ").replace("valid tuple", "list")
+    return wording.said_of_fault(fault).replace("valid tuple", "list")

@@ -32,6 +32,8 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from compiler.wording import said_of_fault
+
 ENVIRONMENT_PREFIX = "FUSIONSCOPE_"
 FILE_VARIABLE = "FUSIONSCOPE_SETTINGS"
 TRUST = "yes-i-trust-every-snippet"
@@ -480,7 +482,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _told(error: Mapping[str, Any]) -> str:
-    said = error["msg"].removeprefix("Value error, ")
+    said = said_of_fault(error)
     if not error["loc"]:
         return f"The settings do not go together: {said}."
     name = str(error["loc"][0])

@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: From the ground up: folders of the compiler, and its single files, those of a line in any order.
 ROOMS = (
     # what everybody knows: words, options, devices, the report
-    "accelerators wording report options devices",
+    "wording",
+    "accelerators report options devices",
     "annotations budget compile_phases decisions defects environment garbage lease observers pages snippet_changes",
     "whole_numbers",
     "fx",

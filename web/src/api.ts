@@ -252,8 +252,7 @@ export function sentenceOf({ where, message }: FieldProblem): string {
   const [, field = "", ...inside] = where.split(".");
   const name = FIELD_NAMES[field] ?? (field ? `“${field.replaceAll("_", " ")}”` : "the request");
   const place = inside.filter((part) => /^\d+$/.test(part)).map((part) => ` (number ${Number(part) + 1})`)[0] ?? "";
-  const reason = message.replace(/^String should have at least 1 character$/, "it is empty");
-  return `${name[0]?.toUpperCase()}${name.slice(1)}${place} ${name.endsWith("s") && field !== "timing" ? "are" : "is"} not accepted: ${reason.replace(/\.$/, "")}.`;
+  return `${name[0]?.toUpperCase()}${name.slice(1)}${place} ${name.endsWith("s") && field !== "timing" ? "are" : "is"} not accepted: ${message.replace(/\.$/, "")}.`;
 }
 
 async function problemOf(response: Response): Promise<string> {

@@ -16,13 +16,13 @@ describe("a request that is refused", () => {
     expect(sentenceOf({ where: "body.source", message: "the source contains a NUL character" })).toBe(
       "The snippet is not accepted: the source contains a NUL character.",
     );
-    expect(sentenceOf({ where: "body.inputs.1.shape", message: "List should have at most 12 items" })).toBe(
-      "The inputs (number 2) are not accepted: List should have at most 12 items.",
+    expect(sentenceOf({ where: "body.inputs.1.shape", message: "it must have at most 12 values" })).toBe(
+      "The inputs (number 2) are not accepted: it must have at most 12 values.",
     );
     vi.stubGlobal("fetch", () => Promise.resolve(new Response('{"detail": "The body has 5160027 bytes."}', { status: 413 })));
     await expect(startExploration({ source: "x" })).rejects.toThrow("The snippet is too long for this service.");
     vi.unstubAllGlobals();
-    expect(sentenceOf({ where: "body.min_runs", message: "Input should be greater than 0" })).toMatch(/^“min runs” is not accepted/);
+    expect(sentenceOf({ where: "body.min_runs", message: "it must be greater than 0" })).toMatch(/^“min runs” is not accepted/);
   });
 });
 
