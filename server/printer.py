@@ -84,12 +84,13 @@ def print_report(report: Report, console: Console) -> None:
 def print_why(report: Report, pair: tuple[str, str], console: Console, as_json: bool = False) -> bool:
     """Why two nodes are, or are not, in one kernel; whether the report knows both names. A name that it does not know
     is no answer, so standard error has it."""
+    errors = Console(stderr=True, highlight=False)
     try:
         answers = why(report, *pair)
     except UnknownNode as unknown:
         if report.error is not None:
-            print_error(report, console)
-        Console(stderr=True, highlight=False).print(terminal(str(unknown)))
+            print_error(report, errors if as_json else console)
+        errors.print(terminal(str(unknown)))
         return False
     if as_json:
         console.out(TypeAdapter(list[Answer]).dump_json(answers, indent=2).decode(), highlight=False)

@@ -138,9 +138,10 @@ def _explored(source: str, options: Options, output: TextIO, wanted: _Forms) -> 
         plain = run_explore(source, _compared_with(options), told) if is_compared else None
         report = run_explore(source, options, told)
     console = Console(file=output, highlight=False)
+    is_known = True
     if wanted.pair is not None:
-        return 0 if print_why(report, wanted.pair, console, as_json=wanted.as_json) else WRONG_USE
-    if wanted.as_json:
+        is_known = print_why(report, wanted.pair, console, as_json=wanted.as_json)
+    elif wanted.as_json:
         output.write(report.model_dump_json(indent=2) + "\n")
     else:
         (print_report if wanted.is_all else print_answer)(report, console)
@@ -150,7 +151,8 @@ def _explored(source: str, options: Options, output: TextIO, wanted: _Forms) -> 
         _write_html(report, wanted.html, wanted.is_opened)
     if wanted.trace is not None and report.trace:
         _write("--trace", wanted.trace, chrome_trace(report).model_dump_json())
-    if any(told_.outcome == "unknown name" for told_ in report.what_if):
+    # Of a snippet that failed no node may be known.
+    if (not is_known and report.error is None) or any(told_.outcome == "unknown name" for told_ in report.what_if):
         return WRONG_USE
     if any(one.has_wrong_result for one in (report, plain) if one is not None):
         return WRONG_RESULT
@@ -227,11 +229,13 @@ def _sweep_of(text: str | None) -> dict[str, Any] | None:
         return None
     name, is_given, values = text.rpartition("=")
     try:
-        return {"name": name.strip(), "values": [int(value) for value in values.split(",")]}
+        if name.strip():
+            return {"name": name.strip(), "values": [int(value) for value in values.split(",")]}
     except ValueError:
-        said = repr(text) if is_given else f"{text!r}, which has no ="
-        typer.echo(f"--sweep: give a size and numbers, as in --sweep N=256,1024,4096, not {said}", err=True)
-        raise typer.Exit(WRONG_USE) from None
+        pass
+    said = repr(text) if is_given else f"{text!r}, which has no ="
+    typer.echo(f"--sweep: give a size and numbers, as in --sweep N=256,1024,4096, not {said}", err=True)
+    raise typer.Exit(WRONG_USE)
 
 
 def _check_sweep(source: str, options: Options) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -51,11 +53,23 @@ def options_from(**chosen: Any) -> Options:
 
 def read_text(file: Path) -> str:
     """The text of a file, or of standard input for `-`; a file that cannot be read ends the command."""
+    name = "Standard input" if str(file) == "-" else str(file)
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as failure:
-        typer.echo(f"{file} cannot be read: {getattr(failure, 'strerror', None) or failure}", err=True)
-        raise typer.Exit(WRONG_USE) from None
+        # Some editors and shells of Windows begin a file with a byte order mark, which no JSON may have.
+        return _standard_input() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
+    except OSError as failure:
+        said = failure.strerror or str(failure)
+    except UnicodeDecodeError as failure:
+        said = f"its byte {failure.start + 1} is no part of a text in UTF-8. Save it as UTF-8."
+    typer.echo(f"{name} cannot be read: {said}", err=True)
+    raise typer.Exit(WRONG_USE)
+
+
+def _standard_input() -> str:
+    # Where no locale is set Python reads any bytes, as half characters that end the exploration later.
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict")
+    return sys.stdin.read()
 
 
 def report_from(text: str, name: str, remedy: str = "") -> Report:
@@ -117,7 +131,9 @@ def stages_on_stderr() -> Iterator[Callable[[Report], None]]:
 
     def show(report: Report) -> None:
         ended = " · ".join(f"{stage.name} {stage.ms / 1000:.1f} s" for stage in report.stages if stage.status == "done")
-        sys.stderr.write(f"\r\x1b[2K{ended}"[:200])
+        # A line that is wrapped is cleared in its last row only.
+        room = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(f"\r\x1b[2K{ended if len(ended) <= room else '…' + ended[1 - room :]}")
         sys.stderr.flush()
 
     try:

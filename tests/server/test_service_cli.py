@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import signal
@@ -15,8 +16,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from compiler.report import Report
+from compiler.report import Report, Stage
 from server.cli import app
+from server.commands.given import stages_on_stderr
 from tests.command_line import run_here
 from tests.server import programs
 from tests.server.conftest import TWO_KERNELS, eventually
@@ -93,7 +95,10 @@ def test_wrong_use_exits_with_2_and_says_why(arguments: tuple[str, ...]) -> None
     ("arguments", "said"),
     [
         (("--sweep", "N=256"), "--sweep: it must have at least 2 values, and has 1"),
-        (("--contestant", "a b"), "--contestant: String should match"),
+        (("--sweep", "=8,16"), "--sweep: give a size and numbers"),
+        (("--contestant", "a b"), "--contestant: it must match"),
+        (("--peer-mode", "fast"), "--peer-mode: it must be 'default', "),
+        (("--max-seconds", "0"), "--max-seconds: it must be greater than 0"),
         (("--rule-off", "nothing"), "--rule-off: there is no rule 'nothing'"),
     ],
 )
@@ -101,6 +106,43 @@ def test_wrong_use_exits_with_2_and_says_why(arguments: tuple[str, ...]) -> None
 def test_a_wrong_option_is_called_as_it_was_written(arguments: tuple[str, ...], said: str) -> None:
     ended = CliRunner().invoke(app, ("explore", "-", *arguments), input="N = 1")
     assert ended.exit_code == 2 and ended.stderr.startswith(said)
+
+
+@pytest.mark.parametrize("content", [b"\xef\xbb\xbfverdict = 'read'\r\n", b"verdict = 'read'\r\n"])
+@pytest.mark.usefixtures("with_programs")
+def test_a_file_of_windows_is_read(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "snippet.py"
+    file.write_bytes(content)
+    ended = run_here("explore", str(file), "--json")
+    assert json.loads(ended.stdout)["source"] == "verdict = 'read'\n"
+    report = tmp_path / "report.json"
+    report.write_bytes(b"\xef\xbb\xbf" + ended.stdout.encode())
+    assert run_here("diff", str(report), str(report)).returncode == 0
+
+
+@pytest.mark.usefixtures("with_programs")
+def test_what_is_not_utf_8_is_told_with_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "snippet.py"
+    file.write_text("verdict = 'größe'", encoding="latin-1")
+    ended = run_here("explore", str(file))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "snippet.py cannot be read: its byte 14 is no part of a text in UTF-8. Save it as UTF-8." in ended.stderr
+    piped = CliRunner().invoke(app, ["explore", "-"], input=file.read_bytes())
+    assert piped.exit_code == 2 and piped.stderr.startswith("Standard input cannot be read: its byte 14 is")
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_the_line_of_stages_is_never_wrapped(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stages = [Stage(name=name, ms=1234.0, status="done") for name in ("capture", "lower", "run") * 5]
+    report = Report(source="", stages=stages)
+    with stages_on_stderr() as told:
+        told(report)
+    line = terminal.getvalue().split("\x1b[2K")[1].rstrip("\r")
+    assert len(line) < columns and line.endswith("run 1.2 s")
 
 
 @pytest.mark.usefixtures("with_programs")
@@ -236,6 +278,17 @@ def test_why_prints_the_answer_for_two_nodes(tmp_path: Path) -> None:
     assert unknown.returncode == 2 and "no node named 'nothing'" in unknown.stderr and unknown.stdout == ""
 
 
+def test_why_goes_with_a_file_and_exits_as_without(tmp_path: Path) -> None:
+    page = tmp_path / "answer.html"
+    source = "import torch\ndef f(x):\n    return x.exp() + 1\nf(torch.randn(8))\n"
+    written = run_here("explore", "-", "--why", "exp,add", "--html", str(page), source=source)
+    assert written.returncode == 0 and "fused.vertical" in written.stdout
+    assert "fused_exp_add" in page.read_text(encoding="utf-8")
+    failed = run_here("explore", "-", "--why", "exp,add", "--json", source=source + "1 / 0\n")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "ZeroDivisionError at line 5" in failed.stderr and "no node named 'exp'" in failed.stderr
+
+
 def test_what_if_is_printed_beside_what_it_was(tmp_path: Path) -> None:
     file = tmp_path / "snippet.py"
     file.write_text(TWO_KERNELS)
@@ -255,6 +308,7 @@ SIZES = "import torch\nN = 8\ndef f(x):\n    return x.exp().sum(-1)\nf(torch.ran
     [
         ("M=8,16", "The snippet names no size 'M'. Its sizes are N (8, line 2)."),
         ("N", "give a size and numbers, as in --sweep N=256,1024,4096, not 'N', which has no ="),
+        ("8", "give a size and numbers, as in --sweep N=256,1024,4096, not '8', which has no ="),
         ("N=8,many", "give a size and numbers, as in --sweep N=256,1024,4096, not 'N=8,many'"),
         ("N=8,8", "each size may stand in a sweep once"),
         ("N=8", "at least 2"),
