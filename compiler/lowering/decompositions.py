@@ -130,6 +130,17 @@ def _counted_from_the_front(decomposition: Callable[..., Any]) -> Callable[..., 
     return decompose
 
 
+def _in_whole_numbers(decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """That of `threshold`, whose numbers ATen converts to the dtype of its tensor. PyTorch's computes integers in a
+    float where one of the numbers is a float."""
+
+    @wraps(decomposition)
+    def decompose(x: torch.Tensor, *numbers: Any) -> Any:
+        return decomposition(x, *(numbers if x.dtype.is_floating_point else map(int, numbers)))
+
+    return decompose
+
+
 def _contiguous_on_a_gpu(decomposition: Callable[..., Any]) -> Callable[..., Any]:
     """That of an operator whose kernel for CPUs alone keeps the layout of its image."""
 
@@ -186,6 +197,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
     table[aten.native_group_norm.default] = _native_group_norm
     table[aten.silu_backward.default] = _silu_backward
     table[aten.linalg_vector_norm.default] = _counted_from_the_front(table[aten.linalg_vector_norm.default])
+    table[aten.threshold.default] = _in_whole_numbers(table[aten.threshold.default])
     for loss in (aten.mse_loss_backward.default, aten.huber_loss_backward.default):
         table[loss] = _unless_empty(table[loss])
     for shuffle in (aten.pixel_shuffle.default, aten.pixel_unshuffle.default):

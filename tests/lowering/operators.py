@@ -209,6 +209,7 @@ ACTIVATIONS = [
     ),
     Operator("gelu.tanh", lambda x: F.gelu(x, approximate="tanh"), one, FLOATS),
     Operator("threshold", lambda x: F.threshold(x, 0.5, -1.0), one, FLOATS),
+    Operator("threshold.whole", lambda x: F.threshold(x * 33554433, -1.5, 0.5), one, (torch.int64,)),
     Operator("glu", lambda x: F.glu(x, 0), lambda d: [(values(d, 4, 5),)], FLOATS),
     Operator("prelu", F.prelu, lambda d: [(values(d, 2, 3, 4), values(d, 3, seed=1))], FLOATS),
     Operator("addcmul", lambda a, b, c: torch.addcmul(a, b, c, value=2), three, FLOATS),

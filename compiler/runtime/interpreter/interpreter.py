@@ -12,6 +12,7 @@ call where nobody opens it for several. What it gets wrong for our kernels is pu
   matrices of these bits, and adds them in memory;
 - a reduction or a scan with a combine function of our own calls that function once for each element;
 - `libdevice` and PTX do nothing, and `tl.fma` rounds its product;
+- a sum of int32 that is one number fails where it overflows;
 - functions of Triton's own library (`tl.sum`) refuse to be called outside of a compiled kernel;
 - a comparison of scalars keeps the dtype of what it compared, which spoils the values when it is broadcast;
 - `~` of an unsigned integer overflows with NumPy 2;
@@ -185,6 +186,7 @@ def _switched() -> list[Any]:
     ours.set_attr(InterpreterBuilder, "create_atomic_rmw", _update)
     ours.set_attr(InterpreterBuilder, "get_all_ones_value", _all_ones)
     ours.set_attr(stock.ReduceOps, "generic_reduce", _reduce_in_steps)
+    ours.set_attr(stock.ReduceOps, "sum", _sum)
     ours.set_attr(stock.ScanOps, "generic_scan", _scan_in_steps)
     # Stock's sums run one by one in the type at hand, which rounds far more often than a GPU does.
     ours.set_attr(stock.ScanOps, "cumsum", lambda scan, operand: _scan_in_steps(scan, [operand]))
@@ -288,6 +290,13 @@ def _all_ones(_builder: Any, kind: Any) -> Any:
 
 
 # Reductions -------------------------------------------------------------------------------------------------------
+
+
+def _sum(reduction: Any, operand: Any) -> Any:
+    """tl.sum in the operand's dtype: NumPy's own sum of int32 is an int64."""
+    data = operand.handle.data
+    total = np.sum(data, axis=reduction.axis, keepdims=reduction.keep_dims, dtype=data.dtype)
+    return reduction.to_tensor(total, operand.dtype)
 
 
 def _reduce_in_steps(reduction: Any, operands: Any) -> list[Any]:

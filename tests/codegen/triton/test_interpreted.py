@@ -147,3 +147,10 @@ def test_a_relu_of_negative_zero_is_zero_as_on_a_gpu(dtype: torch.dtype) -> None
     x = torch.tensor([-0.0, -1.0, 2.0, float("nan")], dtype=dtype)
     (result,) = call_interpreted(compile_program(torch.relu, x), [x])
     assert not result[:3].signbit().any() and torch.equal(result[:3], x[:3].clamp(min=0)) and result[3].isnan()
+
+
+def test_a_sum_that_is_one_number_wraps_as_on_a_gpu() -> None:
+    x = torch.full((4,), 2**31 - 1, dtype=torch.int32)
+    compilation = compile_program(lambda x: x.sum(dtype=torch.int32), x)
+    (total,) = call_interpreted(compilation, [x])
+    assert torch.equal(total, x.sum(dtype=torch.int32))
