@@ -64,6 +64,27 @@ def taken_over(theirs: Sequence[FxNode], ours: Sequence[FxNode], names: Mapping[
     return {name: made.name for name, made in found.items()}
 
 
+def put_together(theirs: Sequence[FxNode], ours: Sequence[FxNode], names: Mapping[str, str], name: str) -> list[str]:
+    """The calls of ours that a rewrite of theirs made this one of, such as the product and the sum of an `addmm`: what
+    the counterparts of its readers read in its place. None where a node beside it has no counterpart either, since both
+    may share them."""
+    alone = {node.name for node in _without(theirs, names) if node.op == "call_function"}
+    if name not in alone or any(node.name == name and alone & set(node.args) for node in theirs):
+        return []
+    takes = {node.name: node.args for node in ours}
+    spare = {node.name for node in _without(ours, names.values()) if node.op == "call_function"}
+    found: set[str] = set()
+    for reader in theirs:
+        arguments = takes.get(names.get(reader.name, reader.name if reader.op == "output" else ""), [])
+        if len(arguments) == len(reader.args):
+            found.update(one for one, other in zip(arguments, reader.args, strict=True) if other == name)
+    reached = found = found & spare
+    while reached:
+        reached = {argument for one in reached for argument in takes[one]} & spare - found
+        found |= reached
+    return [node.name for node in ours if node.name in found]
+
+
 def nearest(theirs: Sequence[FxNode], names: Mapping[str, str], start: Iterable[str]) -> list[str]:
     """Nodes of ours that a kernel stands for where none of its own has a counterpart: those of the nearest nodes that
     its values come from, or else go to."""

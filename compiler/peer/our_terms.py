@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from compiler.capture.captured import CapturedGraph
-from compiler.peer.counterparts import counterparts, nearest, on_lines, taken_over
+from compiler.peer.counterparts import counterparts, nearest, on_lines, put_together, taken_over
 from compiler.peer.generated import (
     Wrapper,
     buffers_of_pointers,
@@ -116,6 +116,8 @@ def _kernels(
         if kernel.kind != "extern":
             kernel.lines = _lines(launch, kernel.source, wrapper, names, lines)
         kernel.origins = _named(launch.origins, names)
+        if graph is not None and not kernel.origins and len(launch.origins) == 1:
+            kernel.origins = put_together(module.nodes, graph.aten, names, launch.origins[0])
         kernel.is_exact = bool(kernel.origins)
         if graph is not None and not kernel.is_exact:
             kernel.origins = (

@@ -110,6 +110,28 @@ def test_kernels_that_a_rewrite_of_ours_took_stand_for_what_it_made() -> None:
     assert len(products) == 2 and products <= set(one.theirs)
 
 
+#: TorchInductor makes one `addmm` of each product and the sum on it.
+BIASED = """
+import torch
+
+@torch.compile
+def layers(x, w, b, v, c):
+    hidden = torch.relu(x @ w + b)
+    product = hidden @ v
+    return hidden.sin(), product + c
+
+layers(torch.randn(32, 64), torch.randn(64, 64), torch.randn(64), torch.randn(64, 32), torch.randn(32))
+"""
+
+
+def test_a_call_that_a_rewrite_of_theirs_made_of_several_of_ours_stands_for_all_of_them() -> None:
+    graphs, peer = align(BIASED)
+    assert count(graphs, peer)["problems"] == []
+    products = [kernel for kernel in peer.kernels if kernel.kind == "extern"]
+    assert [kernel.origins for kernel in products] == [["mm", "add"], ["mm_1", "add_1"]]
+    assert all(kernel.is_exact for kernel in products)
+
+
 def node(name: str, target: str, *args: str, line: int = 1) -> FxNode:
     op = "call_function" if target else "placeholder"
     return FxNode(name=name, op=op, target=target or name, args=list(args), shape=[4], dtype="float32", lines=[line])
