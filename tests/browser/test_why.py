@@ -131,6 +131,22 @@ def test_two_nodes_that_were_never_asked_about_have_an_answer(page: Page, server
     expect(page.get_by_role("alert")).to_have_text("This graph has no node “nothing_like_it”.")
 
 
+def test_kernels_are_asked_about_by_the_names_that_the_map_gives_them(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.get_by_label("First node").fill("K2")
+    page.get_by_label("Second node").fill("K3")
+    page.get_by_role("button", name="Ask why").click()
+    expect(page.locator("#why-title")).to_have_text("K2 and K3")
+    expect(page.get_by_test_id("why-verdict")).to_contain_text("Not fused:")
+
+
+def test_a_question_about_nodes_that_are_not_there_says_so(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, look="?why=graph0/buf1,gone")
+    expect(page.locator(CARD)).to_contain_text("This exploration has no node “gone”.")
+    page.get_by_label("Example").select_option(index=2)
+    expect(page.locator(CARD)).to_have_count(0)
+
+
 def test_a_name_of_several_nodes_lets_the_reader_choose(page: Page, server_url: str) -> None:
     open_stored(page, server_url, look="?why=graph0/softmax_rows,buf6")
     choice = page.locator(".why-choice select")

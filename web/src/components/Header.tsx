@@ -1,7 +1,7 @@
 import { isEmbedded } from "../embed";
 import { explore, idInPath, pathOf } from "../explore";
 import { requestFrom, setOption } from "../options";
-import { examples, flash, helpIsOpen, report, say, source, version } from "../state";
+import { examples, flash, helpIsOpen, pair, report, say, source, version } from "../state";
 import { theme, toggleTheme } from "../theme";
 import { viewQuery } from "../view";
 import { copyText } from "./copy";
@@ -12,8 +12,9 @@ function loadExample(name: string): void {
   const example = examples.value.find((candidate) => candidate.name === name);
   if (!example) return;
   source.value = example.source;
-  // A size of the snippet before is no size of this one.
+  // Sizes and nodes of the snippet before are none of this one.
   setOption("sweep", "");
+  pair.value = null;
   void explore(requestFrom(example.source));
 }
 

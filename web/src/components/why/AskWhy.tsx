@@ -1,15 +1,12 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Graph } from "../../report";
 import { pair } from "../../state";
+import { isKnown } from "./answers";
 
 function namesOf(graph: Graph): string[] {
-  const names = [...graph.loops.map((loop) => loop.name), ...graph.aten.filter((node) => node.op !== "output").map((node) => node.name)];
+  const kernels = graph.kernels.map((_, place) => `K${place + 1}`);
+  const names = [...kernels, ...graph.loops.map((loop) => loop.name), ...graph.aten.filter((node) => node.op !== "output").map((node) => node.name)];
   return [...new Set(names)];
-}
-
-/** Names that a question may use besides: they stand for nodes. */
-function isKnown(name: string, graph: Graph, names: readonly string[]): boolean {
-  return names.includes(name) || graph.fx.some((node) => node.name === name) || graph.kernels.some((kernel) => kernel.name === name);
 }
 
 /** Two nodes chosen by name: the card answers. */
@@ -20,7 +17,7 @@ export function AskWhy({ graph }: { graph: Graph }) {
   const names = useMemo(() => namesOf(graph), [graph]);
   const ask = (event: Event): void => {
     event.preventDefault();
-    const wrong = [a, b].map((name) => name.trim()).find((name) => !isKnown(name, graph, names));
+    const wrong = [a, b].map((name) => name.trim()).find((name) => !isKnown(name, graph));
     setUnknown(wrong ?? null);
     if (wrong === undefined) pair.value = { graph: graph.name, a: a.trim(), b: b.trim() };
   };

@@ -3,6 +3,17 @@ import type { Answer } from "../../api";
 import { loopsBehind } from "../../links";
 import type { Access, Decision, Graph, Side } from "../../report";
 
+/** torch numbers the nodes of one operator. */
+const operatorOf = (name: string): string => name.replace(/_\d+$/, "");
+
+/** Whether a question may use this name, as the service has it: a node of any kind, a kernel, or an operator. */
+export function isKnown(name: string, graph: Graph): boolean {
+  const has = (some: readonly { name: string }[]): boolean => some.some((one) => one.name === name);
+  const [, place] = /^K([1-9]\d*)$/.exec(name) ?? [];
+  if (place !== undefined && Number(place) <= graph.kernels.length) return true;
+  return has(graph.loops) || has(graph.aten) || has(graph.fx) || has(graph.kernels) || graph.aten.some((node) => operatorOf(node.name) === name);
+}
+
 /** Those of the graph that was asked about come first; names may be in other graphs too. */
 export function ofGraph(answers: readonly Answer[], graph: string): Answer[] {
   const here = answers.filter((answer) => answer.graph === graph);

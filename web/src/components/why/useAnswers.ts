@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type Answer, getWhy } from "../../api";
 import { newestWith, type Pair, type Shown } from "../../state";
-import { ofGraph } from "./answers";
+import { isKnown, ofGraph } from "./answers";
 
 export interface Asked {
   /** The exploration that the answers are of; null while none has decisions. */
@@ -24,7 +24,9 @@ const NOTHING: Found = { key: "", subject: "", answers: [], problem: "" };
 export function useAnswers({ graph, a, b }: Pair): Asked {
   const shown = newestWith((one) => one.decisions.length + one.rounds.length > 0);
   const [found, setFound] = useState<Found>(NOTHING);
-  const id = shown?.report.id ?? "";
+  // A version without these nodes has no answer, and the service would call the question a mistake.
+  const unknown = shown && [a, b].find((name) => !shown.report.graphs.some((one) => isKnown(name, one)));
+  const id = unknown == null ? (shown?.report.id ?? "") : "";
   const subject = `${graph} ${a} ${b}`;
   // A report that runs tells more when it is done.
   const key = `${id} ${shown?.report.status === "running"} ${subject}`;
@@ -39,6 +41,10 @@ export function useAnswers({ graph, a, b }: Pair): Asked {
       isWanted = false;
     };
   }, [key]);
+  if (shown && unknown != null) {
+    const isRunning = shown.report.status === "running";
+    return { shown, answers: [], problem: isRunning ? "" : `This exploration has no node “${unknown}”.`, isAsking: isRunning };
+  }
   const isOfSubject = found.subject === subject;
   return { shown, answers: isOfSubject ? found.answers : [], problem: isOfSubject ? found.problem : "", isAsking: found.key !== key };
 }
