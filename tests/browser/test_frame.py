@@ -12,6 +12,7 @@ from tests.browser.steps import (
     SOURCE,
     faults_in_both_themes,
     faults_known_to_axe,
+    fit_map,
     hold_answers,
     open_stored,
     open_view,
@@ -122,6 +123,38 @@ def test_another_version_stops_the_one_before(page: Page, server_url: str) -> No
     with page.expect_request(lambda request: request.method == "DELETE"):
         type_snippet(page, "# after it\n" + SOURCE)
     expect(page.locator(".verdict")).to_contain_text("Softmax became one kernel")
+
+
+def test_a_reload_of_the_start_page_keeps_what_is_looked_at(page: Page, server_url: str) -> None:
+    page.goto(server_url)
+    expect(page.locator("[data-figure=kernels]")).to_contain_text("3 kernels")
+    open_view(page, "timing")
+    fit_map(page)
+    page.locator(".map-svg [data-ref='aten:graph0/relu']").click()
+    expect(page.locator("#pane-side")).to_be_visible()
+    address = page.url
+    page.reload()
+    expect(page.locator("[data-figure=kernels]")).to_contain_text("3 kernels")
+    expect(page.locator("#drawer[data-view=timing]")).to_be_visible()
+    expect(page.locator("#pane-side")).to_be_visible()
+    expect(page).to_have_url(address)
+
+
+def test_the_way_back_to_the_start_page_is_to_the_example_as_it_was(page: Page, server_url: str) -> None:
+    page.goto(server_url)
+    expect(page.locator("[data-figure=kernels]")).to_contain_text("3 kernels")
+    page.get_by_role("checkbox", name="Measure").uncheck()
+    expect(page).to_have_url(re.compile(r"/x/\w+"))
+    open_view(page, "timing")
+    page.go_back()
+    expect(page.get_by_role("checkbox", name="Measure")).to_be_checked()
+    expect(page.locator("#drawer")).to_have_count(0)
+    expect(page).to_have_url(re.compile(r":\d+/$"))
+
+
+def test_the_title_names_what_is_explored(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    expect(page).to_have_title("attention_scores · Fusionscope")
 
 
 def test_earlier_explorations_are_gone_back_to(page: Page, server_url: str) -> None:

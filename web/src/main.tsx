@@ -1,3 +1,4 @@
+import { effect } from "@preact/signals";
 import { render } from "preact";
 import * as api from "./api";
 import { App } from "./components/App";
@@ -5,10 +6,11 @@ import { draftHere } from "./draft";
 import { explore, idInPath, open } from "./explore";
 import { followLessonInAddress, followValues, glossary, lessonHeads, openLesson } from "./lessons";
 import { installLighting } from "./lighting";
-import { requestFrom } from "./options";
+import { NO_OPTIONS, options, requestFrom } from "./options";
 import * as state from "./state";
 import { followTheme } from "./theme";
-import { followView } from "./view";
+import { followView, lookAt } from "./view";
+import { titleOf } from "./visits";
 import { installComparison } from "./whatIf";
 import { followDecisions } from "./components/why/followDecisions";
 import "./styles/base.css";
@@ -21,8 +23,8 @@ import "./styles/lessons.css";
 import "./styles/why.css";
 
 /** What the address asks for; where that is nothing, the first example, but not in the place of code that a visitor
- *  wrote while the examples were on their way. */
-async function firstExploration(written = ""): Promise<void> {
+ *  wrote while the examples were on their way. It is explored with the options that the fields say. */
+async function firstExploration(written = "", fields = options.value): Promise<void> {
   const id = idInPath(location.pathname);
   if (id) {
     await open(id, location.search);
@@ -36,8 +38,13 @@ async function firstExploration(written = ""): Promise<void> {
   }
   const [first] = state.examples.value;
   if (!first || written) return;
+  const query = location.search;
+  options.value = fields;
   state.source.value = draftHere() ?? first.source;
-  await explore(requestFrom(first.source), "keep");
+  const explored = explore(requestFrom(first.source), "keep");
+  // What begins forgets the selection.
+  lookAt(query);
+  await explored;
 }
 
 async function load(): Promise<void> {
@@ -71,5 +78,10 @@ installComparison();
 followDecisions();
 followLessonInAddress();
 followValues();
-window.addEventListener("popstate", () => void firstExploration());
+// The entry of the history that an exploration leaves keeps its name until the next one is known.
+effect(() => {
+  const shown = state.report.value;
+  if (shown?.source) document.title = `${titleOf(shown.source)} · Fusionscope`;
+});
+window.addEventListener("popstate", () => void firstExploration("", NO_OPTIONS));
 void load();
