@@ -304,6 +304,36 @@ def test_a_server_that_does_not_answer_is_asked_again(loose_page: Page, server_u
     expect(page.locator(".verdict")).to_contain_text("Softmax became one kernel")
 
 
+#: Whether all of the first is in the box of the second, and how high the first is.
+LIES_IN = """([inner, outer]) => {
+  const [a, b] = [inner, outer].map(one => document.querySelector(one).getBoundingClientRect());
+  return [a.top >= b.top && a.bottom <= b.bottom, a.height];
+}"""
+
+
+def test_in_a_low_window_nothing_lies_over_another(page: Page, server_url: str) -> None:
+    page.set_viewport_size({"width": 1024, "height": 700})
+    open_stored(page, server_url, look="?kernel=1&show=traffic")
+    expect(page.get_by_role("region", name="What this is")).to_be_visible()
+    expect(page.locator("#pane-side .code-line").first).to_be_attached()
+    for inner, outer in ((".options", "#slot-editor"), (".map-list-head", ".map-list")):
+        assert page.evaluate(LIES_IN, [inner, outer])[0], inner
+    # Its text is scrolled to.
+    assert page.evaluate(LIES_IN, [".kernel-card", "#pane-side"])[1] >= 200
+    page.locator("#pane-side .code-line").first.scroll_into_view_if_needed()
+    expect(page.locator("#pane-side .code-line").first).to_be_in_viewport()
+    assert faults_known_to_axe(page) == []
+
+
+def test_what_a_change_did_is_read_in_full_on_a_phone(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, look="?why=graph0/buf1,buf3")
+    page.get_by_role("button", name="Forbid this fusion").click()
+    beside = page.get_by_test_id("beside")
+    expect(beside).to_be_visible()
+    page.set_viewport_size(PHONE)
+    assert beside.evaluate("it => it.scrollWidth <= it.clientWidth")
+
+
 def test_a_phone_shows_one_pane_at_a_time(page: Page, server_url: str) -> None:
     page.set_viewport_size(PHONE)
     open_stored(page, server_url, look="")

@@ -145,7 +145,7 @@ export function AnswerBar() {
           </button>
         )}
         {beside.value && (
-          <button type="button" class="beside" data-testid="beside" onClick={() => openView("compare")}>
+          <button type="button" class="beside" data-testid="beside" title={beside.value.verdict} onClick={() => openView("compare")}>
             {`Beside the other: ${beside.value.verdict}`}
           </button>
         )}
