@@ -225,6 +225,22 @@ def test_everything_is_reached_by_the_keyboard(page: Page, server_url: str) -> N
     assert faults_known_to_axe(page) == []
 
 
+def test_a_key_goes_round_all_panes_and_arrows_onto_the_map(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, look="")
+    expect(page.locator(".map-svg .node").first).to_be_visible()
+    here = "document.activeElement?.closest('[data-pane]')?.dataset.pane"
+    seen = []
+    for _ in range(4):
+        page.keyboard.press("F6")
+        seen.append(page.evaluate(here))
+    assert seen == ["editor", "map", "toolbar", "editor"]
+    page.keyboard.press("F6")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".map-svg .node:focus")).to_have_count(1)
+    page.keyboard.press("Shift+F6")
+    assert page.evaluate(here) == "editor"
+
+
 def test_the_way_out_of_the_editor_closes_nothing(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     expect(page.locator("#pane-side .code-line").first).to_be_visible()

@@ -24,8 +24,11 @@ function isInEditor(event: KeyboardEvent): boolean {
 
 function focusNextPane(step: 1 | -1): void {
   const panes = [...document.querySelectorAll<HTMLElement>("[data-pane]")].filter((pane) => pane.offsetParent !== null);
-  const now = panes.findIndex((pane) => pane.contains(document.activeElement));
-  panes[(now + step + panes.length) % panes.length]?.focus();
+  // A pane may lie in another one.
+  const now = panes.findLastIndex((pane) => pane.contains(document.activeElement));
+  const next = panes[(now + step + panes.length) % panes.length];
+  // One that takes no focus has something that does.
+  (next?.matches("[tabindex]") ? next : next?.querySelector<HTMLElement>('[tabindex="0"]'))?.focus();
 }
 
 /** Listens until the answer is called. */

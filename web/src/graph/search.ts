@@ -44,6 +44,13 @@ function makeEntries(graph: Graph, level: "aten" | "fx"): Entry[] {
   return [...kernels, ...nodes];
 }
 
+/** One that is called so comes before one whose name begins so, and both before a kernel that is named after all of its
+ *  operations. */
+function rank({ words }: Entry, wanted: string): number {
+  const each = words.split(" ");
+  return each.includes(wanted) ? 0 : each.some((word) => word.startsWith(wanted)) ? 1 : 2;
+}
+
 /**
  * `line 12` finds by the line; other text is looked for in names, operations, kernels and modules. Where none has it, the
  * operations of the lines of the snippet that have it are found: `softmax`, though it became an attention.
@@ -54,7 +61,7 @@ export function search(graphs: readonly Graph[], level: "aten" | "fx", query: st
   const line = /^line\s*(\d+)$/.exec(wanted)?.[1];
   const all = graphs.flatMap((graph) => entriesOf(graph, graph.aten.length > 0 ? level : "fx"));
   const named = line === undefined ? all.filter((entry) => entry.words.includes(wanted)) : [];
-  if (named.length > 0) return named;
+  if (named.length > 0) return named.sort((one, other) => rank(one, wanted) - rank(other, wanted));
   const lines = line === undefined ? source.split("\n").flatMap((text, place) => (text.toLowerCase().includes(wanted) ? [place + 1] : [])) : [Number(line)];
   return all.filter((entry) => entry.lines.some((one) => lines.includes(one)));
 }

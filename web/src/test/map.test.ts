@@ -200,6 +200,9 @@ describe("the search", () => {
     expect(found("sum_1")).toEqual(["aten:graph0/sum_1"]);
     expect(found("K2")).toEqual(["kernel:graph0/1"]);
     expect(found("AMAX")).toContain("aten:graph0/amax");
+    // What is called so comes before a kernel that is named after it.
+    const kernels = graph.kernels.map((kernel) => ({ ...kernel, name: "fused_exp_relu" }));
+    expect(search([{ ...graph, kernels }], "aten", "exp")[0]?.ref).toBe("aten:graph0/exp");
     const line = graph.aten.find((node) => node.name === "exp")!.lines[0]!;
     expect(found(`line ${line}`)).toContain("aten:graph0/exp");
     expect(search([graph], "aten", "of a line", `${"\n".repeat(line - 1)}# Of a line`).map((hit) => hit.ref)).toContain("aten:graph0/exp");

@@ -1,3 +1,4 @@
+import type { TargetedKeyboardEvent } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import { costliestRefusals } from "../../graph/refusals";
 import { hiddenNow } from "../../lessons";
@@ -75,6 +76,13 @@ function Toggles({ shown }: { shown: Report }) {
   );
 }
 
+/** Arrows begin at the node that Tab reaches. */
+function enter(event: TargetedKeyboardEvent<HTMLElement>): void {
+  if (event.target !== event.currentTarget || !event.key.startsWith("Arrow")) return;
+  event.preventDefault();
+  event.currentTarget.querySelector<SVGElement>('[data-node][tabindex="0"]')?.focus();
+}
+
 export function MapPane() {
   const { shown, stale } = reportShown();
   const drawn = usePicture(shown);
@@ -92,7 +100,7 @@ export function MapPane() {
     return () => document.removeEventListener("keydown", onKey);
   }, []);
   return (
-    <section class="pane" id="pane-map" data-pane="map" aria-label="Map" tabIndex={-1}>
+    <section class="pane" id="pane-map" data-pane="map" aria-label="Map" tabIndex={-1} onKeyDown={enter}>
       <div class="pane-bar">
         <h2>Map</h2>
         {hiddenNow.value === "kernels" && <span class="quiet">Kernels appear after your answer.</span>}
