@@ -197,4 +197,12 @@ describe("errors", () => {
     const ofAll = textOf(Errors({ report: { ...exampleReport, graphs: [{ ...graph, errors: [] }, { ...graph, name: "later" }], peer: null } }));
     for (const word of ["Largest relative error", "later", "4.1e4"]) expect(ofAll).toContain(word);
   });
+
+  it("say which results have no row, and are not silent where none has one", () => {
+    const told = (aten: Graph["aten"]) => textOf(Errors({ report: { ...exampleReport, graphs: [{ ...exampleGraph, aten, errors: [] }], peer: null } }));
+    const given = exampleGraph.aten.find(({ op }) => op === "output")!.args;
+    const whole = exampleGraph.aten.map((node) => (node.name === given[0] ? { ...node, dtype: "int64" } : node));
+    expect(told(whole)).toContain(`the share of elements that differ. ${given[0]} is of this kind and has no row.`);
+    expect(told(exampleGraph.aten)).toBe("No output was compared with float64.");
+  });
 });

@@ -84,6 +84,25 @@ function OfCalls({ peer }: { peer: Peer | null }) {
   );
 }
 
+/** Results of integers and bools: they are equal or not, so they have no row of differences. */
+function exactOutputs(graphs: readonly Graph[]): string[] {
+  const names = graphs.flatMap(({ aten, errors }) => {
+    const given = new Set(aten.find(({ op }) => op === "output")?.args ?? []);
+    return aten.flatMap(({ name, dtype }) => (given.has(name) && /^u?int|^bool/.test(dtype ?? "") && !errors.some(({ output }) => output === name) ? [name] : []));
+  });
+  return [...new Set(names)];
+}
+
+const MOST_NAMED = 3;
+
+function withoutRow(names: readonly string[]): string {
+  if (names.length === 0) return "";
+  const others = names.length - MOST_NAMED;
+  const named = [...names.slice(0, MOST_NAMED), ...(others > 0 ? [format.count(others, "other")] : [])];
+  const verbs = names.length === 1 ? ["is", "has"] : ["are", "have"];
+  return ` ${new Intl.ListFormat("en").format(named)} ${verbs[0]} of this kind and ${verbs[1]} no row.`;
+}
+
 /** The figure of the answer bar, which is of whole outputs: one element may be off by far more. */
 function OfOutputs({ report }: { report: Report }) {
   const { compiled_error: ours, eager_error: eager, allowed_error: allowed } = report.summary;
@@ -91,7 +110,7 @@ function OfOutputs({ report }: { report: Report }) {
   const beside = [eager !== null && `eager ${format.scientific(eager)}`, allowed != null && `${format.scientific(allowed)} allowed`].filter(Boolean);
   return (
     <p class="method">
-      {`Largest relative error of an output: ${[format.scientific(ours), ...beside].join(", ")}. It is the root mean square of the differences divided by that of the exact values; of integers and bools, the share of elements that differ.`}
+      {`Largest relative error of an output: ${[format.scientific(ours), ...beside].join(", ")}. It is the root mean square of the differences divided by that of the exact values; of integers and bools, the share of elements that differ.${withoutRow(exactOutputs(report.graphs))}`}
     </p>
   );
 }
@@ -101,7 +120,10 @@ function OfOutputs({ report }: { report: Report }) {
 export function Errors({ report }: { report: Report }) {
   const { graphs, peer } = report;
   const rows = rowsOf(graphs);
-  if (rows.length === 0 && callRows(peer).length === 0) return <Empty>No output was compared with float64.</Empty>;
+  if (rows.length === 0 && callRows(peer).length === 0) {
+    const areExact = report.summary.compiled_error !== null && !isWrong(report) && exactOutputs(graphs).length > 0;
+    return areExact ? <OfOutputs report={report} /> : <Empty>No output was compared with float64.</Empty>;
+  }
   return (
     <Scroller label="Errors against float64">
       <OfCalls peer={peer} />
