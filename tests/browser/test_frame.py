@@ -178,8 +178,12 @@ def test_earlier_explorations_are_there_in_other_tabs_until_they_are_forgotten(p
     other.get_by_text("Earlier").click()
     earlier = other.get_by_role("list", name="Earlier explorations")
     expect(earlier.get_by_role("link")).to_have_count(1)
+    type_snippet(page, "# of the first tab\n" + SOURCE)
+    expect(page.locator("[data-action=stop]")).to_have_count(0)
+    expect(earlier.get_by_role("link")).to_have_count(2)
     earlier.get_by_role("button", name="Forget all").click()
     expect(earlier).to_have_count(0)
+    expect(page.get_by_text("Earlier")).to_have_count(0)
     other.reload()
     expect(other.locator(".cm-content")).to_be_visible()
     expect(other.get_by_text("Earlier")).to_have_count(0)
@@ -365,6 +369,9 @@ def test_a_phone_shows_one_pane_at_a_time(page: Page, server_url: str) -> None:
     assert not overflows(page)
     page.reload()
     expect(page.locator("#drawer[data-view=timing]")).to_be_visible()
+    open_view(page, "timeline")
+    # What it says of itself is no column of words beside the buttons.
+    assert page.locator(".timeline .filters p").evaluate("it => it.clientWidth") > PHONE["width"] / 2
 
 
 def test_no_accessibility_fault_in_any_state(page: Page, server_url: str) -> None:

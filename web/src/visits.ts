@@ -29,6 +29,13 @@ function stored(): Visit[] {
 
 export const visits = signal<Visit[]>(typeof localStorage === "undefined" ? [] : stored());
 
+// What another tab explores or forgets.
+if (typeof window !== "undefined") {
+  window.addEventListener("storage", ({ key }) => {
+    if (key === STORED) visits.value = stored();
+  });
+}
+
 /** The name of what a snippet defines last, or its first words. */
 export function titleOf(source: string): string {
   const names = [...source.matchAll(/^\s*(?:async\s+)?(?:def|class)\s+(\w+)/gm)].map(([, name]) => name ?? "");
