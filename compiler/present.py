@@ -139,6 +139,9 @@ def present_schedule(compilation: Planned, report: rep.Graph) -> None:
     growths = peak_growths(compilation.schedule, compilation.memory)
     describe_decisions(compilation.schedule, report, context, growths)
     report.buffers = describe_buffers(compilation.memory)
+    sizes = {buffer.name: buffer.bytes for buffer in report.buffers}
+    for saved in report.saved:
+        saved.bytes = saved.bytes or sizes.get(saved.input, 0)
     report.memory = describe_memory(compilation.schedule, compilation.memory)
     report.traffic = describe_traffic(compilation.schedule, report.traffic.eager if report.traffic else None)
     report.floor_bytes = report.traffic.floor_bytes

@@ -541,7 +541,7 @@ class FxNode:
     #: The dtype of its result by torch's name, such as float32.
     dtype: Optional[str] = None
 
-    #: Bytes of all elements of its result.
+    #: Bytes of all elements of its result. Null if a size is known only when it runs.
     bytes: Optional[int] = None
 
     #: Lines of the snippet that it came from, the innermost call last.

@@ -56,7 +56,9 @@ def _describe(node: torch.fx.Node, dead: bool) -> FxNode:
         described.dtype = str(value.dtype).removeprefix("torch.")
         if value.layout == torch.strided:
             described.stride = [shown_size(stride) for stride in value.stride()]
-        described.bytes = hint_of(value.numel()) * value.dtype.itemsize
+        count = hint_of(value.numel())
+        # A size that only a run tells has no number here.
+        described.bytes = count * value.dtype.itemsize if count >= 0 else None
     return described
 
 

@@ -31,7 +31,9 @@ class FxNode(ReportModel):
         default=None, description="Strides of its result, in elements. Null if it has none."
     )
     dtype: str | None = Field(default=None, description="The dtype of its result by torch's name, such as float32.")
-    bytes: int | None = Field(default=None, description="Bytes of all elements of its result.")
+    bytes: int | None = Field(
+        default=None, description="Bytes of all elements of its result. Null if a size is known only when it runs."
+    )
     lines: list[int] = Field(default=[], description="Lines of the snippet that it came from, the innermost call last.")
     module: str | None = Field(default=None, description="Path of the innermost nn.Module that it ran in.")
     dead: bool = Field(default=False, description="Whether no result of the graph depends on it.")

@@ -144,3 +144,22 @@ def test_tensors_without_elements_have_memory_to_read() -> None:
         result = build_executable(compilation.schedule, executable.wrapper, watched, compilation.runs_on).call(inputs)
         assert compilation is forward or torch.equal(result[0], torch.zeros(40))
     assert given and all(given)
+
+
+def test_no_node_and_no_saved_tensor_has_a_number_of_bytes_below_zero() -> None:
+    source = (
+        "import torch\n"
+        "torch._dynamo.config.capture_dynamic_output_shape_ops = True\n"
+        "@torch.compile\n"
+        "def f(x, m):\n"
+        "    y = x[m].exp()\n"
+        "    return (y * y.sigmoid()).sum()\n"
+        "f(torch.randn(8, requires_grad=True), torch.tensor([True, False] * 4)).backward()\n"
+    )
+    with torch._dynamo.config.patch("capture_dynamic_output_shape_ops", False):  # which the snippet changes
+        report = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    forward, backward = report.graphs
+    unknown = [node for node in (*forward.fx, *forward.aten) if node.shape and isinstance(node.shape[0], str)]
+    assert unknown and all(node.bytes is None for node in unknown)
+    # Four elements were chosen in the first call.
+    assert {saved.node: saved.bytes for saved in backward.saved} == {"m": 8, "exp": 4 * 4}

@@ -66,7 +66,8 @@ def _describe(node: torch.fx.Node, given: torch.fx.Node, is_returned: bool) -> S
         kind="input" if root.op in ("placeholder", "get_attr") else "output" if is_returned else "activation",
         shape=[shown_size(size) for size in value.shape],
         dtype=str(value.dtype).removeprefix("torch."),
-        bytes=hint_of(value.numel()) * value.dtype.itemsize,
+        # What only a run tells is filled in when it is known (see `present_schedule`).
+        bytes=max(hint_of(value.numel()), 0) * value.dtype.itemsize,
         lines=list(lines_of_node(node)),
     )
 

@@ -48,7 +48,7 @@ export interface FxNode {
   stride: (number | string)[] | null;
   /** The dtype of its result by torch's name, such as float32. */
   dtype: string | null;
-  /** Bytes of all elements of its result. */
+  /** Bytes of all elements of its result. Null if a size is known only when it runs. */
   bytes: number | null;
   /** Lines of the snippet that it came from, the innermost call last. */
   lines: number[];
