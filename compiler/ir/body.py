@@ -171,6 +171,11 @@ class Body:
         return Counter(i.buffer for i in self.instructions if i.op == "load" and i.buffer is not None)
 
     @lazy
+    def is_copy(self) -> bool:
+        """Whether it computes nothing."""
+        return all(i.op in ("load", "store") for i in self.instructions)
+
+    @lazy
     def writes(self) -> tuple[Access, ...]:
         return tuple(
             Access(i.buffer or "", i.index or Index.number(0), len(i.operands) > 1, i.value not in (None, "set"))

@@ -135,9 +135,8 @@ class Group:
         """The nodes that its kernel computes. Where a value is computed again in its readers (see recompute.py), that
         may be fewer than its members, and nodes of other groups."""
         written_for = dict.fromkeys(i.node for member in self.members for i in member.body.instructions if i.node)
-        own = [
-            m.name for m in self.members if m.body.instructions or m.name in written_for or not m.node.body.instructions
-        ]
+        # No instruction is written for a mere copy: it is where it was fused.
+        own = [m.name for m in self.members if m.body.instructions or m.name in written_for or m.node.body.is_copy]
         return (*own, *(name for name in written_for if name not in self.produced))
 
     @property

@@ -343,3 +343,23 @@ def test_a_kernel_is_counted_with_what_it_computes_where_its_readers_compute_its
 
     fates = {(edge.tensor, edge.consumer): edge.fate for edge in describe_traffic(compilation.schedule, None).edges}
     assert fates["sum_2", "add_1"] == "memory" and fates["add_1", "tanh_1"] == "register"
+
+
+def transposed_and_picked(x: torch.Tensor) -> torch.Tensor:
+    return (x + 1).t().reshape(-1)[::3] * 2
+
+
+def rows_moved_on(x: torch.Tensor) -> torch.Tensor:
+    """What is written part by part."""
+    y = (x + 1).view(4, -1)
+    y[1:3] = y[0:2].clone()
+    return y
+
+
+@pytest.mark.parametrize("function", [transposed_and_picked, rows_moved_on])
+def test_a_copy_inside_of_a_kernel_is_not_left_out_of_it(function: Callable[..., Any]) -> None:
+    """No instruction is left of a copy that its reader takes the elements of: it is in the kernel all the same."""
+    (kernel,) = present_kernels(compile_program(function, rnd(8, 8)))
+    assert "clone" in kernel.nodes and not kernel.left_out
+
+
