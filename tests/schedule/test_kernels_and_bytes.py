@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from compiler.compile import build
 from compiler.options import Options
+from compiler.pipeline import explore
 from compiler.present import present_kernels
 from compiler.runtime.checking.verify import relative_error
 from compiler.schedule.cost.moved import moved_by_group
@@ -362,4 +363,14 @@ def test_a_copy_inside_of_a_kernel_is_not_left_out_of_it(function: Callable[...,
     (kernel,) = present_kernels(compile_program(function, rnd(8, 8)))
     assert "clone" in kernel.nodes and not kernel.left_out
 
+
+def test_a_launch_leads_to_the_lines_of_what_it_computes_again() -> None:
+    source = (
+        "import torch\n@torch.compile\ndef f(x):\n    p = torch.softmax(x, -1)\n"
+        "    return torch.cat([p, x], 1).sum(0), p.amax(-1)\nf(torch.randn(33, 16))\n"
+    )
+    (graph,) = explore(source, Options(device="cpu", produce=("capture", "lower", "schedule", "codegen"))).graphs
+    assert any(kernel.computes_again for kernel in graph.kernels)
+    assert graph.traffic is not None and graph.traffic.fused is not None
+    assert [launch.lines for launch in graph.traffic.fused.launches] == [k.user_lines for k in graph.kernels]
 

@@ -42,7 +42,8 @@ def describe_traffic(schedule: Schedule, eager: report.ExecutionTraffic | None) 
 
 
 def _execution(schedule: Schedule) -> report.ExecutionTraffic:
-    return execution_of([_launch(unit, schedule.graph.buffers) for unit in schedule.units])
+    nodes = {node.name: node for node in schedule.graph.nodes}
+    return execution_of([_launch(unit, schedule.graph.buffers, nodes) for unit in schedule.units])
 
 
 def execution_of(launches: list[report.LaunchTraffic]) -> report.ExecutionTraffic:
@@ -54,14 +55,15 @@ def execution_of(launches: list[report.LaunchTraffic]) -> report.ExecutionTraffi
     )
 
 
-def _launch(unit: Unit, layouts: Mapping[str, Layout]) -> report.LaunchTraffic:
+def _launch(unit: Unit, layouts: Mapping[str, Layout], nodes: Mapping[str, Node]) -> report.LaunchTraffic:
     moved = moved_by(unit, layouts)
+    computed = [nodes[name] for name in unit.computed if name in nodes] if isinstance(unit, Group) else unit.nodes
     return report.LaunchTraffic(
         name=unit.name if isinstance(unit, Group) else operator_name(unit.target),
         node=None,
         bytes=moved.bytes,
         tensors=tensors_of(moved),
-        lines=sorted({line for node in unit.nodes for line in node.lines}),
+        lines=sorted({line for node in computed for line in node.lines}),
         unseen="" if isinstance(unit, Group) else unseen_in(operator_name(unit.target), unit.is_fallback),
     )
 
