@@ -92,8 +92,8 @@ class Access:
 
     @lazy
     def elements(self) -> int:
-        """Points of the loops that the index depends on."""
-        return prod(hint(dim.size) for dim in self.index.dims)
+        """Elements that it touches at most."""
+        return self.index.most_values
 
     @lazy
     def least_stride(self) -> int:

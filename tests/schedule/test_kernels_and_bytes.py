@@ -374,3 +374,11 @@ def test_a_launch_leads_to_the_lines_of_what_it_computes_again() -> None:
     assert graph.traffic is not None and graph.traffic.fused is not None
     assert [launch.lines for launch in graph.traffic.fused.launches] == [k.user_lines for k in graph.kernels]
 
+
+def test_an_element_that_several_points_read_counts_once() -> None:
+    """Every point of a row reads the one row of x, by a quotient of the loop over all rows."""
+
+    def first_row(k: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return (k * x[:, :1]).sum(-1)
+
+    assert bytes_moved(compile_program(first_row, rnd(4, 16, 8), rnd(4, 3, 8))) == 4 * (4 * 16 * 8 + 4 * 8 + 4 * 16)
