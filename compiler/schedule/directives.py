@@ -5,13 +5,14 @@ turned into nodes once, before scheduling; the rules then ask about two units, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
 from compiler.ir.nodes import LoopGraph
 from compiler.options import NodePair, Options
+from compiler.schedule.group import Group
 from compiler.schedule.units import Unit
 
 #: Which nodes a name stands for that is neither a node's own nor that of an ATen node: see `nodes_by_name`.
@@ -31,15 +32,19 @@ class Directives:
 
     def forces(self, one: Unit, two: Unit) -> bool:
         """Whether a node of the one and a node of the other are to be in one kernel."""
-        return bool(self.forced) and _pair_between(self._partners[0], one, two) is not None
+        return bool(self.forced) and _pair_between(self._partners[0], one.produced, two.produced) is not None
 
     def are_about(self, unit: Unit) -> bool:
         """Whether a node of the unit is one of a pair."""
         return any(name in partners for partners in self._partners for name in unit.produced)
 
     def forbidden_between(self, one: Unit, two: Unit) -> tuple[str, str] | None:
-        """A node of the one and a node of the other that are to be in two kernels, if there are any."""
-        return _pair_between(self._partners[1], one, two) if self.forbidden else None
+        """A node of the one and a node of the other that are to be in two kernels, if there are any. What a unit
+        computes again is a node of it too: no value is computed again in the kernel of one that it is to be apart from.
+        """
+        if not self.forbidden:
+            return None
+        return _pair_between(self._partners[1], _with_computed_again(one), _with_computed_again(two))
 
 
 NO_DIRECTIVES = Directives()
@@ -53,10 +58,13 @@ def _partners_in(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
     return partners
 
 
-def _pair_between(partners: dict[str, set[str]], one: Unit, two: Unit) -> tuple[str, str] | None:
-    mine, theirs = one.produced, two.produced
+def _pair_between(partners: dict[str, set[str]], mine: Set[str], theirs: Set[str]) -> tuple[str, str] | None:
     found = ((a, b) for a in sorted(mine & partners.keys()) for b in sorted(partners[a] & theirs))
     return next(found, None)
+
+
+def _with_computed_again(unit: Unit) -> frozenset[str]:
+    return unit.produced.union(unit.computed) if isinstance(unit, Group) else frozenset(unit.produced)
 
 
 def nodes_by_name(graph: LoopGraph, other_names: OtherNames) -> dict[str, tuple[str, ...]]:

@@ -82,6 +82,22 @@ def test_a_forbidden_value_is_not_computed_again_either() -> None:
     assert report.what_if[0].outcome == "done"
 
 
+def test_a_value_does_not_come_to_a_forbidden_kernel_by_one_that_computes_it_again() -> None:
+    """Chances of the transposed product are picked in a kernel that would compute the product again, and that joins the
+    kernel of the transposed copy later."""
+    source = """
+def f(a, b, t):
+    mul = a @ b.t() * t.exp()
+    rows = torch.arange(24)
+    return torch.nn.functional.cross_entropy(mul, rows) + torch.nn.functional.cross_entropy(mul.t(), rows)
+f(torch.randn(24, 16, requires_grad=True), torch.randn(24, 16), torch.tensor(0.5, requires_grad=True)).backward()
+"""
+    report = explored(source, TO_RESULTS, device_model="H200", forbid=[("mul", "clone")])
+    assert report.what_if[0].outcome == "done" and is_right(report)
+    for kernel in report.graphs[0].kernels:
+        assert not {"mul", "clone"} <= {*kernel.nodes, *kernel.computes_again}
+
+
 def test_forbidding_what_would_not_be_fused_has_no_effect_and_says_so(plain: rep.Report) -> None:
     report = explored(PROGRAM, forbid=[("sum_1", "mul")])
     assert kernels_of(report) == kernels_of(plain)
@@ -247,3 +263,4 @@ def test_every_rule_is_told_among_the_knobs() -> None:
 def test_every_rule_can_be_turned_off() -> None:
     report = explored(PROGRAM, rules_off=RULES)
     assert all(len(nodes) == 1 for nodes in kernels_of(report))
+
