@@ -264,3 +264,19 @@ def test_every_rule_can_be_turned_off() -> None:
     report = explored(PROGRAM, rules_off=RULES)
     assert all(len(nodes) == 1 for nodes in kernels_of(report))
 
+
+def test_a_kernel_that_is_written_part_by_part_can_be_told_to_take_more() -> None:
+    """The parts are one kernel from the start. What it takes later is joined to the unit that the whole was in."""
+    source = """
+def f(x, y):
+    c = torch.cat([x + 1, y.sin(), x * y], 1)
+    l, m, r = c.chunk(3, 1)
+    q = torch.cat([l.exp(), c[:, 16:80]], 1)
+    return c, q.sum(1), r.softmax(-1), torch.stack([l, r], -1).view(32, -1)
+f(torch.randn(32, 32), torch.randn(32, 32))
+"""
+    report = explored(source, device_model="H200", force=[("stack", "cat_1")])
+    assert report.what_if[0].outcome == "done" and are_together(report, "stack", "cat_1")
+    assert any({"cat_part_0", "clone"} <= nodes for nodes in kernels_of(report))
+    (answer,) = why(report, "mul", "clone")
+    assert answer.verdict == "fused"

@@ -45,9 +45,14 @@ class Numbers:
 
     def of(self, unit: Any) -> int:
         """Parts of a concatenation that are one kernel from the start, which no fusion made, have the number of the
-        last of them, which has the name of the whole."""
+        last of them: where that is the whole, of the unit that was written part by part."""
         found = self._numbers.get(unit.names)
-        return self._numbers[frozenset((unit.members[-1].name,))] if found is None else found
+        if found is not None:
+            return found
+        last = unit.members[-1]
+        others = {m.name for m in unit.members if m.node.part_of == last.node.part_of and m is not last}
+        found = self._numbers.get(unit.names - others)
+        return self._numbers[frozenset((last.name,))] if found is None else found
 
 
 def describe_decisions(schedule: Schedule, graph: report.Graph, context: Context, growths: Mapping[int, int]) -> None:
