@@ -7,12 +7,13 @@ message of one decision out of its numbers. What it means is told once and for l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any
 
-from compiler.wording import counted
+from compiler.wording import counted, digits_apart
 
 #: All that a record may name. Of replays, figures are named as measured or as predicted wherever a sentence has one.
 REASONS: dict[str, str] = {
@@ -224,11 +225,15 @@ def family_of(reason: str) -> str:
 
 
 def message_of(reason: str, names: Mapping[str, Any]) -> str:
-    """The sentence of one decision; `names` holds a, b and the numbers. Two times that it compares have as many digits
-    as tell them apart, up to a picosecond."""
-    compared = [names.get(key, 0) for key in ("fused_us", "unfused_us")]
-    digits = next((n for n in range(1, 6) if len({f"{time:.{n}f}" for time in compared}) > 1), 1)
-    return _Sentences().vformat(REASONS[reason].replace("_us:.1f}", f"_us:.{digits}f}}"), (), names)
+    """The sentence of one decision; `names` holds a, b and the numbers. Times that it compares have as many digits as
+    tell them apart."""
+    sentence = REASONS[reason]
+    digits = digits_apart([names.get(key, 0) for key in _COMPARED.findall(sentence)])
+    return _Sentences().vformat(sentence.replace("_us:.1f}", f"_us:.{digits}f}}"), (), names)
+
+
+#: The times that a sentence compares.
+_COMPARED = re.compile(r"{(\w+_us):\.1f}")
 
 
 class _Sentences(Formatter):

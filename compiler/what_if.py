@@ -25,7 +25,7 @@ from compiler.options import NodePair, Options
 from compiler.schedule.directives import OtherNames, nodes_by_name
 from compiler.schedule.scheduler import schedule
 from compiler.why import Answer, History, UnknownNode
-from compiler.wording import counted
+from compiler.wording import counted, digits_apart
 
 FORBIDDEN = "policy.forbidden"
 Option = Literal["force", "forbid"]
@@ -157,7 +157,8 @@ class _Asked:
 
 def _of_last_fusion(did: str, fused_us: float, unfused_us: float) -> str:
     """Later fusions change the kernels on both sides, so this is not the time of any kernel that was made."""
-    return f"; the fusion that {did} them was predicted to take {fused_us:.1f} us instead of {unfused_us:.1f} us"
+    fused, unfused = (f"{time:.{digits_apart((fused_us, unfused_us))}f} us" for time in (fused_us, unfused_us))
+    return f"; the fusion that {did} them was predicted to take {fused} instead of {unfused}"
 
 
 def _of_pair(

@@ -54,6 +54,11 @@ def byte_count(value: int) -> str:
     return f"{value} B"
 
 
+def digits_apart(times: Sequence[float]) -> int:
+    """Decimals that tell the most of these microseconds apart, up to a picosecond: one where that is enough."""
+    return max(range(1, 6), key=lambda digits: (len({f"{time:.{digits}f}" for time in times}), -digits))
+
+
 def plus_minus(share: float) -> str:
     """`± 1.7 %`, `± 12 %`: by how much another run may differ."""
     percent = 100 * share

@@ -81,3 +81,12 @@ def test_a_limit_of_one_is_told_in_the_singular() -> None:
 )
 def test_times_that_decide_are_told_apart(fused: float, unfused: float, said: str) -> None:
     assert message_of("profit.slower", {"fused_us": fused, "unfused_us": unfused}) == said
+
+
+def test_any_times_that_a_sentence_compares_are_told_apart() -> None:
+    kept = message_of("folding.slower", {"saved_us": 0.0, "filter_us": 0.00124})
+    assert kept == "predicted to save 0.000 us, for 0.001 us to compute the filter"
+    moved = {"kept_us": 31.04, "moved_us": 31.01, "conversions_us": 2.0, "conversions": 1}
+    assert message_of("layout.channels_last", moved).endswith(
+        "2.00 us of it in 1 conversion; 31.04 us in eager's layout"
+    )
