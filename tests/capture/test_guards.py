@@ -89,6 +89,23 @@ for count in (2, 3, 4):
     ]
 
 
+def test_a_recompilation_tells_which_settings_of_torch_changed() -> None:
+    capture = captured_source("""
+import torch
+@torch.compile
+def f(x):
+    return x.sin()
+f(torch.randn(3))
+with torch.no_grad():
+    f(torch.randn(3))
+    with torch.autocast("cpu"):
+        f(torch.randn(3))
+""")
+    reasons = [found.reason for graph in capture.graphs for found in graph.recompiles]
+    assert reasons[0] == "the setting `grad_mode` of torch was another than the existing code is for"
+    assert reasons[1].startswith("the setting") and "`autocast(cpu)_enabled`" in reasons[1]
+
+
 def test_guards_of_transforms_are_told_in_words_and_none_of_libraries() -> None:
     """Dynamo guards tables of torch and the globals of a named tuple, whose name holds an address."""
     source = (

@@ -11,12 +11,15 @@ from compiler.capture.diagnosis.sources import words_of
 from compiler.capture.recording.torch_trace import payload_texts
 from compiler.fx.lines import SNIPPET_FILE, lines_of_text
 from compiler.report import Guard, Recompile
+from compiler.wording import listed
 
 #: `tensor 'x' size mismatch at index 0. expected 8, actual 16`, which is how a tensor guard says that it failed.
 _TENSOR = re.compile(
     r"tensor '(?P<name>.+?)' (?P<property>size|stride|rank|dtype|requires_grad|dispatch key set) mismatch"
     r"(?: at index (?P<index>\d+))?\. expected (?P<expected>.+?)(?:, actual (?P<actual>.+))?$"
 )
+#: `GLOBAL_STATE changed: grad_mode autocast(cpu)_enabled`, which is how the guard on torch as a whole says so.
+_STATE = re.compile(r"GLOBAL_STATE changed: (?P<names>\S.*)$")
 _PROPERTIES = {
     "size": "dimension {index} of `{name}`",
     "stride": "the stride of dimension {index} of `{name}`",
@@ -66,7 +69,7 @@ def report_recompile(
     lines = lines_of_text(stack)
     named = re.search(rf"{re.escape(SNIPPET_FILE)}:(\d+)", origin)
     line = lines[-1] if lines else int(named.group(1)) if named else _line_of_guard(condition, earlier_guards)
-    found = _tensor_change(condition, code) or _value_change(condition, code, values)
+    found = _tensor_change(condition, code) or _state_change(condition, code) or _value_change(condition, code, values)
     return Recompile(function=function, line=line, guard=condition, **found._asdict())
 
 
@@ -85,6 +88,15 @@ def _tensor_change(condition: str, code: str) -> _Change | None:
     subject = f"{name}.{found['property']}({found['index']})" if found["index"] else name
     was = f"was {actual}, and {code} is for {expected} only" if actual else f"was not {expected}"
     return _Change(f"{what} {was}", subject, expected, actual)
+
+
+def _state_change(condition: str, code: str) -> _Change | None:
+    found = _STATE.match(condition)
+    if found is None:
+        return None
+    names = [f"`{name}`" for name in found["names"].split()]
+    what, was = ("settings", "were others") if len(names) > 1 else ("setting", "was another")
+    return _Change(f"the {what} {listed(names)} of torch {was} than {code} is for", None, None, None)
 
 
 def _value_change(condition: str, code: str, values: Mapping[str, str]) -> _Change:
