@@ -10,7 +10,7 @@ backward `gradient_mul`); a view after the tensor that it views. What autograd i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,14 +106,23 @@ class _Counter(TorchDispatchMode):
 class _NodeByNode(torch.fx.Interpreter):
     """Runs a graph and tells the counters which node is running: of its forward, and later of its backward."""
 
-    def __init__(self, graph: torch.fx.GraphModule, names: _Names, forward: _Counter, backward: _Counter) -> None:
+    def __init__(
+        self,
+        graph: torch.fx.GraphModule,
+        names: _Names,
+        forward: _Counter,
+        backward: _Counter,
+        given: Callable[[Any], Any],
+    ) -> None:
         super().__init__(graph)
-        self._names, self._forward, self._backward = names, forward, backward
+        self._names, self._forward, self._backward, self._given = names, forward, backward, given
         self._followed: set[Any] = set()
 
     def run_node(self, n: torch.fx.Node) -> Any:
         self._forward.node = n.name
-        result = super().run_node(n)
+        example = n.meta.get("example_value") if n.op == "get_attr" else None
+        # A parameter that the graph holds itself, as the step of an optimiser does, is an input as well.
+        result = self._given(example) if isinstance(example, torch.Tensor) else super().run_node(n)
         for value in tree_leaves(result):
             if isinstance(value, torch.Tensor):
                 if n.op in ("placeholder", "get_attr"):
@@ -190,12 +199,14 @@ def eager_traffic(
     forward, backward = _Counter(names, "{}"), _Counter(names, "gradient_{}")
     try:
         with mode, transforms_closed():
-            inputs = [_of_this_call(value) if is_open else _leaf(value) for value in examples]
-            if not wants_gradients:
-                inputs = [value.detach() if isinstance(value, torch.Tensor) else value for value in inputs]
+
+            def given(example: Any) -> Any:
+                value = _of_this_call(example) if is_open else _leaf(example)
+                return value if wants_gradients or not isinstance(value, torch.Tensor) else value.detach()
+
             # Gradients that the graph itself takes, as `torch.func.grad` does, are counted with or without a backward.
             with torch.enable_grad(), forward:
-                results = _NodeByNode(graph, names, forward, backward).run(*inputs)
+                results = _NodeByNode(graph, names, forward, backward, given).run(*map(given, examples))
             outputs = [o for o in tree_leaves(results) if isinstance(o, torch.Tensor) and o.requires_grad]
             if not (with_backward and outputs):
                 return forward.calls, None

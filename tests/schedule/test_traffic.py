@@ -130,6 +130,23 @@ def test_what_eager_mode_launches_is_counted_of_a_function_without_tensors() -> 
     assert (summary.eager_kernels, summary.eager_bytes) == (3, 5 * 32)
 
 
+def test_what_eager_mode_launches_is_counted_of_the_step_of_an_optimiser() -> None:
+    """It changes parameters, which want gradients and which the graph holds itself."""
+    source = """
+import torch
+layer = torch.nn.Linear(8, 4)
+optimiser = torch.optim.SGD(layer.parameters(), lr=0.1)
+layer(torch.randn(2, 8)).sum().backward()
+@torch.compile
+def step():
+    optimiser.step()
+step()
+"""
+    found = explore(source, Options(device="cpu", timing=Timing(enabled=False)))
+    # Each call reads a parameter and its gradient, and writes the parameter.
+    assert (found.summary.eager_kernels, found.summary.eager_bytes) == (2, 3 * 4 * (32 + 4))
+
+
 @pytest.mark.parametrize("name", ["01", "08", "09", "11", "19"])
 def test_every_place_of_a_report_shows_the_same_bytes(name: str) -> None:
     found = explored(name)
