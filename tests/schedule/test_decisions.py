@@ -212,6 +212,17 @@ def test_memory_that_changes_in_place_keeps_its_order(
     assert relative_error(result, function(*(t.double() if t.is_floating_point() else t for t in inputs))) < 1e-5
 
 
+def turned_round(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    both = torch.cat([x.sin(), y * 2], 1)
+    return both, torch.roll(both, 3, 1) + both
+
+
+def test_rows_that_are_turned_round_are_not_called_transposed() -> None:
+    decisions = presented(compile_program(turned_round, torch.randn(64, 32), torch.randn(64, 16))).decisions
+    reasons = {d.reason for d in decisions if d.a == "cat" and d.verdict == "refused"}
+    assert "index.different_positions" in reasons and "index.transposed" not in reasons
+
+
 def many_alike(count: int) -> LoopGraph:
     """Nodes over the same loops, each of which reads and makes a tensor of its own: too large to share launches for."""
     graph = LoopGraph()

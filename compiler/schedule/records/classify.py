@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import permutations
 
 from compiler.decisions import Refuse
-from compiler.ir.index import Dim, Index
+from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.nodes import ExternNode
 from compiler.ir.size import Integer, hint
 from compiler.schedule.group import Group
@@ -52,8 +52,10 @@ def _how_they_differ(written: Index, read: Index) -> str:
 
 
 def _exchanges_digits(read: Index, written: Index) -> bool:
-    """Whether the read takes the loops apart and puts them together in another order: 16 * (x0 % 16) + x0 // 16."""
-    if read.is_affine or read.bounds != written.bounds or read.offset != 0:
+    """Whether the read takes the loops apart and puts them together in another order: 16 * (x0 % 16) + x0 // 16. A
+    digit that is counted from elsewhere, (x0 + 3) % 16, is turned round and not exchanged."""
+    numerators = [atom.numerator for atom, _ in read.terms if isinstance(atom, FloorDiv | Mod)]
+    if not numerators or read.bounds != written.bounds or any(index.offset != 0 for index in (read, *numerators)):
         return False
     reached: Integer = 1
     for atom, step in sorted(read.terms, key=lambda term: hint(term[1])):
