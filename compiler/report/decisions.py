@@ -92,6 +92,7 @@ class Round(ReportModel):
     small kernels that share launches.
 
     Units are numbered: the nodes of `loops` that are not dead, in order from 0, then whatever a fusion makes, in order.
+    Parts of a concatenation that are one kernel without a fusion are joined in the round that first looks at them.
     So the fusions are all it takes to tell the groups after any round (`compiler.rounds.units_after` does)."""
 
     number: int = Field(description="Number of the round, counted from 1.")

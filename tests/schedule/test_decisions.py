@@ -49,11 +49,20 @@ def statistics(x: torch.Tensor) -> torch.Tensor:
     return torch.stack([x.mean(-1), x.amax(-1)]) + x[:2, 0, None]
 
 
+def parts_of_parts(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """One kernel writes all parts of the first concatenation, which no fusion of two parts made."""
+    whole = torch.cat([x + 1, y.sin(), x * y], 1)
+    left, _, right = whole.chunk(3, 1)
+    shifted = torch.cat([left.exp(), whole[:, 16:80]], 1)
+    return whole, shifted.sum(1), right.softmax(-1), torch.stack([left, right], -1).view(32, -1)
+
+
 PROGRAMS: list[tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     (softmax_and_more, (torch.randn(32, 16), torch.randn(16, 32))),
     (reversed_read, (torch.randn(64, 32),)),
     (looked_up, (torch.randn(48, 32), torch.randint(0, 64, (48,)))),
     (statistics, (torch.randn(64, 32),)),
+    (parts_of_parts, (torch.randn(32, 32), torch.randn(32, 32))),
 ]
 every_program = pytest.mark.parametrize(
     ("function", "inputs"), PROGRAMS, ids=lambda value: getattr(value, "__name__", "")
@@ -76,6 +85,10 @@ def test_rounds_replayed_end_in_the_kernels(function: Callable[..., Any], inputs
     for step in graph.rounds:
         assert len(units_after(graph, step.number)) == step.units
     assert sum(step.refused for step in graph.rounds) == sum(d.verdict == "refused" for d in graph.decisions)
+    units = every_unit(graph)
+    for decision in graph.decisions:
+        for node, side in zip((decision.a, decision.b), decision.sides, strict=True):
+            assert node in units[side.unit]
 
 
 @every_program

@@ -7,6 +7,7 @@ fusion three in `rounds`, so that no pair is without its reason and the groups a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -31,28 +32,53 @@ MOST_TRIED = 200
 
 
 class Numbers:
-    """Numbers of units, as the report counts them: nodes in order, then what each fusion makes."""
+    """Numbers of units, as the report counts them: nodes in order, then what each fusion makes. Parts of a
+    concatenation may be one kernel from the start, which no fusion made: they are `joined`."""
 
     def __init__(self, schedule: Schedule, context: Context | None = None) -> None:
         self.scores = Scores(schedule, context)
         self._numbers = {frozenset((node.name,)): position for position, node in enumerate(schedule.graph.nodes)}
+        self._count = len(self._numbers)
+        self._became: dict[int, int] = {}
         self.made: dict[int, int] = {}
+        #: Two units and what they became, by the position of the decision that was about it first, or of the end.
+        self.joined: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for position, decision in enumerate(schedule.decisions):
-            both = decision.one.names | decision.two.names
+            one, two = decision.one.names, decision.two.names
+            for names in (one, two):
+                self._join(names, position)
             # What is computed again in a reader leaves both units as they are.
-            if is_merge(decision) and both not in self._numbers:
-                self.made[position] = self._numbers[both] = len(self._numbers)
+            if is_merge(decision) and one | two not in self._numbers:
+                self.made[position] = self._numbers[one | two] = self._fuse(self._numbers[one], self._numbers[two])
+        for unit in schedule.units if schedule.decisions else ():
+            nodes = unit.nodes if isinstance(unit, Group) else ()
+            self._join(frozenset(node.name for node in nodes if node.part_of is not None), len(schedule.decisions))
+
+    def _fuse(self, one: int, two: int) -> int:
+        made, self._count = self._count, self._count + 1
+        self._became |= {one: made, two: made}
+        return made
+
+    def _join(self, names: frozenset[str], position: int) -> None:
+        """Give these nodes one unit, if they are not known to be one."""
+        if not names or names in self._numbers:
+            return
+        first, *others = sorted({self._unit_of(name) for name in names})
+        for other in others:
+            made = self._fuse(first, other)
+            self.joined[position].append((first, other, made))
+            first = made
+        self._numbers[names] = first
+
+    def _unit_of(self, node: str) -> int:
+        """The unit that a node is in by now."""
+        number = self._numbers[frozenset((node,))]
+        while number in self._became:
+            number = self._became[number]
+        return number
 
     def of(self, unit: Any) -> int:
-        """Parts of a concatenation that are one kernel from the start, which no fusion made, have the number of the
-        last of them: where that is the whole, of the unit that was written part by part."""
-        found = self._numbers.get(unit.names)
-        if found is not None:
-            return found
-        last = unit.members[-1]
-        others = {m.name for m in unit.members if m.node.part_of == last.node.part_of and m is not last}
-        found = self._numbers.get(unit.names - others)
-        return self._numbers[frozenset((last.name,))] if found is None else found
+        return self._numbers[unit.names]
 
 
 def describe_decisions(schedule: Schedule, graph: report.Graph, context: Context, growths: Mapping[int, int]) -> None:
@@ -118,13 +144,16 @@ def _rounds(schedule: Schedule, numbers: Numbers) -> list[report.Round]:
     for position, decision in enumerate(schedule.decisions):
         if not rounds or rounds[-1].number != decision.round:
             rounds.append(report.Round(number=decision.round, units=units))
+        fused = list(numbers.joined[position])
         if position in numbers.made:
-            units -= 1
-            fusion = (numbers.of(decision.one), numbers.of(decision.two), numbers.made[position])
-            rounds[-1].fused.append(fusion)
-            rounds[-1].units = units
+            fused.append((numbers.of(decision.one), numbers.of(decision.two), numbers.made[position]))
         elif not isinstance(decision.verdict, Fuse):
             rounds[-1].refused += 1
+        if position == len(schedule.decisions) - 1:
+            fused += numbers.joined[position + 1]
+        units -= len(fused)
+        rounds[-1].fused += fused
+        rounds[-1].units = units
     return rounds
 
 
