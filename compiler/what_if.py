@@ -20,7 +20,7 @@ from typing import Literal
 from compiler import report as rep
 from compiler.compile import Lowered
 from compiler.decisions import message_of
-from compiler.ir.nodes import ExternNode
+from compiler.ir.nodes import ExternNode, LoopNode
 from compiler.options import NodePair, Options
 from compiler.schedule.directives import OtherNames, nodes_by_name
 from compiler.schedule.scheduler import schedule
@@ -37,25 +37,38 @@ NAMES_LISTED = 12
 
 def other_names(lowered: Lowered, graph: rep.Graph) -> dict[str, tuple[str, ...]]:
     """The names that `force` and `forbid` use besides those of loops and ATen nodes, with the nodes they stand for: of
-    Dynamo's graph, and of the kernels that there would be without the options."""
+    Dynamo's graph, and of the kernels that there would be without the options. Where a concatenation is to stay apart,
+    these are all of them: it is then not written part by part, and nothing else tells what that has undone."""
     options = lowered.options
-    asked = {name for pair in (*options.force, *options.forbid) for name in pair}
-    asked -= nodes_by_name(lowered.loops, {}).keys()
-    if not asked:
+    known = nodes_by_name(lowered.loops, {})
+    asked = {name for pair in (*options.force, *options.forbid) for name in pair} - known.keys()
+    wholes = _concatenations(lowered).intersection(
+        node for pair in options.forbid for name in pair for node in known.get(name, ())
+    )
+    if not asked and not wholes:
         return {}
     history = History(graph)
     found = {name: tuple(history.loops_behind(name)) for name in asked & history.names}
-    if asked <= found.keys():
+    if asked <= found.keys() and not wholes:
         return found
-    # A name of a kernel, such as another exploration's: it takes the decisions to know which nodes it has.
-    return {name: nodes for name, nodes in _kernels_without(lowered).items() if name in asked} | found
+    # A name of a kernel, such as another exploration's, or of a part: only the decisions tell what it stands for.
+    return _kernels_without(lowered) | found
+
+
+def _concatenations(lowered: Lowered) -> set[str]:
+    """Nodes that may be written part by part."""
+    loops = (node for node in lowered.loops.nodes if isinstance(node, LoopNode))
+    return {node.name for node in loops if any(access.is_masked for access in node.body.reads)}
 
 
 def _kernels_without(lowered: Lowered) -> dict[str, tuple[str, ...]]:
-    """The nodes of each kernel that there would be without the options."""
+    """The nodes of each kernel that there would be without the options; and of each part of a concatenation the whole,
+    which is not written part by part where a directive is about it."""
     plain = lowered.options.without_what_if()
     units = schedule(lowered.loops, lowered.model, plain).units
-    return {unit.name: tuple(m.name for m in unit.members) for unit in units if not isinstance(unit, ExternNode)}
+    groups = [unit for unit in units if not isinstance(unit, ExternNode)]
+    parts = {node.name: (node.part_of,) for group in groups for node in group.nodes if node.part_of is not None}
+    return parts | {group.name: tuple(member.name for member in group.members) for group in groups}
 
 
 # --- what came of it
@@ -121,6 +134,9 @@ class _Asked:
         answer = self._first_answer(a, b, are_together=False)
         assert answer is not None
         if not refusals and answer.reason != FORBIDDEN:
+            if self._are_together_without(a, b):
+                message = f"{a} and {b} stay apart; without the option one kernel has both"
+                return self._told("forbid", a, b, "done", FORBIDDEN, message)
             message = f"they would not have been fused anyway: {answer.message}"
             return self._told("forbid", a, b, "no effect", answer.reason, message)
         message = f"{a} and {b} stay apart"
@@ -128,6 +144,11 @@ class _Asked:
         if score is not None and score.fused_us is not None and score.unfused_us is not None:
             message += _of_last_fusion("would have joined", score.fused_us, score.unfused_us)
         return self._told("forbid", a, b, "done", FORBIDDEN, message)
+
+    def _are_together_without(self, a: str, b: str) -> bool:
+        """Whether one kernel has both without the options, as far as these kernels are known."""
+        pairs = list(product(self.nodes(a), self.nodes(b)))
+        return any(one in nodes and two in nodes for nodes in self.other_names.values() for one, two in pairs)
 
     def _refusals_of_forbidden(self, a: str, b: str) -> list[rep.Decision]:
         """The fusions that only the option stood in the way of."""

@@ -280,3 +280,32 @@ f(torch.randn(32, 32), torch.randn(32, 32))
     assert any({"cat_part_0", "clone"} <= nodes for nodes in kernels_of(report))
     (answer,) = why(report, "mul", "clone")
     assert answer.verdict == "fused"
+
+
+@pytest.mark.parametrize("part", ["cat", "cat_part_0"])
+def test_what_is_forbidden_of_a_concatenation_is_told_as_it_would_be_without_the_option(part: str) -> None:
+    """Without it one kernel writes the values and both parts. A part is named by the report alone."""
+    source = "def f(x):\n    y = torch.relu(x)\n    return y, torch.cat([y, y], 0)\nf(torch.randn(4, 6))\n"
+    plain = explored(source, device_model="H200")
+    assert are_together(plain, "relu", part)
+    report = explored(source, TO_RESULTS, device_model="H200", forbid=[("relu", part)])
+    assert not are_together(report, "relu", "cat") and is_right(report)
+    told = report.what_if[0]
+    assert (told.outcome, told.reason) == ("done", "policy.forbidden")
+    assert told.message == f"relu and {part} stay apart; without the option one kernel has both"
+
+
+def test_no_part_of_a_concatenation_is_advised_to_be_forced() -> None:
+    """A whole that is named is not written part by part, so the pair would not be there."""
+    source = """
+def f(xs, h, w):
+    steps = []
+    for x in xs:
+        h = torch.sigmoid(h @ w) * x + h
+        steps.append(h)
+    return torch.cat(steps, 1)
+f(torch.randn(3, 4, 16), torch.randn(4, 16), torch.randn(16, 16))
+"""
+    decisions = explored(source, device_model="H200").graphs[0].decisions
+    passed_over = [d for d in decisions if d.reason == "policy.outscored" and "_part_" in d.a + d.b]
+    assert passed_over and not any(d.would_fuse_if for d in passed_over)

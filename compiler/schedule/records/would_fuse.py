@@ -207,6 +207,8 @@ def _small_result(decision: Decision, pair: Pair) -> Iterator[Change]:
 
 
 def _asked_for(decision: Decision, pair: Pair) -> Iterator[Change]:
+    if any(node.part_of is not None for unit in pair.units if isinstance(unit, Group) for node in unit.nodes):
+        return  # The whole is not written part by part where a directive is about it.
     yield f"`force` named {decision.a} and {decision.b}: then they come first", pair
 
 
