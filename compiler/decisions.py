@@ -55,7 +55,9 @@ REASONS: dict[str, str] = {
     "index.different_positions": "{a} writes {shared} at {written}, {b} reads it at {read}",
     "index.no_common_loops": "the loops {space_a} of {a} and {space_b} of {b} cannot be matched over {shared}",
     "shape.numel": "{a} runs {iterations_a:iteration}, {b} runs {iterations_b:iteration}",
-    "shape.reduction_axes": "{a} reduces over {space_a}, {b} over {space_b}: the reduced axes differ",
+    "shape.reduction_axes": (
+        "the loops of {a} reduce over {space_a}, those of {b} over {space_b}: the reduced axes differ"
+    ),
     "kind.extern": "{extern} is a library call",
     "kind.not_pointwise": (
         "{call} is a matrix product: only operations on one element at a time could join its kernel, unlike {unlike}"

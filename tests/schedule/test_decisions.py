@@ -236,6 +236,21 @@ def test_rows_that_are_turned_round_are_not_called_transposed() -> None:
     assert "index.different_positions" in reasons and "index.transposed" not in reasons
 
 
+def both_ways(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x.relu()
+    return y.view(-1, 16).amax(1), y.mean(0)
+
+
+def test_a_node_beside_a_reduction_is_not_said_to_reduce() -> None:
+    """It runs in the loops of the reduction that it was fused with."""
+    decisions = presented(compile_program(both_ways, torch.randn(64, 64))).decisions
+    messages = {d.message for d in decisions if d.reason == "shape.reduction_axes" and d.a == "relu"}
+    assert messages == {
+        "the loops of relu reduce over [x0 < 256 | r0 < 16], those of mean over [x0 < 64 | r0 < 64]: the reduced axes "
+        "differ"
+    }
+
+
 def many_alike(count: int) -> LoopGraph:
     """Nodes over the same loops, each of which reads and makes a tensor of its own: too large to share launches for."""
     graph = LoopGraph()
