@@ -147,8 +147,15 @@ class _Asked:
 
     def _are_together_without(self, a: str, b: str) -> bool:
         """Whether one kernel has both without the options, as far as these kernels are known."""
-        pairs = list(product(self.nodes(a), self.nodes(b)))
-        return any(one in nodes and two in nodes for nodes in self.other_names.values() for one, two in pairs)
+        ones, twos = self._nodes_without(a), self._nodes_without(b)
+        return any(not ones.isdisjoint(nodes) and not twos.isdisjoint(nodes) for nodes in self.other_names.values())
+
+    def _nodes_without(self, name: str) -> frozenset[str]:
+        """The nodes behind a name in the kernels without the options: a part alone, or a whole with its parts."""
+        given = frozenset(self.nodes(name))
+        known = {node for nodes in self.other_names.values() for node in nodes}
+        parts = {part for part in known if not given.isdisjoint(self.other_names.get(part, ()))}
+        return frozenset((name,)) if name in parts and name not in given else given | parts
 
     def _refusals_of_forbidden(self, a: str, b: str) -> list[rep.Decision]:
         """The fusions that only the option stood in the way of."""

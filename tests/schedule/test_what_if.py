@@ -295,6 +295,22 @@ def test_what_is_forbidden_of_a_concatenation_is_told_as_it_would_be_without_the
     assert told.message == f"relu and {part} stay apart; without the option one kernel has both"
 
 
+def test_a_part_is_told_of_by_its_own_kernel() -> None:
+    """Parts of one whole are in two kernels: the last one waits for the sum of the others."""
+    source = """
+def f(x, y):
+    h = torch.exp(x) + y
+    a = torch.cat([h, h.flip(0), h[:, :8]], dim=1)
+    b = torch.cat([torch.cos(h), a.sum(1, keepdim=True)], 1)
+    return a.view(-1)[::2] + 1, b, h.t()
+f(torch.randn(64, 64), torch.randn(64))
+"""
+    plain = explored(source, device_model="H200")
+    assert are_together(plain, "add", "cat_1_part_0") and not are_together(plain, "add", "cat_1")
+    told = explored(source, device_model="H200", forbid=[("add", "cat_1_part_0")]).what_if[0]
+    assert (told.outcome, told.reason) == ("done", "policy.forbidden")
+
+
 def test_no_part_of_a_concatenation_is_advised_to_be_forced() -> None:
     """A whole that is named is not written part by part, so the pair would not be there."""
     source = """
