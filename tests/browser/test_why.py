@@ -187,6 +187,14 @@ def test_comparison_needs_no_common_source(page: Page, server_url: str) -> None:
     assert faults_known_to_axe(page) == []
     page.reload()
     expect(page.locator(".comparison .compare-difference").first).to_contain_text("different snippets")
+    here = page.url
+    page.get_by_role("button", name="Swap").click()
+    expect(page).to_have_url(re.compile(f"/x/{other}"))
+    page.go_back()
+    expect(page).to_have_url(here)
     open_view(page, "compare")
+    page.get_by_label("Link or id of an exploration").fill(here)
+    compare.click()
+    expect(page.locator("#drawer")).to_contain_text("That is the exploration on screen. Choose another one.")
     page.get_by_role("button", name="Stop comparing").click()
     expect(page.locator(".comparison")).to_have_count(0)

@@ -94,6 +94,11 @@ export function parseInputs(text: string): InputSpec[] {
     });
 }
 
+export function parseSeed(text: string): number {
+  if (!/^-?\d+$/.test(text.trim())) throw new Error(`“${text.trim()}” is not a seed: write a whole number, such as 7`);
+  return Number(text);
+}
+
 export function requestFrom(source: string, fields: OptionFields = options.value): ExplorationRequest {
   const request: ExplorationRequest = { source };
   if (fields.entry.trim()) request.entry = fields.entry.trim();
@@ -109,7 +114,7 @@ export function requestFrom(source: string, fields: OptionFields = options.value
   if (fields.peer && fields.peer_mode) request.peer_mode = fields.peer_mode;
   if (fields.contestants) request.contestants = fields.contestants.split(",");
   if (!fields.timing) request.timing = { enabled: false };
-  if (fields.seed.trim()) request.seed = Number.parseInt(fields.seed, 10);
+  if (fields.seed.trim()) request.seed = parseSeed(fields.seed);
   const sweep = parseSweep(fields.sweep);
   if (sweep) request.sweep = sweep;
   if (fields.refresh) request.cache = "refresh";

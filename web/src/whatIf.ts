@@ -64,6 +64,7 @@ export function installComparison(): void {
     notBeside.value = null;
     if (shown === null || shown.status === "running" || other === null || other === shown.id) {
       beside.value = null;
+      if (shown !== null && other === shown.id) notBeside.value = "That is the exploration on screen. Choose another one.";
       return;
     }
     const known = beside.peek();

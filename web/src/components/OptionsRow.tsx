@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { CONTESTANTS } from "../format";
-import { NO_OPTIONS, type OptionFields, options, parseInputs, setOption, withContestant } from "../options";
+import { NO_OPTIONS, type OptionFields, options, parseInputs, parseSeed, setOption, withContestant } from "../options";
 import { sweepProblem } from "../sweep";
 import { typed } from "../typing";
 
@@ -118,9 +118,9 @@ function Contestants() {
   );
 }
 
-function inputsProblem(fields: OptionFields): string | null {
+function problemOf(parse: (text: string) => unknown, text: string): string | null {
   try {
-    parseInputs(fields.inputs);
+    if (text.trim()) parse(text);
     return null;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
@@ -139,10 +139,10 @@ function Folded() {
           <Text name="entry" placeholder="found automatically" />
         </Field>
         <Field label="Inputs" says="Inputs of a function that the snippet does not call: sizes and a dtype for each.">
-          <Text name="inputs" placeholder="64x64 f32, 64 i64" problem={inputsProblem(options.value)} />
+          <Text name="inputs" placeholder="64x64 f32, 64 i64" problem={problemOf(parseInputs, options.value.inputs)} />
         </Field>
         <Field label="Seed" says="The seed of all random numbers.">
-          <Text name="seed" placeholder="0" />
+          <Text name="seed" placeholder="0" problem={problemOf(parseSeed, options.value.seed)} />
         </Field>
         <Field label="Other sizes" says="Explores the snippet at other sizes as well, and marks where decisions change.">
           <Text name="sweep" placeholder="N = 256, 1024" problem={sweepProblem(options.value.sweep)} />

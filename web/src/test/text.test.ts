@@ -84,6 +84,11 @@ describe("options", () => {
     expect(() => parseInputs("big")).toThrow(/big/);
   });
 
+  it("take a whole number for a seed, and nothing that only begins as one", () => {
+    expect(requestFrom("x", { ...NO_OPTIONS, seed: " -3 " })).toEqual({ source: "x", seed: -3 });
+    for (const seed of ["7x", "seven", "1.5"]) expect(() => requestFrom("x", { ...NO_OPTIONS, seed })).toThrow(seed);
+  });
+
   it("leave the server's defaults to the server", () => {
     expect(requestFrom("x", NO_OPTIONS)).toEqual({ source: "x" });
     expect(requestFrom("x", { ...NO_OPTIONS, dynamic: "no", timing: false, refresh: true })).toEqual({

@@ -86,9 +86,10 @@ export function Picker({ shown }: { shown: Report }) {
   const swap = (): void => {
     const [here, there] = [report.value?.id, now];
     if (!here || !there) return;
+    // The entry that is left keeps what it was compared with.
+    history.pushState(null, "", pathOf(there) + location.search);
     comparedWith.value = here;
     void open(there);
-    history.pushState(null, "", pathOf(there) + location.search);
   };
   return (
     <form class="filters compare-picker" aria-label="Compare" onSubmit={onSubmit}>
