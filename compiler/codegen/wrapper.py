@@ -59,7 +59,7 @@ _FUNCTIONS_OF_TORCH = frozenset(
 def variable(buffer: str) -> str:
     """The wrapper's variable of a buffer."""
     name = identifier(buffer)
-    return f"{name}_" if name in FUNCTIONS or name.startswith(("kernel_", "fused_", "library_")) else name
+    return f"{name}_" if name in FUNCTIONS or name.startswith(("kernel_", "fused_", "library_", "given_")) else name
 
 
 def render_wrapper(
@@ -91,7 +91,7 @@ class _Writer:
         #: Tensors whose memory nobody else has.
         self.own: set[str] = set()
         self.seeds_given: set[int] = set()
-        self.times_given = Counter(output.buffer for output in graph.outputs)
+        self.times_given = Counter(output.buffer for output in graph.outputs if output.repeats is None)
 
     def line(self, text: str) -> None:
         self.lines.append(f"    {text}")
@@ -252,11 +252,19 @@ class _Writer:
 
     def outputs(self) -> None:
         given: set[str] = set()
-        self.line(f"return [{', '.join(self.output(output, given) for output in self.graph.outputs)}]")
+        texts: list[str] = []
+        repeated = {output.repeats for output in self.graph.outputs}
+        for position, output in enumerate(self.graph.outputs):
+            text = self.output(output, given) if output.repeats is None else texts[output.repeats]
+            if position in repeated and not text.isidentifier():
+                self.line(f"given_{position} = {text}")
+                text = f"given_{position}"
+            texts.append(text)
+        self.line(f"return [{', '.join(texts)}]")
 
     def output(self, output: GraphOutput, given: set[str]) -> str:
-        """One that is `given` already is viewed, so that each is a tensor object of its own. What nobody else has is
-        given in its shape by the quicker of both ways."""
+        """One whose buffer is `given` already is viewed, so that it is a tensor object of its own. What nobody else has
+        is given in its shape by the quicker of both ways."""
         layout = output.layout
         if layout is None:
             return argument_text(output.value, self.graph)

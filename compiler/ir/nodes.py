@@ -245,6 +245,8 @@ class GraphOutput:
     #: Of the whole view: whether eager reads what is in memory conjugated, or with the other sign.
     is_conjugated: bool = False
     is_negated: bool = False
+    #: The position of an earlier output that is this very tensor.
+    repeats: int | None = None
 
 
 RemovedKind = Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"]

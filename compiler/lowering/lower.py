@@ -330,11 +330,15 @@ class _Walk:
         results = node.args[0]
         sequence = results if isinstance(results, list | tuple) else [results]
         self.outputs.note_saved(sequence)
-        for result in sequence:
-            if isinstance(result, torch.fx.Node) and isinstance(self.values[result], TensorValue):
-                self.build.graph.outputs.append(self.outputs.output(result))
+        outputs, firsts = self.build.graph.outputs, dict[torch.fx.Node, int]()
+        for position, result in enumerate(sequence):
+            if not isinstance(result, torch.fx.Node) or not isinstance(self.values[result], TensorValue):
+                outputs.append(GraphOutput(None, None, self._number_given(result)))
+            elif result in firsts:
+                outputs.append(replace(outputs[firsts[result]], repeats=firsts[result]))
             else:
-                self.build.graph.outputs.append(GraphOutput(None, None, self._number_given(result)))
+                firsts[result] = position
+                outputs.append(self.outputs.output(result))
 
     def _number_given(self, result: Any) -> Any:
         """A result that is no tensor, of the type that eager gives."""

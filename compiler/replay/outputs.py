@@ -97,13 +97,16 @@ def _put_together(members: Sequence[tuple[int, torch.Tensor]], outputs: list[Any
     may be the caller's, another one saved for the backward graph."""
     storage = members[0][1].untyped_storage().clone()
     firsts: dict[torch.dtype, torch.Tensor] = {}
+    copies: dict[int, torch.Tensor] = {}  # of each tensor that was recorded: it may be given several times
     for n, value in members:
-        first = firsts.get(value.dtype)
-        if first is not None:
-            outputs[n] = first.as_strided(value.shape, value.stride(), value.storage_offset())
-            continue
-        whole = torch.empty(0, dtype=value.dtype, device=value.device)
-        outputs[n] = firsts[value.dtype] = whole.set_(storage, value.storage_offset(), value.shape, value.stride())
+        copy, first = copies.get(id(value)), firsts.get(value.dtype)
+        if copy is None and first is not None:
+            copy = first.as_strided(value.shape, value.stride(), value.storage_offset())
+        elif copy is None:
+            whole = torch.empty(0, dtype=value.dtype, device=value.device)
+            copy = whole.set_(storage, value.storage_offset(), value.shape, value.stride())
+            firsts[value.dtype] = copy
+        outputs[n] = copies[id(value)] = copy
 
 
 class Giver:

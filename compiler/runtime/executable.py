@@ -178,7 +178,8 @@ def read_as(
     Between complex and real numbers only by views that autograd knows: AOTAutograd, which has no formulas for views of
     open sizes, repeats these on the caller's tensor."""
     if whole.is_complex() and dtype == whole.dtype.to_real():
-        return _view_as_real(whole).as_strided(tuple(shape), tuple(stride), offset)
+        in_memory = whole.conj() if whole.is_conj() else whole
+        return _view_as_real(in_memory).as_strided(tuple(shape), tuple(stride), offset)
     if dtype.is_complex and whole.dtype == dtype.to_real():
         doubled = tuple(2 * step for step in stride)
         return _view_as_complex(whole.as_strided((*shape, 2), (*doubled, 1), 2 * offset))

@@ -62,6 +62,12 @@ def the_same_twice(x: Tensor) -> tuple[Tensor, Tensor]:
     return y, y
 
 
+def written_and_given_twice(x: Tensor) -> tuple[Tensor, ...]:
+    """Dynamo asks the graph for what each operator gives, also where that is the tensor that it wrote to."""
+    y, z = x * 2, x.sin().t()
+    return y.add_(1), y, z.mul_(2), z, z[1:], z.neg_()
+
+
 def a_constant_twice(x: Tensor) -> tuple[Tensor, ...]:
     zeros = torch.zeros(3, 3)
     return zeros, zeros, zeros.t(), torch.zeros(3, 3), x + 1
@@ -138,6 +144,11 @@ def saved_and_returned(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
 RESULTS: list[Case] = [
     Case("views of an argument", views, lambda: [matrix(5, 5)]),
     Case("views of a result as another dtype", views_as_other_dtypes, lambda: [matrix(4, 2)]),
+    Case(
+        "views of a conjugated argument",
+        lambda x: (x.conj(), x.conj().real, x.imag, torch.view_as_real(x.conj())[1:]),
+        lambda: [torch.complex(matrix(), matrix()).conj()],
+    ),
     Case("views of a transposed argument", lambda x: (x.t(), x[1], x), lambda: [matrix().t()]),
     Case("copies of an argument", copies_of_an_argument, lambda: [matrix()]),
     Case("copies of a row", copies_of_an_argument, lambda: [matrix(1, 6)]),
@@ -147,6 +158,14 @@ RESULTS: list[Case] = [
     Case("views of what is not returned", views_of_what_is_not_returned, lambda: [matrix()]),
     Case("views of a copy", views_of_a_copy, lambda: [matrix()]),
     Case("the same twice", the_same_twice, lambda: [matrix()]),
+    Case("written and given twice", written_and_given_twice, lambda: [matrix()]),
+    Case(
+        "written, given twice and differentiated",
+        written_and_given_twice,
+        lambda: [leaf()],
+        backward=True,
+        like="aot_eager",
+    ),
     Case("views that regroup", regrouped, lambda: [matrix(4, 5, 4)]),
     Case("views that regroup a part with gaps", regrouped, lambda: [matrix(9, 5, 4)[::2][:4]]),
     Case("views of what no strides describe", made_symmetric, lambda: [matrix()]),

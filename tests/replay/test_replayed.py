@@ -222,15 +222,15 @@ def test_an_error_of_the_call_itself_reaches_the_caller() -> None:
 def with_views(inputs: list[Any]) -> list[Any]:
     (x,) = inputs
     made = (x * 2).reshape(2, 3)
-    return [made, made.t(), x[1:4], None, 5, (x + 1).expand(4, 6), made.sum(), x]
+    return [made, made.t(), x[1:4], None, 5, (x + 1).expand(4, 6), made.sum(), x, made]
 
 
 def test_views_stay_views_of_what_they_were() -> None:
     call, recorder = pretended(with_views)
     x = torch.arange(6.0)
     for _ in range(5):
-        made, turned, part, nothing, number, wide, total, given = call([x])
-    assert given is x
+        made, turned, part, nothing, number, wide, total, given, again = call([x])
+    assert given is x and again is made
     assert recorder.replays == 2 and (nothing, number, total.item()) == (None, 5, 30)
     assert turned.data_ptr() == made.data_ptr() and turned.stride() == (1, 3) and torch.equal(turned, made.t())
     assert part.data_ptr() == x[1:].data_ptr() and part.tolist() == [1, 2, 3]
