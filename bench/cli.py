@@ -22,6 +22,7 @@ The JSON file is written anew after every case, and a Markdown table beside it a
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -99,6 +100,9 @@ def main(argv: list[str] | None = None) -> int:
     asked = _parser().parse_args(argv)
     console = Console() if sys.stdout.isatty() else Console(width=180)
     device = asked.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if re.fullmatch(r"cpu|cuda(:\d+)?", device) is None:
+        console.print(f"There is no device {device!r}; there are cpu, cuda and cuda:N.", markup=False)
+        return 2
     if device.startswith("cuda") and not torch.cuda.is_available():
         console.print("There is no usable GPU here; use --device cpu.")
         return 2

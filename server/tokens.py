@@ -13,13 +13,15 @@ import os
 import secrets
 import tempfile
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from compiler.wording import counted
+from compiler.wording import counted, said_of_fault
 
 PREFIX = "fusionscope_"
 """By which a person, and whatever looks for secrets in files, knows a token."""
@@ -120,7 +122,7 @@ def make(path: Path, name: str, quota: Quota, expires: datetime | None = None) -
         token = Token(name=name, sha256=_hash(text), created=_now(), expires=expires, **quota.model_dump())
     except ValidationError as invalid:
         error = invalid.errors(include_url=False)[0]
-        raise WrongTokens(f"The token's {error['loc'][0]} is not valid: {error['msg']}.") from None
+        raise WrongTokens(f"The token's {error['loc'][0]} is not valid: {_said_of(error)}.") from None
     _write(path, [*tokens, token])
     return text
 
@@ -148,7 +150,9 @@ def _read(path: Path) -> list[Token]:
     except ValidationError as invalid:
         error = invalid.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in error["loc"])
-        raise WrongTokens(f"The file of tokens {path} is not valid at {where or 'its top'}: {error['msg']}.") from None
+        raise WrongTokens(
+            f"The file of tokens {path} is not valid at {where or 'its top'}: {_said_of(error)}."
+        ) from None
 
 
 def _write(path: Path, tokens: list[Token]) -> None:
@@ -192,3 +196,9 @@ def _change_of(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _said_of(error: Mapping[str, Any]) -> str:
+    if error["type"] == "string_pattern_mismatch" and error["loc"][-1] == "name":
+        return "it has up to 40 letters, digits, dots, dashes and underscores, and begins with a letter or a digit"
+    return said_of_fault(error)

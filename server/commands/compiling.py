@@ -24,6 +24,10 @@ def machine_code(
 
     The file is captured in this process, with your own rights; its kernels are not run. See docs/machine_code.md.
     """
+    if not kernel and (json or target is not None):
+        option = "--json" if json else "--for"
+        typer.echo(f"{option}: it is for one kernel, so name one; without {option} their names are listed", err=True)
+        raise typer.Exit(WRONG_USE)
     source = read_text(file)
     options = options_from(produce=("capture", "lower", "schedule", "codegen"))
     with stdout_to_stderr() as output:

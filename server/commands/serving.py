@@ -130,6 +130,9 @@ def token(
         if path is None:
             typer.echo("Name the file of tokens with --file, or in FUSIONSCOPE_TOKENS.", err=True)
             raise typer.Exit(WRONG_USE)
+        if name is None and revoke:
+            typer.echo("--revoke: name the token to take away; without --revoke all are listed.", err=True)
+            raise typer.Exit(WRONG_USE)
         if name is None:
             for one in tokens.listed(path):
                 until = "" if one.expires is None else f", until {one.expires:%Y-%m-%d}"

@@ -320,3 +320,8 @@ def test_a_graph_is_scheduled_in_a_process_of_its_own_and_told_by_its_nodes(tmp_
     assert result["total_s"] > 0
     assert "| optimiser_30 |" in out.with_suffix(".md").read_text()
     assert cli.main(["--suite", "scheduling", "--cases", "no_such_kind"]) == 2
+
+
+def test_a_device_that_there_is_not_is_told_without_a_stack(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--suite", "smoke", "--device", "tpu"]) == 2
+    assert "There is no device 'tpu'; there are cpu, cuda and cuda:N." in capsys.readouterr().out

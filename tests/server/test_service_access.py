@@ -281,6 +281,11 @@ def test_a_file_of_tokens_that_breaks_later_lets_nobody_new_in(
         create_app(Settings(tokens=token_file))
 
 
+def test_a_name_that_no_token_may_have_is_told_in_words(token_file: Path) -> None:
+    with pytest.raises(WrongTokens, match="The token's name is not valid: it has up to 40 letters, digits, dots"):
+        tokens.make(token_file, "a b", Quota())
+
+
 def test_the_command_makes_lists_and_revokes(token_file: Path) -> None:
     def run(*words: str) -> Any:
         return CliRunner().invoke(command_line, ["token", *words, "--file", str(token_file)])
@@ -290,6 +295,7 @@ def test_the_command_makes_lists_and_revokes(token_file: Path) -> None:
     assert TokenFile(token_file).holder(made.stdout.strip()) is not None
     assert "ci: 600 requests a minute" in run().stdout and made.stdout.strip() not in run().stdout
     assert run("a b").exit_code == 2
+    assert run("--revoke").exit_code == 2 and "name the token" in run("--revoke").stderr
     assert run("ci", "--revoke").exit_code == 0
     assert json.loads(token_file.read_text()) == {"tokens": []}
     assert run("ci", "--revoke").exit_code == 2
