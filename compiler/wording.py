@@ -35,6 +35,11 @@ _OF_ITS_TYPE = {
     "int_type": "it must be a whole number",
     "float_parsing": "it must be a number",
     "float_type": "it must be a number",
+    "string_type": "it must be a text",
+    "list_type": "it must be a list",
+    "tuple_type": "it must be a list",
+    "dict_type": "it must be an object with names and values, as {...}",
+    "missing": "it is missing",
 }
 
 

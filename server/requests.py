@@ -115,4 +115,4 @@ def said_of_fault(fault: Mapping[str, Any]) -> str:
         return f"it must have {bound} values, and has {about['actual_length'] or 'more'}"
     if fault["type"] in ("model_attributes_type", "model_type"):
         return "it must be an object with names and values, as {...}"
-    return wording.said_of_fault(fault).replace("valid tuple", "list")
+    return wording.said_of_fault(fault)
