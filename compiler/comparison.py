@@ -130,8 +130,11 @@ def _differences(before: Report, after: Report) -> list[str]:
     told = []
     if before.source != after.source:
         told.append("The two are of different snippets: kernels are matched by what they compute.")
-    for which, error in (("first", before.error), ("second", after.error)):
-        if error is not None:
+    for which, report in (("first", before), ("second", after)):
+        error = report.error
+        if report.status == "running":
+            told.append(f"The {which} is still explored: compare again when it is done.")
+        elif error is not None:
             where = "" if error.line is None else f" in line {error.line}"
             why = error.message.partition("\n")[0].removesuffix(".")
             told.append(f"The {which} ended with {error.type}{where}: {why}.")
@@ -226,7 +229,7 @@ def _measured(before: Report, after: Report, is_same_source: bool) -> list[Figur
 
 
 def _either(one: str, two: str) -> str:
-    return one if one == two else f"{one}, then {two}"
+    return one or two if one == two or not (one and two) else f"{one}, then {two}"
 
 
 def _differ(one: Contestant, two: Contestant) -> bool:

@@ -52,6 +52,8 @@ class _Common:
             raise FusionscopeError(f"{self.address!r} is no address of a service: it begins with http:// or https://.")
         # A file that the token was read from may end in a new line, which no header can hold.
         token = (token or os.environ.get("FUSIONSCOPE_TOKEN") or "").strip()
+        if not token.isascii():
+            raise FusionscopeError("The token has letters that no token has: give what `fusionscope token` printed.")
         self.progress = progress
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._httpx_options = {"base_url": self.address, "headers": headers, "timeout": TIMEOUT, **httpx_options}

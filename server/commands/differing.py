@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import urllib.error
@@ -21,12 +22,14 @@ from server.commands.given import (
     stages_on_stderr,
     stdout_to_stderr,
 )
+from server.plain_text import visible
 
 if TYPE_CHECKING:
     from compiler.report import Report
 
 _ID = re.compile(r"[0-9a-f]{20}")
 _SECONDS = 60
+_MOST_BYTES = 64 * 1024
 
 
 def diff(
@@ -79,14 +82,26 @@ def _stored(id: str, service: str | None) -> str:
         raise typer.Exit(WRONG_USE)
     # A file that the token was read from may end in a new line, which no header can hold.
     token = os.environ.get("FUSIONSCOPE_TOKEN", "").strip()
+    if not token.isascii():
+        typer.echo("FUSIONSCOPE_TOKEN has letters that no token has: take what `fusionscope token` printed", err=True)
+        raise typer.Exit(WRONG_USE)
     try:
         request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"} if token else {})
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # of http or https: see above
             return str(answer.read().decode("utf-8"))
     except urllib.error.HTTPError as refused:
-        told = f"the service answered with {refused.code} {refused.reason}"
+        told = f"the service answered with {refused.code} {refused.reason}{_said_of(refused)}"
     except (OSError, ValueError, http.client.HTTPException) as failure:
         # The latter two are of an address that cannot be read, or of an answer that is no HTTP.
-        told = f"no service answers at {service}: {failure}"
+        told = f"no service answers at {service}: {getattr(failure, 'reason', failure)}"
     typer.echo(f"{id} cannot be read: {told}", err=True)
     raise typer.Exit(WRONG_USE)
+
+
+def _said_of(refused: urllib.error.HTTPError) -> str:
+    """What the service says of it, which names what to do; nothing where that is not its answer."""
+    try:
+        detail = json.loads(refused.read(_MOST_BYTES))["detail"]
+    except (OSError, ValueError, LookupError, TypeError, http.client.HTTPException):
+        return ""
+    return f": {visible(str(detail))}"

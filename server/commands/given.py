@@ -77,12 +77,14 @@ def report_from(text: str, name: str, remedy: str = "") -> Report:
     from pydantic import ValidationError
 
     from compiler.report import REPORT_VERSION, Report
+    from compiler.wording import said_of_fault
 
     try:
         report = Report.model_validate_json(text)
     except ValidationError as wrong:
         first = wrong.errors()[0]
-        flaw = f"{first['msg']} at {'.'.join(str(part) for part in first['loc']) or 'its beginning'}"
+        said = said_of_fault(first)
+        flaw = f"{'.'.join(str(part) for part in first['loc'])}: {said}" if first["loc"] else said
     else:
         if report.version == REPORT_VERSION:
             return report

@@ -62,6 +62,11 @@ def test_an_address_that_is_none_is_told_in_a_sentence(address: str) -> None:
         Fusionscope(address)
 
 
+def test_a_token_that_no_header_can_hold_is_told_in_a_sentence() -> None:
+    with pytest.raises(FusionscopeError, match="The token has letters that no token has"):
+        Fusionscope("http://service", token="größe")
+
+
 def test_a_token_may_have_the_end_of_its_line() -> None:
     service = Service()
     client(service, token="secret\n").explore("x = 1")

@@ -130,6 +130,13 @@ def test_what_failed_is_said_and_lends_no_device_to_times(pair: tuple[rep.Report
     assert figure(found, "measured", "compiled").device == "this machine"
 
 
+def test_what_is_still_explored_is_said_and_lends_no_device(pair: tuple[rep.Report, rep.Report]) -> None:
+    _, after = pair
+    found = compare(rep.Report(source=SOURCE), after)
+    assert found.differences[0] == "The first is still explored: compare again when it is done."
+    assert figure(found, "predicted", "generated kernels in a row").device == "NVIDIA H200"
+
+
 def test_a_prediction_of_a_directive_is_of_the_fusion_and_not_of_a_kernel(pair: tuple[rep.Report, rep.Report]) -> None:
     _, after = pair
     (forbidden,) = (told for told in after.what_if if told.option == "forbid")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import http.server
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -81,6 +83,7 @@ def test_a_failed_snippet_exits_with_1_and_shows_the_line(tmp_path: Path) -> Non
     [
         *(("explore", "no_such_file.py"), ("explore", "-", "--target", "h100"), ("explore",), ("examples", "nothing")),
         ("token", "ada", "--file", "tokens.json", "--days", "99999999"),
+        *(("machine-code", "-", "--json"), ("machine-code", "-", "--for", "host")),
     ],
 )
 @pytest.mark.usefixtures("with_programs")
@@ -229,6 +232,57 @@ def test_an_address_that_is_none_is_told_in_a_sentence(address: str) -> None:
     ended = CliRunner().invoke(app, ["diff", "0" * 20, "-", "--service", address], input="x = 1")
     assert ended.exit_code == 2
     assert f"cannot be read: no service answers at {address}: " in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("application/json", "the service answered with 404 Not Found: It is not here. Post it again."),
+        ("text/html", "the service answered with 404 Not Found\n"),
+    ],
+)
+def test_a_refusal_of_the_service_is_told_in_its_words(answer: str, said: str) -> None:
+    detail = {"application/json": '{"detail": "It is not here. Post it again."}', "text/html": "<p>Nothing</p>"}
+
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(404)
+            self.end_headers()
+            self.wfile.write(detail[answer].encode())
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Refusing) as service:
+        threading.Thread(target=service.handle_request, daemon=True).start()
+        address = f"http://127.0.0.1:{service.server_port}"
+        ended = CliRunner().invoke(app, ["diff", "0" * 20, "0" * 20, "--service", address])
+    assert ended.exit_code == 2 and f"{'0' * 20} cannot be read: {said}" in ended.stderr
+
+
+def test_a_service_that_is_not_there_is_told_without_words_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    asked = ["diff", "0" * 20, "0" * 20, "--service", address]
+    ended = CliRunner().invoke(app, asked)
+    assert ended.exit_code == 2 and "refused" in ended.stderr and "urlopen" not in ended.stderr
+    monkeypatch.setenv("FUSIONSCOPE_TOKEN", "größe")
+    ended = CliRunner().invoke(app, asked)
+    assert ended.exit_code == 2 and ended.stderr.startswith("FUSIONSCOPE_TOKEN has letters that no token has")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"version": 5}', "source: it is missing."),
+        ('{\n"version":\n', "Invalid JSON: EOF while parsing a value at line 3 column 0."),
+    ],
+)
+def test_what_is_no_report_is_told_with_its_flaw(content: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    file.write_text(content)
+    ended = CliRunner().invoke(app, ["diff", str(file), str(file)])
+    assert ended.exit_code == 2 and ended.stderr == f"{file} is no report of this version: {said}\n"
 
 
 def test_a_connection_stays_open_for_longer_than_clients_keep_theirs(tmp_path: Path) -> None:
