@@ -336,6 +336,7 @@ def test_in_a_low_window_nothing_lies_over_another(page: Page, server_url: str) 
     open_stored(page, server_url, look="?kernel=1&show=traffic")
     expect(page.get_by_role("region", name="What this is")).to_be_visible()
     expect(page.locator("#pane-side .code-line").first).to_be_attached()
+    expect(page.locator(".map-list-head")).to_be_visible()
     for inner, outer in ((".options", "#slot-editor"), (".map-list-head", ".map-list")):
         assert page.evaluate(LIES_IN, [inner, outer])[0], inner
     # Its text is scrolled to.

@@ -88,7 +88,8 @@ def test_a_pair_is_asked_about_once_the_service_knows_it(page: Page, server_url:
     open_stored(page, server_url, look="?why=graph0/buf5,buf6")
     # The page itself notes it, since a busy machine may look too late.
     page.evaluate(NOTES_CAPTURE)
-    type_snippet(page, "# slow\n" + SOURCE)
+    # One that no other test has explored: that would be answered at once.
+    type_snippet(page, "# slow\n# asked about\n" + SOURCE)
     page.keyboard.press("Control+Enter")
     page.wait_for_function("() => window.wasCaptured")
     expect(page.get_by_role("status").filter(has_text="Softmax became one kernel")).to_be_attached()
