@@ -42,7 +42,7 @@ REASONS: dict[str, str] = {
     # --- refused
     "dependency.intermediate": "{between} must run after {a} and before {b}",
     "dependency.scatter": (
-        "{scatter} updates {shared} at computed indices: its result may be read only when every update is done"
+        "{scatter} updates elements at computed indices: its result may be read only when every update is done"
     ),
     "dependency.mutation": "{scatter} changes {shared} in place: it must be complete before",
     "index.reversed": "{a} writes {shared} at {written}, {b} reads it backwards, at {read}",

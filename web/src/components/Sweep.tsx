@@ -158,8 +158,8 @@ export function Sweep({ report }: { report: Report | null }) {
             <strong>{sweep.verdict}</strong> {sweep.message}
           </p>
           <div class="sweep-columns">
-            <SweepPlot sweep={sweep} device={report.environment.device} />
-            <Sizes sweep={sweep} device={report.environment.device} />
+            <SweepPlot sweep={sweep} device={report.environment.device_name || report.environment.device} />
+            <Sizes sweep={sweep} device={report.environment.device_name || report.environment.device} />
           </div>
           <Pairs sweep={sweep} />
         </Scroller>
