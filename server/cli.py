@@ -17,6 +17,8 @@ from server.commands import checking, compiling, differing, exploring, others, s
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    # As Markdown a paragraph is wrapped anew. Otherwise it keeps the lines of the docstring, each wrapped again.
+    rich_markup_mode="markdown",
     help="See what a compiler makes of your PyTorch code: graphs, loops, every fusion decision, kernels, and times.",
 )
 

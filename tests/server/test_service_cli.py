@@ -321,6 +321,13 @@ def test_help_is_there_for_every_command(command: str) -> None:
     assert len(ended.stdout) > 100
 
 
+def test_a_paragraph_of_help_is_wrapped_at_the_width_of_the_terminal() -> None:
+    lines = run_here("explore", "--help", columns=80).stdout.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith(" Exits with 0"))
+    end = next(place for place in range(start, len(lines)) if not lines[place].strip())
+    assert all(len(line.rstrip()) > 60 for line in lines[start : end - 1]), lines[start:end]
+
+
 def test_why_prints_the_answer_for_two_nodes(tmp_path: Path) -> None:
     file = tmp_path / "reversed.py"
     file.write_text((ROOT / "tests" / "snippets" / "18_reverse_read.py").read_text())
