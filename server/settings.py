@@ -364,7 +364,8 @@ class WorkerSettings(LimitSettings):
     socket: Path | None = Field(
         default=None,
         description="Unix socket that the worker listens at. By default `fusionscope/worker.sock` in "
-        "`$XDG_RUNTIME_DIR`, or in a folder of the user's own below the one for temporary files.",
+        "`$XDG_RUNTIME_DIR`, or in a folder of the user's own below the one for temporary files. "
+        "The worker of `fusionscope serve` has a new one each time, whatever is set here.",
     )
     slots: int = Field(
         default=0, ge=0, le=1024, description="Explorations that run at the same time; 0 means 1 on a CPU, 4 on a GPU."
