@@ -42,6 +42,12 @@ def full(build: Builder, _: Any, fill_value: Any, **__: Any) -> TensorValue:
     return constant(fill_value, build.eager.shape, _result_dtype(build))
 
 
+@lowers(aten._efficientzerotensor)
+def zeros_without_memory(build: Builder, *_: Any, **__: Any) -> TensorValue:
+    """The zero tangents of forward-mode differentiation. Eager's have no memory that a kernel could read."""
+    return constant(0, build.eager.shape, _result_dtype(build))
+
+
 @lowers(aten.fill.Tensor)
 def fill(build: Builder, x: TensorValue, value: TensorValue) -> TensorValue:
     return build.pointwise(x.shape, x.dtype, lambda position: value.load(()))

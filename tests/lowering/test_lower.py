@@ -380,3 +380,19 @@ def test_an_index_outside_of_the_table_stays_inside_of_its_memory() -> None:
     (rows,) = interpret.run(graph, [table, outside])
     # Of numbers beyond 32 bits the lower half counts.
     assert torch.equal(rows, table[[0, 3, 3, 0, 0, 0, 0]])
+
+
+def test_zeros_without_memory_are_no_library_call() -> None:
+    """Forward-mode differentiation leaves some in graphs, and a kernel cannot read what has no memory."""
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    zeros = graph.call_function(torch.ops.aten._efficientzerotensor.default, ([3],), {"device": torch.device("cpu")})
+    total = graph.call_function(torch.ops.aten.add.Tensor, (x, zeros))
+    graph.output((total,))
+    with FakeTensorMode():
+        for node in (x, zeros, total):
+            node.meta["val"] = torch.empty(3)
+    given = lower(torch.fx.GraphModule(torch.nn.Module(), graph))
+    assert fallbacks(given) == []
+    values = torch.randn(3)
+    assert torch.equal(interpret.run(given, [values])[0], values)
