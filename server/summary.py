@@ -191,7 +191,8 @@ def kernel_times(kernel: Kernel, environment: Environment, is_disturbed: bool = 
         )
     if kernel.measured_us is not None:
         spread = plus_minus(kernel.measured_us, kernel.spread_us)
-        measured = f"measured on {environment.device_name or environment.device} {microseconds(kernel.measured_us)}{spread}"
+        device = environment.device_name or environment.device
+        measured = f"measured on {device} {microseconds(kernel.measured_us)}{spread}"
         times.append(f"{measured} (on a busy machine)" if is_disturbed else measured)
     return times
 
