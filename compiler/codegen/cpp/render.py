@@ -174,6 +174,8 @@ class _KernelPrinter(AcrossPrinter):
             loops["rows"] = "vectors along the scan" if is_in_lanes else "step by step along the scan"
         loops["scatter"] = loops["pointwise"] if plan.inner else "one after the other"
         text = loops[plan.shape].format(plan.inner.name if plan.inner else "one point")
+        if any(self.is_of_pairs(statement) for statement in self.program.statements):
+            text = text.replace("vectors along", "one by one along")
         parallel = {
             "no": "one thread",
             "x": "threads over x",

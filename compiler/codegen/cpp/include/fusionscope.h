@@ -26,6 +26,15 @@ static inline void check(bool holds, const char* message) {
         __atomic_compare_exchange_n(&failed_check, &none, message, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
+// A loop that reads by such a pointer is made of single elements. GCC 12 makes wrong vectors of loads from 2i and 2i + 1
+// that one condition on i guards: each lane gets the condition of another i.
+template <typename element> inline element* not_in_vectors(element* source) {
+#if defined(__GNUC__) && !defined(__clang__)
+    asm("" : "+r"(source));
+#endif
+    return source;
+}
+
 // Values on the heap, as many as the stack may not have room for. C's library gives it: C++'s is not linked.
 template <typename T> struct Values {
     T* const first;
