@@ -174,12 +174,16 @@ class StatementPrinter:
         return any(index is not None and vector in index.dims for index in indices)
 
     def is_of_pairs(self, load: Statement) -> bool:
-        """Whether a load under a condition takes one of two neighbours at each point of the vector loop: GCC 12 makes
-        wrong vectors of such pairs, of real and imaginary parts for one, where the condition is about the loop."""
+        """Whether a load under a condition takes one of two neighbours at each point of the vector loop, and a store
+        leaves gaps there, as another one fills: GCC 12 makes wrong vectors of such pairs, of real and imaginary parts
+        for one, where the condition is about the loop."""
         vector = self.plan.inner or (self.plan.r_loops[-1] if self.plan.r_loops else None)
         if load.op != "load" or not load.operands or load.index is None or vector is None:
             return False
-        return load.number not in self.staged and load.index.step(vector) in (2, -2)
+        if load.number in self.staged or load.index.step(vector) not in (2, -2):
+            return False
+        stored = (s.index for s in self.program.statements if s.op == "store" and s.index is not None)
+        return any(index.step(vector) not in (0, 1, -1) for index in stored)
 
     def _offset(self, statement: Statement) -> str:
         assert statement.index is not None

@@ -27,7 +27,7 @@ static inline void check(bool holds, const char* message) {
 }
 
 // A loop that reads by such a pointer is made of single elements. GCC 12 makes wrong vectors of loads from 2i and 2i + 1
-// that one condition on i guards: each lane gets the condition of another i.
+// that one condition on i guards, where both are stored side by side: a lane gets the condition of another i.
 template <typename element> inline element* not_in_vectors(element* source) {
 #if defined(__GNUC__) && !defined(__clang__)
     asm("" : "+r"(source));
