@@ -27,6 +27,7 @@ def line_list(lines: Iterable[int]) -> str:
     return f"line{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else ""
 
 
+_AN_OBJECT = "it must be an object with names and values, as {...}"
 _OF_ITS_TYPE = {
     "bool_parsing": "it must be true or false",
     "bool_type": "it must be true or false",
@@ -38,7 +39,9 @@ _OF_ITS_TYPE = {
     "string_type": "it must be a text",
     "list_type": "it must be a list",
     "tuple_type": "it must be a list",
-    "dict_type": "it must be an object with names and values, as {...}",
+    "dict_type": _AN_OBJECT,
+    "model_type": _AN_OBJECT,
+    "model_attributes_type": _AN_OBJECT,
     "missing": "it is missing",
 }
 

@@ -113,6 +113,4 @@ def said_of_fault(fault: Mapping[str, Any]) -> str:
         about = fault["ctx"]
         bound = f"at least {about['min_length']}" if "min_length" in about else f"at most {about['max_length']}"
         return f"it must have {bound} values, and has {about['actual_length'] or 'more'}"
-    if fault["type"] in ("model_attributes_type", "model_type"):
-        return "it must be an object with names and values, as {...}"
     return wording.said_of_fault(fault)
