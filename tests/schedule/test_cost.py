@@ -179,3 +179,14 @@ def test_rows_of_open_sizes_are_kept_by_a_cpu_and_priced_so() -> None:
 def test_what_the_vector_loop_of_a_cpu_does_not_change_costs_nothing_inside_of_it() -> None:
     norm = torch.nn.GroupNorm(8, 16).requires_grad_(False)
     assert kernel_count(compile_program(norm, torch.empty(4, 16, 64, 64), target="cpu")) == (1, 0)
+
+
+def test_parts_of_a_launch_wait_at_the_same_time() -> None:
+    """Two sums of few columns take little longer than one of them beside a small kernel; on a CPU, as long as both."""
+    x, y, z = torch.empty(197, 768), torch.empty(197, 768), torch.empty(100)
+    one, layouts_of_one = only_group(lambda x, z: (x.sum(0), z.sin()), x, z)
+    two, layouts_of_two = only_group(lambda x, y: (x.sum(0), y.sum(0)), x, y)
+    for device, least, most in ((H200, 1.0, 1.1), (cpu_device(2), 1.8, 2.2)):
+        of_one = group_cost(one, layouts_of_one, device).microseconds - device.overhead_us
+        of_two = group_cost(two, layouts_of_two, device).microseconds - device.overhead_us
+        assert least <= of_two / of_one <= most

@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -167,29 +168,48 @@ def work_and_shape(
 
 
 def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
-    """The expected cost of running `group` as one kernel on `device`; the parts of a batch one after the other."""
-    costs = [_cost_of_one(part, layouts, device, isinstance(group, Batch)) for part in parts_of(group)]
-    time = sum(cost.microseconds for cost in costs) - device.overhead_us * (len(costs) - 1)
-    passes = max(cost.passes for cost in costs)
-    return Cost(sum(cost.bytes for cost in costs), sum(cost.operations for cost in costs), time, passes)
-
-
-def _parts_by_shape(group: Group, layouts: dict[str, Layout], device: Device) -> list[tuple[Work, Shape]]:
-    shares_launch = isinstance(group, Batch)
-    return [work_and_shape(part, layouts, device, None, shares_launch) for part in parts_of(group)]
-
-
-def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device, shares_launch: bool) -> Cost:
+    """The expected cost of running `group` as one kernel on `device`."""
     if isinstance(group, Product):
-        moved = moved_by_group(group, layouts).bytes
-        if group.library is not None:
-            return Cost(moved, operations(group), library_us(group.matrices, moved, device))
-        time = template_us(group, moved, slots_besides(group, layouts, device), device)
-        return Cost(moved, operations(group), time)
-    touches = touches_of(group, layouts)
-    work, shape = work_and_shape(group, layouts, device, touches, shares_launch)
-    time = terms_of(work, shape, device).total(device)
-    return Cost(moved_by_touches(touches, layouts).bytes, work.operations, time, shape.passes)
+        return _cost_of_product(group, layouts, device)
+    parts = parts_of(group)
+    touches = [touches_of(part, layouts) for part in parts]
+    found = _parts_by_shape(group, layouts, device, touches)
+    return Cost(
+        sum(moved_by_touches(of_part, layouts).bytes for of_part in touches),
+        sum(work.operations for work, _ in found),
+        _microseconds(found, device),
+        max(shape.passes for _, shape in found),
+    )
+
+
+def _parts_by_shape(
+    group: Group, layouts: dict[str, Layout], device: Device, touches: Sequence[Sequence[Touch]] = ()
+) -> list[tuple[Work, Shape]]:
+    shares_launch = isinstance(group, Batch)
+    parts = zip_longest(parts_of(group), touches)
+    return [work_and_shape(part, layouts, device, of_part, shares_launch) for part, of_part in parts]
+
+
+def _microseconds(parts: Sequence[tuple[Work, Shape]], device: Device) -> float:
+    """What one kernel takes. On a CPU its parts are functions, which it calls one after the other."""
+    if device.kind == "cpu":
+        return sum(terms_of(*part, device).total(device) for part in parts) - device.overhead_us * (len(parts) - 1)
+    return _side_by_side(parts, device).total(device)
+
+
+def _side_by_side(parts: Sequence[tuple[Work, Shape]], device: Device) -> Terms:
+    """The terms of a kernel's parts, whose programs run at the same time: what they share adds up, what one program
+    waits for does not."""
+    memory, cache, arithmetic, few, ends = zip(*(astuple(terms_of(*part, device)) for part in parts), strict=True)
+    return Terms(sum(memory), sum(cache), sum(arithmetic), max(few), max(ends))
+
+
+def _cost_of_product(product: Product, layouts: dict[str, Layout], device: Device) -> Cost:
+    moved = moved_by_group(product, layouts).bytes
+    if product.library is not None:
+        return Cost(moved, operations(product), library_us(product.matrices, moved, device))
+    time = template_us(product, moved, slots_besides(product, layouts, device), device)
+    return Cost(moved, operations(product), time)
 
 
 def slots_besides(product: Product, layouts: dict[str, Layout], device: Device) -> int:
@@ -216,7 +236,6 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
     if isinstance(group, Product):
         return _parts_of_product(group, layouts, device)
     found = _parts_by_shape(group, layouts, device)
-    terms = [asdict(terms_of(work, shape, device)) for work, shape in found]
     moved: Counter[str] = Counter()
     slots: Counter[str] = Counter()
     for work, _ in found:
@@ -226,7 +245,7 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
         "alone_us": device.alone_us,
         "launch_us": device.launch_us,
         "latency_us": device.latency_us,
-        **{f"{name}_us": sum(of_one[name] for of_one in terms) for name in terms[0]},
+        **{f"{name}_us": value for name, value in asdict(_side_by_side(found, device)).items()},
         "bytes": dict(moved),
         "slots": dict(slots),
         "read_again": sum(work.again for work, _ in found),
