@@ -66,6 +66,15 @@ def test_a_part_does_not_share_its_rows_among_programs() -> None:
         torch.testing.assert_close(result, (x.double() * factor).sum(0).float(), rtol=1e-5, atol=1e-4)
 
 
+def test_a_reduction_that_would_be_slower_as_a_part_keeps_its_launch() -> None:
+    """Its few results leave most of the device idle as soon as programs cannot share its rows."""
+    inputs = (rnd(4096, 48), rnd(100))
+    compilation = compile_program(lambda x, y: (x.sum(0), y.sin()), *inputs)
+    assert kernel_count(compilation) == (2, 0)
+    (refusal,) = [decision.verdict for decision in compilation.schedule.decisions]
+    assert refusal.reason == "profit.slower" and refusal.numbers["fused_us"] > refusal.numbers["unfused_us"]
+
+
 def test_each_part_reads_for_itself() -> None:
     """Bytes are those of the parts: a launch is spared, not a read."""
     inputs = CASES["small states"][1]

@@ -88,7 +88,7 @@ class Pair:
             limits=context.limits,
             disabled=context.disabled,
             directives=context.directives,
-            is_side_by_side=decision.verdict.reason in _OF_LAUNCHES,
+            is_side_by_side=decision.verdict.reason in _OF_LAUNCHES or "parts" in decision.verdict.numbers,
         )
 
     def ask(self) -> Fuse | Refuse:

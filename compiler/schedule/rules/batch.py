@@ -30,8 +30,6 @@ NEAREST = 8
 #: A result that is made before others that stand in front of it is kept the longer: bytes by which the most that is
 #: alive at a time may grow for that.
 MOST_EARLY = 1 << 20
-#: A longer row may be shared among several programs, which a part of a kernel cannot.
-LONGEST_ROW = 8192
 
 
 def batch_launches(
@@ -98,9 +96,7 @@ def can_be_a_part(group: Group) -> bool:
     """Whether it can share a launch. What works in place, or with scratch memory of its own, keeps its launch."""
     if any(dim.size == 0 for dim in (*group.space.x, *group.space.r)) or group.updated or group.across:
         return False
-    if isinstance(group, Product) or group.is_cooperative or any(member.body.is_scatter for member in group.members):
-        return False
-    return not group.space.r or hint(group.space.reduction_numel) <= LONGEST_ROW
+    return not (isinstance(group, Product) or group.is_cooperative or any(m.body.is_scatter for m in group.members))
 
 
 def side_by_side(a: int, b: int, context: Context, is_forced: bool = False) -> Fuse | Refuse:
@@ -125,11 +121,12 @@ def side_by_side(a: int, b: int, context: Context, is_forced: bool = False) -> F
         refusal = None if is_forced else too_long(unit, context)
         if refusal is not None:
             return refusal
-    return batch(a, b, context)
+    return batch(a, b, context, is_forced)
 
 
-def batch(a: int, b: int, context: Context) -> Fuse | Refuse:
-    """The verdict on two units that do not depend on each other."""
+def batch(a: int, b: int, context: Context, is_forced: bool = False) -> Fuse | Refuse:
+    """The verdict on two units that do not depend on each other. A reduction can take longer as a part: its rows are
+    not shared among programs there."""
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
     assert not isinstance(one, ExternNode) and not isinstance(two, ExternNode)
@@ -148,4 +145,7 @@ def batch(a: int, b: int, context: Context) -> Fuse | Refuse:
     apart = [context.cost(unit) for unit in (one, two)]
     together = context.cost(whole)
     score, numbers = context.score("batch", a, b, apart, together, sum(cost.microseconds for cost in apart))
-    return unless_forbidden(Fuse.into(REASON, whole, score, numbers | {"parts": len(parts)}), one, two, context)
+    numbers |= {"parts": len(parts)} | ({"is_forced": True} if is_forced else {})
+    if score.benefit_us <= 0 and not is_forced:
+        return Refuse("profit.slower", numbers)
+    return unless_forbidden(Fuse.into(REASON, whole, score, numbers), one, two, context)
