@@ -6,13 +6,16 @@ Each command is a function of `server.commands`. `fusionscope --install-completi
 
 from __future__ import annotations
 
+import errno
 import faulthandler
 import os
+import sys
 from typing import Annotated
 
 import typer
 
 from server.commands import checking, compiling, differing, exploring, others, serving
+from server.commands.given import WRONG_USE, CannotPrint, standard_output
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -51,7 +54,21 @@ app.command()(others.examples)
 def main() -> None:
     # A snippet that crashes ends this process, and this says in which line. What it prints goes elsewhere meanwhile.
     faulthandler.enable(os.fdopen(os.dup(2), "w"))
-    app()
+    # A terminal is never full.
+    if sys.stdout is not None and not sys.stdout.isatty():
+        sys.stdout = standard_output(1, sys.stdout.encoding, sys.stdout.errors or "strict")
+    try:
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except CannotPrint as failure:
+        sys.stdout = None  # what is still to be written would fail once more at exit
+        if failure.errno == errno.EPIPE:
+            sys.exit(1)  # as `| head` is meant to end it
+        typer.echo(f"Standard output cannot be written: {failure.strerror}", err=True)
+        sys.exit(WRONG_USE)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import shutil
@@ -93,12 +94,34 @@ def report_from(text: str, name: str, remedy: str = "") -> Report:
     raise typer.Exit(WRONG_USE)
 
 
+class CannotPrint(OSError):
+    """Standard output takes nothing more, as on a full disk."""
+
+
+class _StandardOutput(io.FileIO):
+    """What fails here is standard output, through whatever it was written."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as failure:
+            raise CannotPrint(failure.errno, failure.strerror) from None
+
+
+def standard_output(descriptor: int, encoding: str, errors: str = "strict") -> TextIO:
+    """A text stream to standard output, which raises CannotPrint. It closes any descriptor but 1."""
+    raw = _StandardOutput(descriptor, "w", closefd=descriptor != 1)
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors)
+
+
 @contextlib.contextmanager
 def stdout_to_stderr() -> Iterator[TextIO]:
     """While a snippet runs, all that is printed, even by native code, goes to stderr. Yields the real stdout, which is
     closed when the block ends. A snippet that ends the process by `os._exit` is told of, and has failed."""
+    if sys.stdout is None:  # as after `>&-` in a shell
+        raise CannotPrint(errno.EBADF, os.strerror(errno.EBADF))
     sys.stdout.flush()
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as real, os.fdopen(os.dup(2), "w") as errors:
+    with standard_output(os.dup(1), "utf-8") as real, os.fdopen(os.dup(2), "w") as errors:
         os.dup2(2, 1)
         try:
             with mock.patch.object(os, "_exit", _told_to(errors)):

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import IO
 
 import pytest
 from typer.testing import CliRunner
@@ -28,16 +29,19 @@ from tests.server.conftest import TWO_KERNELS, eventually
 ROOT = Path(__file__).parents[2]
 WITH_PROGRAMS = (
     "import sys, tests.server.programs as programs; sys.modules['compiler.pipeline'] = programs; "
-    "from server.cli import app; app()"
+    "from server.cli import main; main()"
 )
 
 
-def _run(*arguments: str, source: str | None = None) -> subprocess.CompletedProcess[str]:
+def _run(
+    *arguments: str, source: str | None = None, stdout: int | IO[bytes] = subprocess.PIPE
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", WITH_PROGRAMS, *arguments],
         cwd=ROOT,
         input=source,
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         text=True,
         check=False,
         env={**os.environ, "COLUMNS": "120", "NO_COLOR": "1"},
@@ -52,6 +56,25 @@ def test_json_is_all_that_reaches_stdout() -> None:
     assert report.summary.verdict == "json"
     assert report.output == "from Python\n"
     assert "from below" in ended.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no file that is always full")
+@pytest.mark.parametrize(
+    "arguments", [("explore", "-"), ("explore", "-", "--json"), ("check", "-"), ("examples",), ("--version",)]
+)
+def test_an_output_that_is_full_is_told_in_a_sentence(arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        ended = _run(*arguments, source="verdict = 'told'", stdout=full)
+    assert (ended.returncode, ended.stderr) == (2, "Standard output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("arguments", [("explore", "-"), ("explore", "-", "--json"), ("examples",)])
+def test_a_pipe_that_is_closed_ends_a_command_quietly(arguments: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as closed:
+        ended = _run(*arguments, source="verdict = 'told'", stdout=closed)
+    assert (ended.returncode, ended.stderr) == (1, "")
 
 
 @pytest.fixture
