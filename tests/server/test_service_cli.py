@@ -329,6 +329,12 @@ def test_a_connection_stays_open_for_longer_than_clients_keep_theirs(tmp_path: P
         web.wait()
 
 
+def test_the_package_is_run_as_the_command() -> None:
+    command = [sys.executable, "-m", "fusionscope", "examples", "graph_break"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0 and ended.stdout.startswith("import torch"), ended.stderr
+
+
 def test_examples_are_listed_and_printed() -> None:
     listed = CliRunner().invoke(app, ["examples"])
     assert listed.exit_code == 0
