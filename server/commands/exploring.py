@@ -151,12 +151,31 @@ def _explored(source: str, options: Options, output: TextIO, wanted: _Forms) -> 
         _write_html(report, wanted.html, wanted.is_opened)
     if wanted.trace is not None and report.trace:
         _write("--trace", wanted.trace, chrome_trace(report).model_dump_json())
-    # Of a snippet that failed no node may be known.
+    is_known &= _knows_contestants(options)
+    # Of a snippet that failed no node may be known, and no backend of its own.
     if (not is_known and report.error is None) or any(told_.outcome == "unknown name" for told_ in report.what_if):
         return WRONG_USE
     if any(one.has_wrong_result for one in (report, plain) if one is not None):
         return WRONG_RESULT
     return 0 if report.status == "ok" else FAILED_SNIPPET
+
+
+def _knows_contestants(options: Options) -> bool:
+    """Whether all contestants exist; those that do not are told. A snippet may register a backend, so this is not known
+    before it has run."""
+    if not options.contestants:
+        return True  # without the import of TorchInductor
+    from compiler.peer.contestants import ALWAYS, UnknownContestant, maker_of
+
+    is_known = True
+    for name in dict.fromkeys(options.contestants):
+        try:
+            if name not in ALWAYS:
+                maker_of(name)
+        except UnknownContestant as unknown:
+            typer.echo(f"--contestant: {unknown}", err=True)
+            is_known = False
+    return is_known
 
 
 def _write_html(report: Report, path: Path | None, is_opened: bool) -> None:

@@ -134,6 +134,22 @@ def test_a_wrong_option_is_called_as_it_was_written(arguments: tuple[str, ...], 
     assert ended.exit_code == 2 and ended.stderr.startswith(said)
 
 
+@pytest.mark.usefixtures("with_programs")
+def test_an_unknown_contestant_is_told_and_the_command_was_used_wrongly() -> None:
+    unknown = run_here("explore", "-", "--contestant", "nobody", "--contestant", "eager", "--json", source="x = 1")
+    assert unknown.returncode == 2 and json.loads(unknown.stdout)["error"] is None
+    assert unknown.stderr.startswith("--contestant: There is no contestant nobody; there are aot_eager, cudagraphs, ")
+    assert len(unknown.stderr.splitlines()) == 1
+    failed = run_here("explore", "-", "--contestant", "nobody", source="1 / 0")
+    assert failed.returncode == 1
+
+
+def test_a_backend_of_the_snippet_is_no_unknown_contestant() -> None:
+    source = "import torch\ntorch._dynamo.register_backend(lambda graph, inputs: graph.forward, name='own')"
+    ended = _run("explore", "-", "--contestant", "own", source=source)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("content", [b"\xef\xbb\xbfverdict = 'read'\r\n", b"verdict = 'read'\r\n"])
 @pytest.mark.usefixtures("with_programs")
 def test_a_file_of_windows_is_read(content: bytes, tmp_path: Path) -> None:
