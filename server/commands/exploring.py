@@ -105,6 +105,9 @@ def explore(
         trace=trace is not None,
         max_seconds=max_seconds,
     )
+    if options.peer_mode is not None and not options.peer:
+        typer.echo("--peer-mode: it needs --peer, without which TorchInductor is not asked", err=True)
+        raise typer.Exit(WRONG_USE)
     pair = None if why is None else _pair_of(why, "--why")
     _check_sweep(source, options)
     with stdout_to_stderr() as output:

@@ -124,6 +124,7 @@ def test_wrong_use_exits_with_2_and_says_why(arguments: tuple[str, ...]) -> None
         (("--sweep", "=8,16"), "--sweep: give a size and numbers"),
         (("--contestant", "a b"), "--contestant: it must match"),
         (("--peer-mode", "fast"), "--peer-mode: it must be 'default', "),
+        (("--peer-mode", "default"), "--peer-mode: it needs --peer"),
         (("--max-seconds", "0"), "--max-seconds: it must be greater than 0"),
         (("--rule-off", "nothing"), "--rule-off: there is no rule 'nothing'"),
     ],
