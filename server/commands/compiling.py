@@ -37,9 +37,15 @@ def machine_code(
 
         console = Console(file=output, highlight=False)
         report = explore(source, options)
-        names = [one.name for graph in report.graphs for one in graph.kernels if one.kind != "extern"]
+        kernels = [one for graph in report.graphs for one in graph.kernels]
+        names = [one.name for one in kernels if one.kind != "extern" or one.own is not None]
         if report.error is None and not kernel:
             output.write("".join(f"{name}\n" for name in names))
+            if not names:
+                # Not for standard output, which has names alone.
+                calls = ", ".join(dict.fromkeys(one.name for one in kernels))
+                why = f"all work is the library's ({calls})" if calls else "nothing is computed"
+                typer.echo(f"There is no kernel to compile: {why}.", err=True)
             raise typer.Exit(0)
         if report.error is None:
             try:
