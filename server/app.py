@@ -22,6 +22,7 @@ from server.database.reports import Stored
 from server.heads import Heads
 from server.identity import compiler_version
 from server.local_worker import LocalWorker
+from server.negotiation import VaryOnce
 from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
 from server.problems import Problem, problem_answers
 from server.profiles import WrongProfiles
@@ -86,6 +87,7 @@ def create_app(settings: Settings | None = None, worker: LocalWorker | None = No
     # The inner ones first. Each event is compressed by itself: whole answers are compressed another way.
     app.add_middleware(CompressedEvents)
     app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=4)
+    app.add_middleware(VaryOnce)
     # What is answered here has passed every check that concerns all requests.
     app.add_middleware(StoredAnswers, cached=lambda id: _cached(app, id))
     app.add_middleware(Heads)

@@ -1,9 +1,12 @@
-"""Which form of an answer a client likes best, by its Accept header, and which encodings it takes."""
+"""Which form of an answer a client likes best, by its Accept header, which encodings it takes, and the header Vary."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _RANGE = re.compile(r"([\w.+*-]+/[\w.+*-]+)(?:\s*;\s*(?!q=)[\w-]+=[^;]*)*(?:\s*;\s*q=([01](?:\.\d{0,3})?))?", re.I)
 
@@ -34,3 +37,20 @@ def takes_encoding(encoding: str, accept_encoding: str | None) -> bool:
         if name.strip().lower().removeprefix("x-") in (encoding, "*"):
             return re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", weight) is None
     return False
+
+
+class VaryOnce:
+    """Middleware that names each header once in Vary. The compression of whole answers adds its own without a look."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_vary(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if (vary := headers.get("vary")) is not None:
+                    headers["Vary"] = ", ".join(dict.fromkeys(name.strip() for name in vary.split(",")))
+            await send(message)
+
+        await self._app(scope, receive, send_with_vary)

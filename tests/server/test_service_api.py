@@ -242,6 +242,17 @@ async def test_a_body_comes_compressed_where_that_is_accepted_and_is_known_again
     assert (await service.client.get(path, headers={"If-None-Match": '"other"'})).status_code == 200
 
 
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_what_an_answer_varies_by_is_named_once(service: Service, encoding: str) -> None:
+    report = await service.explore("verdict = 'varied'; print('line ' * 3000)")
+    # Whoever likes several forms is answered by the route, and not from memory.
+    headers = {"Accept": "application/json, text/markdown;q=0.5", "Accept-Encoding": encoding}
+    for suffix in ("", ".md"):
+        answer = await service.client.get(f"/api/v1/explorations/{report['id']}{suffix}", headers=headers)
+        assert answer.status_code == 200 and len(answer.content) > 4096
+        assert answer.headers["vary"] == "Accept, Accept-Encoding"
+
+
 async def test_a_long_body_is_inflated_piece_by_piece(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """So a reader who takes it slowly holds no memory."""
     report = await service.explore("verdict = 'long'; print('line ' * 60_000)")
