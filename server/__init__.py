@@ -7,7 +7,8 @@ Nothing in here compiles anything: that is the business of the `compiler` packag
 app, web, state, supervised           web put together, what routes ask of it, its background tasks
 routes/, stored_answers, negotiation,
   compressed_events, heads            what answers, and in which form
-requests, problems, openapi           what may be asked, what is said of a wrong request, and its description
+requests, problems, openapi,
+  small_page                          what may be asked, what is said of a wrong request, and its description
 request_context, security,
   bounded_http                        a request's id and end; what protects a browser, this machine and web itself
 clients, tokens                       who asks, how much they may ask for, and the file of tokens

@@ -6,6 +6,7 @@ is wrong, where, and what to do about it.
 
 from __future__ import annotations
 
+import html
 from http import HTTPStatus
 from typing import Any
 
@@ -18,9 +19,12 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from server.heads import answers_head
+from server.negotiation import preferred
 from server.requests import said_of_fault
+from server.small_page import small_page
 
 MEDIA_TYPE = "application/problem+json"
+_OF_PROGRAMS = "/api/"
 MOST_ERRORS = 20
 MOST_TEXT = 300
 
@@ -120,13 +124,21 @@ async def _answer_problem(request: Request, failure: Exception) -> Response:
 async def _answer_http(request: Request, failure: Exception) -> Response:
     assert isinstance(failure, HTTPException)
     path = request.url.path[:MOST_TEXT]
+    headers = dict(failure.headers or {})
+    if failure.status_code == 404 and not path.startswith(_OF_PROGRAMS):
+        headers["Vary"] = "Accept"
+        # Of a browser's requests only those for a page itself like HTML best.
+        if preferred(request.headers.get("accept"), (MEDIA_TYPE, "text/html")) == "text/html":
+            body = f'<p>There is nothing at {html.escape(path)}.</p>\n<p><a href="/">Go to the start page</a></p>'
+            return small_page("nothing here", body, 404, headers)
+    if failure.status_code == 405:
+        headers = {"Allow": ", ".join(_allowed(request))}
     detail = {
         400: "The body is not JSON in UTF-8, is nested too deeply, or has over 4,300 digits in a number.",
         404: f"There is nothing at {path}. The API is described at /api/v1/openapi.json.",
         405: f"{path} does not answer {request.method}; see /api/v1/openapi.json for what it answers.",
         413: "The body of the request is too large; a snippet may have at most 64 KiB.",
     }.get(failure.status_code, str(failure.detail))
-    headers = {"Allow": ", ".join(_allowed(request))} if failure.status_code == 405 else dict(failure.headers or {})
     return ProblemResponse(Problem(failure.status_code, detail, headers=headers), request.scope)
 
 

@@ -12,10 +12,11 @@ from typing import Annotated
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response
 
 from server.clients import COOKIE, SIGN_IN, Clients
 from server.problems import Problem
+from server.small_page import small_page
 
 router = APIRouter(include_in_schema=False)
 
@@ -23,31 +24,18 @@ _MOST_FORM_BYTES = 4096
 _OWN_PATH = re.compile(r"/(x/[0-9a-f]{1,64})?")
 _DAYS_90 = 90 * 24 * 3600
 
-_FORM = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Fusionscope: sign in</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 30rem; margin: 15vh auto; padding: 0 1rem }}
-input, button {{ font: inherit; width: 100%; box-sizing: border-box; padding: .5rem; margin: .25rem 0 }}
-</style>
-<h1>Fusionscope</h1>
-<p>This server needs a token. Its operator makes one with <code>fusionscope token NAME</code>.</p>
+_FORM = """<p>This server needs a token. Its operator makes one with <code>fusionscope token NAME</code>.</p>
 <p role="alert">{told}</p>
 <form method="post" action="{action}">
 <label>Token <input type="password" name="token" autocomplete="current-password" required autofocus></label>
 <input type="hidden" name="next" value="{following}">
 <button>Sign in</button>
-</form>
-</html>
-"""
+</form>"""
 
 
 def _form(told: str, following: str, status: int) -> Response:
     text = _FORM.format(action=SIGN_IN, told=html.escape(told), following=html.escape(following))
-    return HTMLResponse(text, status, {"Cache-Control": "no-store"})
+    return small_page("sign in", text, status, {"Cache-Control": "no-store"})
 
 
 @router.get(SIGN_IN)

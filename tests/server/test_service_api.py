@@ -174,6 +174,22 @@ async def test_what_does_not_exist_is_a_problem_with_a_way_out(service: Service,
     assert len(answer.json()["detail"]) > 30
 
 
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+async def test_a_person_reads_what_is_missing_and_a_program_gets_json(service: Service) -> None:
+    for path in ("/nothing", "/x/", "/assets/nothing.js", "/no<script>/here"):
+        page = await service.client.get(path, headers={"Accept": BROWSER})
+        assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
+        assert '<a href="/">' in page.text and "<script" not in page.text
+        assert "There is nothing at /" in page.text and "default-src 'none'" in page.headers["content-security-policy"]
+        program = await service.client.get(path, headers={"Accept": "*/*"})
+        assert (program.status_code, program.headers["content-type"]) == (404, "application/problem+json")
+        assert page.headers["vary"] == program.headers["vary"] == "Accept"
+    api = await service.client.get("/api/v1/nothing", headers={"Accept": BROWSER})
+    assert (api.status_code, api.headers["content-type"]) == (404, "application/problem+json")
+
+
 async def test_a_full_queue_says_when_to_come_back(tmp_path_factory: pytest.TempPathFactory) -> None:
     async with running_service(tmp_path_factory.mktemp("full"), queue_limit=1) as busy:
         await busy.next_job_is_fine()
