@@ -3,7 +3,7 @@
     graphs[0].kernels | count
     graphs[0].decisions | where verdict = refused | each reason | first
     graphs | each removed | where kind = dead | count
-    summary.eager_bytes | in MiB
+    summary.eager_bytes | in MB
     summary.eager_bytes | over summary.bytes
 
 A path begins with fields of the report, and goes on with filters, each of what stands before it. Fields are those of

@@ -58,6 +58,13 @@ def test_a_lesson_states_what_its_programs_come_to(lesson: Lesson) -> None:
         assert faults_of(step, report) == [], step.title
 
 
+def test_bytes_are_in_the_units_of_the_page() -> None:
+    """Figures of the page are decimal, so whoever reads an answer there is right."""
+    texts = {file.name: file.read_text(encoding="utf-8") for file in (ROOT / "docs" / "lessons").glob("[0-9]*.md")}
+    assert len(texts) == len(NAMED)
+    assert not {name: found for name, text in texts.items() if (found := re.findall(r"\b[KMG]iB\b", text))}
+
+
 @pytest.mark.parametrize("lesson", NAMED.values(), ids=NAMED)
 def test_every_question_has_an_answer_of_its_kind(lesson: Lesson) -> None:
     for step in lesson.steps:
