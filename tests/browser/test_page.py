@@ -61,6 +61,27 @@ def test_a_paste_takes_the_place_of_what_came_while_all_was_selected(page: Page,
     expect(page.locator(".cm-content")).to_have_text("written = 1")
 
 
+def test_a_paste_loses_its_fences_and_one_step_back_gives_it_as_it_was(page: Page, server_url: str) -> None:
+    page.goto(server_url)
+    code = page.locator(".cm-content")
+    expect(code).to_contain_text("import torch")
+    code.focus()
+    page.keyboard.press("Control+a")
+    code.evaluate(
+        "(code, text) => { const clipboardData = new DataTransfer(); clipboardData.setData('text/plain', text);"
+        " code.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true })); }",
+        "```python\nx = 1\ny = 2\n```\n",
+    )
+    expect(code).to_have_text("x = 1\ny = 2\n", use_inner_text=True)
+    page.keyboard.press("Control+z")
+    expect(code).to_have_text("```python\nx = 1\ny = 2\n```\n", use_inner_text=True)
+    page.keyboard.press("Control+y")
+    expect(code).to_have_text("x = 1\ny = 2\n", use_inner_text=True)
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Control+z")
+    expect(code).to_contain_text("import torch")
+
+
 def test_the_answer_bar_says_it_in_one_line_and_opens_panes(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     for figure in ("10 → 3 kernels", "± 1.7 %", "79.7 MB", "29.4 MB", "2.7×", "0 breaks", "1.1e-3", "1.4e-3", "CPU"):

@@ -9,6 +9,7 @@ import type { Report } from "../report";
 import { focusOfLight, graph, hovered, isEdited, linesSpokenOf, links, lit, refs, report, shownReport, source } from "../state";
 import { typed } from "../typing";
 import { type LineMarks, type LineMessage, NO_MARKS, reportMarks, setMarks } from "./decorations";
+import { takesOffFences } from "./fences";
 import { editorSetup } from "./setup";
 
 /** Advice can be long; in the editor it must not push the code away. The tab of breaks has it whole. */
@@ -86,6 +87,8 @@ function createView(host: HTMLElement): EditorView {
         source.value = text;
         typed();
       }),
+      // Behind the listener above, which would else take the text with its fences for the newer one.
+      takesOffFences,
       EditorView.domEventHandlers({
         mousemove: (event, view) => {
           hovered.value = lineRef(lineUnder(view, event));

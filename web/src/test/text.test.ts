@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { shortList } from "../components/CodeView";
+import { insideFences } from "../editor/fences";
 import { idInPath, pathOf } from "../explore";
 import * as format from "../format";
 import { fieldsFrom, NO_OPTIONS, parseInputs, requestFrom } from "../options";
@@ -127,5 +128,22 @@ describe("small things", () => {
   it("shortens lists of lines", () => {
     expect(shortList([11, 9, 10, 14])).toBe("9–11,14");
     expect(shortList([])).toBe("");
+  });
+});
+
+describe("fences of Markdown", () => {
+  const inside = (text: string) => {
+    const code = insideFences(text);
+    return code && text.slice(code.from, code.to);
+  };
+
+  it("are told from the code between them", () => {
+    for (const text of ["```python\nx = 1\n```", "\n```\nx = 1\n```\n\n", "~~~py title\nx = 1\n~~~~  \n", "````\nx = 1\n````"]) expect(inside(text)).toBe("x = 1\n");
+    expect(inside('```python\ndef f():\n    """\n    ```\n    """\n```')).toBe('def f():\n    """\n    ```\n    """\n');
+    expect(inside("````\n```\n````")).toBe("```\n");
+  });
+
+  it("stay where a text is anything else than one block", () => {
+    for (const text of ["x = 1\n", "```python\nx = 1\n", "```\nx\n```\nand\n```\ny\n```", "See:\n```\nx\n```", "```x``` is code\n```", "```\nx\n~~~", "```"]) expect(inside(text)).toBeNull();
   });
 });
