@@ -83,9 +83,9 @@ def _answer(report: Report) -> str:
     ]
     known = [row for row in rows if any(value is not None for value in row[1:])]
     if known:
-        table = ["| | eager | compiled | peer |", "|---|---|---|---|"]
-        table += [f"| {name} | {_cell(eager)} | {_cell(ours)} | {_cell(peer)} |" for name, eager, ours, peer in known]
-        lines.append("\n".join(table))
+        count = 3 if all(one[-1] is None for one in known) else 4
+        cells = [list(map(_cell, one[:count])) for one in known]
+        lines.append(_table(["", "eager", "compiled", "peer"][:count], cells))
     return joined(lines)
 
 

@@ -34,6 +34,7 @@ from compiler.report import (
     Reuse,
     Rewrite,
     SavedTensor,
+    Summary,
     SweepResult,
     SweptSize,
     Symbol,
@@ -282,6 +283,14 @@ SWEEP = SweepResult(
     verdict="The compiler decides differently from the size before at N = 1024. 1 of 3 sizes failed.",
     message="Not measured, as it would take longer than 40 seconds: 1024.",
 )
+
+
+def test_the_peer_has_a_column_only_where_something_is_known_of_it() -> None:
+    alone = Report(source="", summary=Summary(eager_kernels=3, kernels=1, eager_ms=0.5, compiled_ms=0.25))
+    assert "|  | eager | compiled |\n|---|---|---|\n| Kernels | 3 | 1 |\n| Time (ms) | 0.5 | 0.25 |" in markdown(alone)
+    beside = alone.model_copy(update={"summary": alone.summary.model_copy(update={"peer_kernels": 2})})
+    assert "|  | eager | compiled | peer |\n|---|---|---|---|\n| Kernels | 3 | 1 | 2 |\n" in markdown(beside)
+    assert "| Time (ms) | 0.5 | 0.25 | – |" in markdown(beside)
 
 
 def test_a_sweep_is_a_table_with_the_sizes_that_flip_marked_and_a_sentence_for_each_flip() -> None:
