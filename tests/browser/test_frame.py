@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
 from tests.browser.steps import (
     SOURCE,
@@ -114,6 +114,41 @@ def test_what_is_written_and_not_explored_outlives_a_reload_and_the_way_back(pag
     expect(page).to_have_url(re.compile(first))
     expect(page.locator(".cm-content")).not_to_contain_text("# half a thought")
     expect(page.locator(".edited")).to_have_count(0)
+
+
+def test_what_is_written_just_before_the_way_back_is_there_on_the_way_forward(page: Page, server_url: str) -> None:
+    first = open_stored(page, server_url, look="")
+    type_snippet(page, "# the next\n" + SOURCE)
+    expect(page).not_to_have_url(re.compile(first))
+    expect(page.locator("[data-action=stop]")).to_have_count(0)
+    page.get_by_label("while typing").uncheck()
+    for written in ("# half", "# half a thought"):
+        type_snippet(page, f"{written}\n{SOURCE}")
+    page.go_back()
+    expect(page).to_have_url(re.compile(first))
+    expect(page.locator(".cm-content")).not_to_contain_text("# half")
+    page.go_forward()
+    expect(page).not_to_have_url(re.compile(first))
+    expect(page.locator(".cm-content")).to_contain_text("# half a thought")
+    page.reload()
+    expect(page.locator(".cm-content")).to_contain_text("# half a thought")
+
+
+def test_what_is_typed_is_not_explored_from_where_one_goes_back_to(page: Page, server_url: str) -> None:
+    first = open_stored(page, server_url, look="")
+    type_snippet(page, "# the one after it\n" + SOURCE)
+    expect(page).not_to_have_url(re.compile(first))
+    expect(page.locator("[data-action=stop]")).to_have_count(0)
+    held: list[Route] = []
+    page.route(f"**/api/v1/explorations/{first}", lambda route: held.append(route))
+    type_snippet(page, "# never explored\n" + SOURCE)
+    page.go_back()
+    page.wait_for_timeout(1000)  # longer than the pause after which what is typed is explored
+    held[0].continue_()
+    expect(page.locator(".cm-content")).not_to_contain_text("# never explored")
+    expect(page).to_have_url(re.compile(first))
+    page.go_forward()
+    expect(page.locator(".cm-content")).to_contain_text("# never explored")
 
 
 def test_another_version_stops_the_one_before(page: Page, server_url: str) -> None:

@@ -9,6 +9,7 @@ import { installLighting } from "./lighting";
 import { NO_OPTIONS, options, requestFrom } from "./options";
 import * as state from "./state";
 import { followTheme } from "./theme";
+import { forgetTyping } from "./typing";
 import { followView, lookAt } from "./view";
 import { titleOf } from "./visits";
 import { installComparison } from "./whatIf";
@@ -83,5 +84,9 @@ effect(() => {
   const shown = state.report.value;
   if (shown?.source) document.title = `${titleOf(shown.source)} · Fusionscope`;
 });
-window.addEventListener("popstate", () => void firstExploration("", NO_OPTIONS));
+window.addEventListener("popstate", () => {
+  // What was typed belongs to the entry that is left: explored from here it would take the place of the way forward.
+  forgetTyping();
+  void firstExploration("", NO_OPTIONS);
+});
 void load();
