@@ -142,6 +142,8 @@ def compare_with_peer(
         publish(peer.model_copy(update={"message": message, "contestants": _outcomes(entered, timing)}), timing)
     peer, timing = settle(peer, timing, entered)
     calls.references.forget()
+    if not options.peer and peer.message is None:
+        peer = peer.model_copy(update={"message": "It was not asked."})
     wrong = [found for one in entered if one.name == "peer" for found in one.wrong]
     explored = [found for one in entered if one.name == "peer" for found in one.explored]
     return Compared(peer, timing, wrong, added_up(found.phases for found in explored))

@@ -166,6 +166,7 @@ def test_others_are_timed_by_name_and_who_fails_says_why() -> None:
     assert [one.name for one in compared.timing.contestants] == ["eager", "compiled", "aot_eager"]
     rows = {row.name: row for row in compared.peer.contestants}
     assert rows["aot_eager"].median_ms and rows["aot_eager"].max_error is not None and not rows["aot_eager"].failure
+    assert compared.peer.message == "It was not asked."
     assert (rows["nobody"].failure or "").startswith("There is no contestant nobody; there are aot_eager, cudagraphs")
     assert (rows["tvm"].failure or "").startswith("tvm failed on relu: ") and rows["tvm"].median_ms is None
 
