@@ -51,8 +51,7 @@ def render_cpp(
     if len(plans) > 1:
         return _render_batch(group.name, plans, written_over)
     (plan,) = plans
-    printer = _KernelPrinter(plan)
-    printer.written_over = written_over
+    printer = _KernelPrinter(plan, written_over)
     program = plan.program
     printer.head()
     printer.function(f'extern "C" void {identifier(program.name)}')
@@ -93,9 +92,7 @@ def _program(group: Group, storage: dict[str, torch.dtype]) -> Program:
 
 
 def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]) -> RenderedKernel:
-    printers = [_KernelPrinter(plan) for plan in plans]
-    for printer in printers:
-        printer.written_over = written_over
+    printers = [_KernelPrinter(plan, written_over) for plan in plans]
     buffers = dict.fromkeys(buffer for printer in printers for buffer in printer.program.parameters)
     reads = frozenset(buffer for printer in printers for buffer in printer.program.reads)
     writes = {buffer: printer for printer in printers for buffer in printer.program.writes}

@@ -89,8 +89,8 @@ class RunningValue:
 class ScanPrinter(StatementPrinter):
     """Prints the scans among the statements of a pass."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, written_over: frozenset[str]) -> None:
+        super().__init__(plan, written_over)
         self._declared: set[str] = set()
 
     def running(self, statement: Statement, is_in_lanes: bool = False) -> RunningValue:

@@ -44,13 +44,12 @@ from compiler.schedule.program.program import Section, Statement, closure, reade
 
 
 class StatementPrinter:
-    """Prints the statements of one plan. `names` holds what each value is called at the present point."""
+    """Prints the statements of one plan. `names` holds what each value is called at the present point; the memory of
+    the buffers `written_over` is that of another one too: C++ must not assume that their pointers are the only ones."""
 
-    #: Buffers whose memory is that of another one too: C++ must not assume that their pointers are the only ones.
-    written_over: frozenset[str] = frozenset()
-
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, written_over: frozenset[str]) -> None:
         self.plan = plan
+        self.written_over = written_over
         self.program = plan.program
         self.writer = Writer()
         self.statements = self.program.by_number
