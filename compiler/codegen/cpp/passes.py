@@ -30,12 +30,11 @@ class PassPrinter(LanePrinter):
         self.declare_kept(section)
         self.start_scans(section)
         is_split = plan.parallel == "chunks" and plan.is_cut
+        self._declare(accumulators, "")
         if not plan.is_cut or self._is_row_in_wide_blocks(section):
-            self._declare(accumulators, "")
             with ExitStack() as loops:
                 self._r_loops(loops, section, accumulators)
         else:
-            self._declare(accumulators, "")
             if is_split:
                 self._declare_parts(accumulators)
                 writer.line(f"#pragma omp parallel for schedule(static){plan.worth_threads}")
@@ -44,6 +43,7 @@ class PassPrinter(LanePrinter):
             if is_split and accumulators:
                 with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
                     self._combine(accumulators, "_of_chunk", f"[chunk]{self.lane}")
+        self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
         for accumulator in accumulators:
             for text in accumulator.finish():
                 writer.line(text, accumulator.statement.nodes)
@@ -147,7 +147,6 @@ class PassPrinter(LanePrinter):
             if plan.shape == "rows" and dim == plan.r_loops[-1]:
                 if len(pieces := self._pieces_of_row(section, dim)) > 1:
                     self._row_in_pieces(pieces, dim, accumulators, suffix, lanes)
-                    self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
                     return
                 is_in_blocks = lanes is None and self._is_row_in_wide_blocks(section)
                 if is_in_blocks:
@@ -156,7 +155,6 @@ class PassPrinter(LanePrinter):
                     self._prepare_row(loops, self.without_kept(section), dim)
                 if lanes is not None:
                     self._row_in_lanes(section, lanes, self._bounds_of_loop(dim), accumulators, suffix)
-                    self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
                     return
                 if self.is_in_lanes(section):
                     self.simd_of_scans(section)
@@ -178,7 +176,6 @@ class PassPrinter(LanePrinter):
             self.advance_in_lanes(section)
         else:
             self._one_point(section, accumulators, suffix)
-        self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
 
     def _bounds_of_loop(self, dim: Dim) -> tuple[int | str, int | str]:
         """Where a reduction loop begins and ends."""
