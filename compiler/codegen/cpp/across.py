@@ -63,13 +63,13 @@ class AcrossPrinter(PassPrinter):
                 field, values = self._gathered(s).fields[0], self._values(s)
                 writer.line(f"{field.ctype}* {s.target}_of_part = {s.target}_parts.first + {values} * part;", s.nodes)
                 writer.line(f"fs::fill<{field.ctype}>({s.target}_of_part, {values}, {field.start});", s.nodes)
-            self.each_row(is_of_part=True)
+            self.each_row()
         writer.comment("All parts as one, always in the same order.")
         for s in across:
             self._join(s)
         self._tail()
 
-    def each_row(self, is_of_part: bool) -> None:
+    def each_row(self) -> None:
         raise NotImplementedError
 
     def _of_columns(self, statement: Statement) -> Accumulator:

@@ -271,9 +271,9 @@ class _KernelPrinter(AcrossPrinter):
         if self.plan.parts:
             self.parts()
         else:
-            self.each_row(is_of_part=False)
+            self.each_row()
 
-    def each_row(self, is_of_part: bool) -> None:
+    def each_row(self) -> None:
         """Rows one after the other, or blocks of columns: all of them, or those of the present part."""
         plan, inner, block = self.plan, self.plan.inner, max(self.plan.block, 1)
         heads, sizes = [over(dim) for dim in plan.outer], [hint(dim.size) for dim in plan.outer]
@@ -281,10 +281,10 @@ class _KernelPrinter(AcrossPrinter):
         if inner is not None:
             heads.append(over_blocks(inner, block))
             sizes.append(-(-hint(inner.size) // block))
-        if is_of_part and plan.outer:
+        if plan.parts and plan.outer:
             self._bounds_of_part(plan.outer[0], "start", "end")
             heads[0] = within(plan.outer[0])
-        elif is_of_part and inner is not None:
+        elif plan.parts and inner is not None:
             self._bounds_of_part(inner, "first", "last")
             start, end = f"{inner.name}_start", f"{inner.name}_last"
             heads[0] = f"for (int64_t {start} = {inner.name}_first; {start} < {end}; {start} += {block})"
