@@ -73,18 +73,19 @@ class PassPrinter(LanePrinter):
         if plan.is_chunk_one_point:
             writer.line(f"const int64_t {dim.name} = chunk;")
             return
-        chunk = str(plan.chunk)
+        chunk: int | str = plan.chunk
         if plan.shares:
             chunk = f"{dim.name}_share"
             writer.line(f"const int64_t {chunk} = ({text_of(dim.size + (plan.shares - 1))}) / {plan.shares};")
         writer.line(f"const int64_t {dim.name}_start = chunk * {chunk};")
-        self.block_end(dim, chunk, is_whole=not plan.shares and is_multiple(dim.size, plan.chunk))
+        self.block_end(dim, chunk)
 
-    def block_end(self, dim: Dim, block: int | str, is_whole: bool) -> None:
-        """Where the present block of a loop ends; not all of them need be whole."""
+    def block_end(self, dim: Dim, block: int | str, end: str | None = None) -> None:
+        """Where the present block of a loop ends; not all of them need be whole. The loop goes to `end`, if not through
+        all points."""
         last = f"{dim.name}_start + {block}"
-        if not is_whole:
-            last = f"fs::minimum<int64_t>({last}, {text_of(dim.size)})"
+        if end is not None or isinstance(block, str) or not is_multiple(dim.size, block):
+            last = f"fs::minimum<int64_t>({last}, {end or text_of(dim.size)})"
         self.writer.line(f"const int64_t {dim.name}_end = {last};")
 
     def _chunk(self, section: Section, accumulators: list[Accumulator], is_split: bool) -> None:
@@ -219,7 +220,7 @@ class PassPrinter(LanePrinter):
 
     def _enter_wide_block(self, loops: ExitStack, section: Section, dim: Dim) -> None:
         loops.enter_context(self.writer.block(over_blocks(dim, ROW_BLOCK)))
-        self.block_end(dim, ROW_BLOCK, is_multiple(dim.size, ROW_BLOCK))
+        self.block_end(dim, ROW_BLOCK)
         loops.enter_context(self.preparing(self.without_kept(section), Row(dim, True, ROW_BLOCK)))
 
     def _pieces_of_row(self, section: Section, dim: Dim) -> tuple[Piece, ...]:

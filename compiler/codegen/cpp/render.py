@@ -20,7 +20,7 @@ from compiler.codegen.rendered import Config, RenderedKernel
 from compiler.ir.functions import records_of
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
-from compiler.ir.size import SizeAtom, hint, is_multiple, known, text_of
+from compiler.ir.size import SizeAtom, hint, known, text_of
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.program.build import program_of
 from compiler.schedule.program.narrow import in_32_bits, without_ways_back
@@ -195,7 +195,7 @@ class _KernelPrinter(AcrossPrinter):
                 return
             self._nest(loops, heads, sizes)
             for dim in cut:
-                self._block_end(dim)
+                self.block_end(dim, plan.block)
             for dim in plan.in_order:
                 loops.enter_context(self.writer.block(over(dim)))
             if plan.inner is None:
@@ -293,11 +293,7 @@ class _KernelPrinter(AcrossPrinter):
             if inner is None:
                 self._sections_of_a_row()
                 return
-            if end is not None:
-                last = f"fs::minimum<int64_t>({inner.name}_start + {block}, {end})"
-                self.writer.line(f"const int64_t {inner.name}_end = {last};")
-            else:
-                self._block_end(inner)
+            self.block_end(inner, block, end)
             self._sections_of_columns(inner)
 
     def _bounds_of_part(self, dim: Dim, first: str, last: str) -> None:
@@ -349,6 +345,3 @@ class _KernelPrinter(AcrossPrinter):
             self.writer.line(f"#pragma omp parallel for{collapse} schedule(static){self.plan.worth_threads}")
         for head in heads:
             loops.enter_context(self.writer.block(head))
-
-    def _block_end(self, dim: Dim) -> None:
-        self.block_end(dim, self.plan.block, is_multiple(dim.size, max(self.plan.block, 1)))
