@@ -60,11 +60,12 @@ class StatementPrinter:
         self.sections = sections_of(self.program, plan.kept if plan.shape == "rows" else ())
         self.passes = [section for section in self.sections if section.level == "r"]
         self.shared = self._values_of_several_sections()
-        taken = {s.target for s in self.program.statements}
-        self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
+        #: Names of values, of pointers, and of all arrays around a loop.
+        self._taken = {s.target for s in self.program.statements}
+        buffers = (*self.program.reads, *self.program.writes)
+        self.pointers = {name: self._free_name(f"{identifier(name)}_ptr") for name in buffers}
         self.readers = readers_of(self.program.statements)
         self.staged: dict[int, Staged] = {}
-        self.names_of_arrays = {s.target for s in self.program.statements}  # and of all arrays around a loop
 
     def _first_name(self, statement: Statement) -> str:
         if statement.op == "field":
@@ -289,9 +290,9 @@ class StatementPrinter:
         return self._free_name(f"{base}{ending}")
 
     def _free_name(self, name: str) -> str:
-        while name in self.names_of_arrays:
+        while name in self._taken:
             name += "_"
-        self.names_of_arrays.add(name)
+        self._taken.add(name)
         return name
 
     def _pointer(self, statement: Statement) -> str:
@@ -362,11 +363,3 @@ def bounds_between(dim: Dim, start: int, end: int, is_in_block: bool) -> tuple[i
     first = f"fs::maximum<int64_t>({dim.name}_start, {start})" if start else f"{dim.name}_start"
     last = f"fs::minimum<int64_t>({dim.name}_end, {end})" if end != dim.size else f"{dim.name}_end"
     return first, last
-
-
-def _pointer(buffer: str, taken: set[str]) -> str:
-    name = f"{identifier(buffer)}_ptr"
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
