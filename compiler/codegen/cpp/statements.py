@@ -118,7 +118,6 @@ class StatementPrinter:
             writer.line(f"{self.kept_element(statement)} = {name};", nodes)
 
     def _store(self, statement: Statement) -> str:
-        assert statement.buffer is not None
         pointer, offset = self._element(statement)
         value, *masks = [self.names[number] for number in statement.operands]
         dtypes = self.statements[statement.operands[0]].dtype, self._element_dtype(statement)
@@ -153,10 +152,9 @@ class StatementPrinter:
 
     def _element(self, statement: Statement) -> tuple[str, str]:
         """The array that a load or store goes to, and the element in it."""
-        assert statement.buffer is not None
         if (staged := self.staged.get(statement.number)) is not None:
             return staged.name, staged.element
-        return self.pointers[statement.buffer], self._offset(statement)
+        return self._pointer(statement), self._offset(statement)
 
     def _element_dtype(self, statement: Statement) -> torch.dtype:
         """What the elements of that array are."""
@@ -192,14 +190,12 @@ class StatementPrinter:
     def _expression(self, statement: Statement) -> str:
         operands = [self.names[number] for number in statement.operands]
         if statement.op == "load":
-            assert statement.buffer is not None
             storage = self._element_dtype(statement)
             pointer, offset = self._element(statement)
-            text = load_text(
-                f"fs::not_in_vectors({pointer})" if self.is_of_pairs(statement) else pointer, offset, storage
-            )
+            pointer = f"fs::not_in_vectors({pointer})" if self.is_of_pairs(statement) else pointer
+            text = load_text(pointer, offset, storage)
             if storage in HALF_TYPES and self._is_gathered(statement):
-                text = f"fs::to_float(fs::gathered({self.pointers[statement.buffer]}, {self._offset(statement)}))"
+                text = f"fs::to_float(fs::gathered({self._pointer(statement)}, {self._offset(statement)}))"
             zero = literal(0, statement.dtype)
             return f"{operands[0]} ? {text} : {zero}" if operands else text
         if statement.op == "index_value":
