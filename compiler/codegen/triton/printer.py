@@ -49,7 +49,7 @@ class KernelPrinter:
         self.vectors = plan.vectors
         self.printer = StatementPrinter(plan)
         self.writer = Writer(indent=1)
-        self.reductions = Reductions(plan, self.printer, self.writer)
+        self.reductions = Reductions(self.printer, self.writer)
         self.states = States(self.printer, self.writer, self.reductions.filled)
         self.scans = Scans(plan, self.printer, self.writer)
         self.gathering = self.gathering_of(plan.rows_in_turn)

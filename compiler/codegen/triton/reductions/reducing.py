@@ -8,29 +8,19 @@ A position (`argmax`) is the first position where the extreme is, which is found
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 
 from compiler.codegen.triton.values.ops import DTYPES, Reduction, reduction_of
 from compiler.codegen.triton.values.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
-from compiler.schedule.program.program import Program, Statement
-from compiler.schedule.tiles.plan import Plan
-
-
-def position_dtype(statement: Statement, by_number: Mapping[int, Statement]) -> torch.dtype:
-    """Of the positions that a reduction finds."""
-    return by_number[statement.operands[1]].dtype
+from compiler.schedule.program.program import Statement
 
 
 class Reductions:
     """Prints the ordinary reductions of one plan."""
 
-    def __init__(self, plan: Plan, printer: StatementPrinter, writer: Writer) -> None:
-        self.plan = plan
-        self.program: Program = plan.program
-        self.vectors = plan.vectors
+    def __init__(self, printer: StatementPrinter, writer: Writer) -> None:
+        self.vectors = printer.vectors
         self.printer = printer
         self.writer = writer
 
@@ -38,14 +28,11 @@ class Reductions:
         """The rules of its kind."""
         return reduction_of(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
 
-    def lanes_of(self, statement: Statement, reduction: Reduction, is_whole: bool) -> list[str]:
+    def lanes_of(self, statement: Statement, is_whole: bool) -> list[str]:
         """The operands of a reduction with lanes outside of r filled by its identity; `is_whole` asks for the shape of
         the whole tile."""
-        fills = [reduction.identity]
-        if reduction.is_position:
-            fills.append(str(torch.iinfo(position_dtype(statement, self.printer.by_number)).max))
-        operands = zip(statement.operands, fills, strict=True)
-        return [self._filled_lanes(number, fill, is_whole) for number, fill in operands]
+        operands = zip(statement.operands, self.values(statement), strict=True)
+        return [self._filled_lanes(number, fill, is_whole) for number, (_, _, fill) in operands]
 
     def _filled_lanes(self, number: int, fill: str, is_whole: bool) -> str:
         text = self.printer.operand(number).reduced
@@ -66,27 +53,22 @@ class Reductions:
 
     def reduce_at_once(self, statement: Statement) -> None:
         """The result of a tile that holds all of r."""
-        reduction = self.kind_of(statement)
-        lanes = self.lanes_of(statement, reduction, is_whole=True)
-        if reduction.is_position:
+        lanes = self.lanes_of(statement, is_whole=True)
+        if self.kind_of(statement).is_position:
             self.writer.line(f"{statement.target}_values = {lanes[0]}", statement.nodes)
             lanes[0] = f"{statement.target}_values"
-        self.emit_collapsed(statement, reduction, lanes)
+        self.emit_collapsed(statement, lanes)
 
     def start(self, statement: Statement) -> None:
         """The accumulators before a loop."""
-        reduction = self.kind_of(statement)
-        shape, name = self.printer.shape(self.printer.all_axes), f"{statement.target}_acc"
-        self.writer.line(f"{name} = tl.full({shape}, {reduction.identity}, {DTYPES[reduction.dtype]})", statement.nodes)
-        if reduction.is_position:
-            dtype = position_dtype(statement, self.printer.by_number)
-            none = torch.iinfo(dtype).max
-            self.writer.line(f"{name}_at = tl.full({shape}, {none}, {DTYPES[dtype]})", statement.nodes)
+        shape = self.printer.shape(self.printer.all_axes)
+        for name, dtype, nothing in self.values(statement):
+            self.writer.line(f"{name} = tl.full({shape}, {nothing}, {DTYPES[dtype]})", statement.nodes)
 
     def take(self, statement: Statement) -> None:
         """One more block of a loop."""
         reduction = self.kind_of(statement)
-        lanes, name = self.lanes_of(statement, reduction, is_whole=False), f"{statement.target}_acc"
+        lanes, name = self.lanes_of(statement, is_whole=False), f"{statement.target}_acc"
         if reduction.is_position:
             joined = f"{reduction.helper}({name}, {name}_at, {', '.join(lanes)})"
             self.writer.line(f"{name}, {name}_at = {joined}", statement.nodes)
@@ -95,17 +77,19 @@ class Reductions:
 
     def collapse(self, statement: Statement, first: str, last: str) -> None:
         """The result after a loop from `first` to `last`."""
-        reduction, name = self.kind_of(statement), f"{statement.target}_acc"
-        self.emit_collapsed(statement, reduction, [name, f"{name}_at"] if reduction.is_position else [name])
+        self.emit_collapsed(statement, [name for name, _, _ in self.values(statement)])
 
     def values(self, statement: Statement) -> list[tuple[str, torch.dtype, str]]:
-        """What a program leaves of its part: variables, their dtypes, and the values of no elements."""
+        """What a program has of its part: variables, their dtypes, and the values of no elements."""
         reduction, name = self.kind_of(statement), f"{statement.target}_acc"
         found = [(name, reduction.dtype, reduction.identity)]
         if reduction.is_position:
-            dtype = position_dtype(statement, self.printer.by_number)
+            dtype = self._position_dtype(statement)
             found.append((f"{name}_at", dtype, str(torch.iinfo(dtype).max)))
         return found
+
+    def _position_dtype(self, statement: Statement) -> torch.dtype:
+        return self.printer.by_number[statement.operands[1]].dtype
 
     def leave(self, statement: Statement, first: str, last: str) -> None:
         """These values after a loop from `first` to `last`."""
@@ -125,10 +109,11 @@ class Reductions:
 
     def join_parts(self, statement: Statement, parts: list[str], chunk: str, length: str) -> None:
         """The result of all parts, whose values are loaded already."""
-        self.emit_collapsed(statement, self.kind_of(statement), parts)
+        self.emit_collapsed(statement, parts)
 
-    def emit_collapsed(self, statement: Statement, reduction: Reduction, lanes: list[str]) -> None:
+    def emit_collapsed(self, statement: Statement, lanes: list[str]) -> None:
         """The lines that make the reduction's result of a tile."""
+        reduction = self.kind_of(statement)
         if reduction.is_position:
             self._emit_position(statement, reduction, lanes)
             return
@@ -141,7 +126,7 @@ class Reductions:
     def _emit_position(self, statement: Statement, reduction: Reduction, lanes: list[str]) -> None:
         """The extreme of a tile, then the first position where it is: both are cheaper than pairs that are joined."""
         values, positions = lanes
-        axis, dtype = len(self.vectors) - 1, position_dtype(statement, self.printer.by_number)
+        axis, dtype = len(self.vectors) - 1, self._position_dtype(statement)
         spread, last = "[:, None]" if axis else "", torch.iinfo(dtype).max
         best = f"{statement.target}_best"
         extreme = reduction_of(reduction.kind.removeprefix("arg"), reduction.dtype)

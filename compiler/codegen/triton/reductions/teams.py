@@ -119,8 +119,7 @@ class CooperativePrinter(JoiningPrinter):
                 keeps = statement.number in self.kept.reductions
                 self.states.at_once(statement, text_of(self.r_axis.numel), self.share, keeps)
             else:
-                reduction = self.reductions.kind_of(statement)
-                self.reductions.leave_of(statement, self.reductions.lanes_of(statement, reduction, is_whole=True))
+                self.reductions.leave_of(statement, self.reductions.lanes_of(statement, is_whole=True))
             self.leave(statement)
         self.wait(section, number)
         self.join(section, str(self.plan.team.share))
