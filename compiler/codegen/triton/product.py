@@ -59,7 +59,7 @@ def render_tiles(product: Product, storage: dict[str, torch.dtype], tile: Tile, 
     """The kernel of `product` by this tile; with so many multiprocessors for its programs, quick to compile where that
     costs nothing."""
     program = named_program(fast_program(product, storage), product)
-    return _ProductPrinter(product, program, tile, multiprocessors).kernel()
+    return _ProductPrinter(product.matrices, program, tile, multiprocessors).kernel()
 
 
 class _OperandPrinter(StatementPrinter):
@@ -83,9 +83,8 @@ class _OperandPrinter(StatementPrinter):
 
 
 class _ProductPrinter:
-    def __init__(self, product: Product, program: Program, tile: Tile, multiprocessors: int) -> None:
-        self.product, self.program, self.tile = product, program, tile
-        self.matrices: Matrices = product.matrices
+    def __init__(self, matrices: Matrices, program: Program, tile: Tile, multiprocessors: int) -> None:
+        self.matrices, self.program, self.tile = matrices, program, tile
         self.multiprocessors = multiprocessors
         self.by_number = program.by_number
         self.sums = [s for s in program.statements if s.op == "reduce"]
