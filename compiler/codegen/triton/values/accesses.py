@@ -24,9 +24,12 @@ What a kernel reads once leaves the cache before what others have there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from math import prod
 
 from compiler.codegen.triton.values.random import GENERATORS
 from compiler.ir.index import Dim
+from compiler.ir.size import known
 from compiler.schedule.program.program import Program, Section, Statement, closure
 from compiler.schedule.tiles.plan import Axis, PersistentPlan, Plan
 
@@ -59,12 +62,14 @@ def constancy(number: int, program: Program, vectors: Sequence[Axis], axes: froz
 
 def _along(axis: Axis, dims: frozenset[Dim]) -> int:
     """The largest power of two that divides the number of lanes in a row for which none of `dims` changes."""
-    lanes = 1
-    for dim in reversed(axis.dims):
-        if dim in dims or not isinstance(dim.size, int):
-            break
-        lanes *= dim.size
+    lanes = _run(axis, dims)
     return min(lanes & -lanes, axis.block)
+
+
+def _run(axis: Axis, dims: frozenset[Dim]) -> int:
+    """Points in a row along `axis` for which none of `dims` changes."""
+    outside = takewhile(lambda dim: dim not in dims and isinstance(dim.size, int), reversed(axis.dims))
+    return prod(known(dim.size) for dim in outside)
 
 
 def loads_first(statements: Sequence[Statement]) -> list[Statement]:
@@ -90,17 +95,7 @@ def loads_before_waiting(sections: Iterable[Section], axis: Axis, share: int) ->
     the weights of channels, at indices that follow from the loops alone: what a program loads after it has waited for
     others, it waits for once more."""
     loads = (s for section in sections if section.level == "r" for s in section.statements if s.op == "load")
-    return tuple(s for s in loads if not s.needs and share <= _FEW * _run(s, axis))
-
-
-def _run(statement: Statement, axis: Axis) -> int:
-    """Points in a row along `axis` that load the same element."""
-    run = 1
-    for dim in reversed(axis.dims):
-        if statement.index is None or dim in statement.index.dims or not isinstance(dim.size, int):
-            break
-        run *= dim.size
-    return run
+    return tuple(s for s in loads if s.index and not s.needs and share <= _FEW * _run(axis, s.index.dims))
 
 
 class EvictFirst:
