@@ -18,7 +18,7 @@ from typing import Protocol
 
 import torch
 
-from compiler.ir.index import Index
+from compiler.ir.index import Index, floor_divide, modulo
 from compiler.ir.size import Integer, Undecided, is_below
 
 #: A longer way from the loop variables to the index is not followed.
@@ -144,12 +144,8 @@ def _times(a: Index, b: Index) -> Index | None:
     return None if factor.terms else other * factor.offset
 
 
-def _divided(a: Index, b: Index) -> Index | None:
-    return None if b.terms or not is_below(0, b.offset) else a // b.offset
-
-
-def _rest(a: Index, b: Index) -> Index | None:
-    return None if b.terms or not is_below(0, b.offset) else a % b.offset
+def _by_number(divide: Callable[[Index, Integer], Index]) -> Callable[[Index, Index], Index | None]:
+    return lambda a, b: None if b.terms or not is_below(0, b.offset) else divide(a, b.offset)
 
 
 def _where_not_negative(rule: Callable[[Index, Index], Index | None]) -> Callable[[Index, Index], Index | None]:
@@ -162,10 +158,10 @@ _RULES: dict[str, Callable[..., Index | None]] = {
     "sub": lambda a, b: a - b,
     "neg": lambda a: a * -1,
     "mul": _times,
-    "floordiv": _divided,
-    "remainder": _rest,
-    "truncdiv": _where_not_negative(_divided),
-    "fmod": _where_not_negative(_rest),
+    "floordiv": _by_number(floor_divide),
+    "remainder": _by_number(modulo),
+    "truncdiv": _where_not_negative(_by_number(floor_divide)),
+    "fmod": _where_not_negative(_by_number(modulo)),
     "minimum": _lower,
     "maximum": _higher,
 }
