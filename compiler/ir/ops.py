@@ -45,7 +45,6 @@ class OpInfo:
     for the cost model (a transcendental function is a polynomial of some ten terms).
     """
 
-    name: str
     arity: int
     result: ResultDtype = "same"
     cost: int = 1
@@ -64,29 +63,25 @@ class NamedFunction(Protocol):
     def cost(self) -> int: ...
 
 
-def _table(*rows: OpInfo) -> dict[str, OpInfo]:
-    return {row.name: row for row in rows}
-
-
-def _rows(names: str, arity: int, result: ResultDtype = "same", cost: int = 1) -> list[OpInfo]:
-    return [OpInfo(name, arity, result, cost) for name in names.split()]
+def _rows(names: str, arity: int, result: ResultDtype = "same", cost: int = 1) -> dict[str, OpInfo]:
+    return {name: OpInfo(arity, result, cost) for name in names.split()}
 
 
 #: Arithmetic. Integer `truediv` does not occur (lowerings convert first); `floordiv` and `remainder` round towards
 #: minus infinity as Python does, `truncdiv` and `fmod` towards zero as C does. `minimum` and `maximum` propagate NaN.
 #: `nearest_float16` and `nearest_bfloat16` round a float32 as if it were stored.
-POINTWISE: dict[str, OpInfo] = _table(
-    *_rows("neg abs square floor ceil trunc round sign bitwise_not relu nearest_float16 nearest_bfloat16", 1),
-    *_rows("sqrt rsqrt reciprocal", 1, cost=4),
-    *_rows("exp exp2 expm1 log log2 log10 log1p sin cos sigmoid", 1, cost=10),
-    *_rows("tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc", 1, cost=20),
-    *_rows("lgamma", 1, cost=40),
-    *_rows("isnan isinf logical_not signbit", 1, "bool"),
-    *_rows("add sub mul minimum maximum copysign bitwise_and bitwise_or bitwise_xor left_shift right_shift", 2),
-    *_rows("truediv floordiv truncdiv remainder fmod", 2, cost=8),
-    *_rows("pow atan2 hypot", 2, cost=30),
-    *_rows("eq ne lt le gt ge logical_and logical_or logical_xor", 2, "bool"),
-)
+POINTWISE: dict[str, OpInfo] = {
+    **_rows("neg abs square floor ceil trunc round sign bitwise_not relu nearest_float16 nearest_bfloat16", 1),
+    **_rows("sqrt rsqrt reciprocal", 1, cost=4),
+    **_rows("exp exp2 expm1 log log2 log10 log1p sin cos sigmoid", 1, cost=10),
+    **_rows("tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc", 1, cost=20),
+    **_rows("lgamma", 1, cost=40),
+    **_rows("isnan isinf logical_not signbit", 1, "bool"),
+    **_rows("add sub mul minimum maximum copysign bitwise_and bitwise_or bitwise_xor left_shift right_shift", 2),
+    **_rows("truediv floordiv truncdiv remainder fmod", 2, cost=8),
+    **_rows("pow atan2 hypot", 2, cost=30),
+    **_rows("eq ne lt le gt ge logical_and logical_or logical_xor", 2, "bool"),
+}
 
 #: Functions that are written in these ops and called by name as if they were some; `functions.py` says how.
 NAMED: dict[str, NamedFunction] = {}
@@ -94,7 +89,7 @@ NAMED: dict[str, NamedFunction] = {}
 
 def cost_of(op: str) -> int:
     """Weighted operations of an op or a named function; 1 of what is neither."""
-    return (POINTWISE.get(op) or NAMED.get(op) or OpInfo(op, 1)).cost
+    return (POINTWISE.get(op) or NAMED.get(op) or OpInfo(1)).cost
 
 
 #: Reductions by kind: sum, prod, minimum, maximum over the reduction variables; `any` and `all` on bool; `argmin` and
