@@ -8,7 +8,7 @@ every warp. So what is long for one element is better taken by more threads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import torch
 
@@ -35,9 +35,8 @@ _LENGTHS = {
     "log1p": 28, "erf": 28, "erfc": 47, "lgamma": 199, "sqrt": 1, "rsqrt": 1, "pow": 113, "atan2": 94, "hypot": 16,
     "fmod": 61, "truediv": 8, "reciprocal": 7, "sigmoid": 12, "quick_exp": 2, "quick_sigmoid": 4, "quick_truediv": 8,
     "quick_reciprocal": 7, "one_plus_tanh": 4, "one_plus_erf": 12, "load": OF_ACCESS, "store": OF_ACCESS,
-    "rand": 16, "rand_compared": 8,
+    "rand": 16, "rand_compared": 8, "constant": 0, "index_value": 0,
 }  # fmt: skip
-_NO_TEXT = frozenset(("constant", "index_value"))
 
 
 def touching_program(group: Group, storage: Mapping[str, torch.dtype]) -> Program:
@@ -83,7 +82,7 @@ def _length_of_body(body: Body) -> int:
 
 def length_of(steps: Iterable[Step]) -> int:
     """Instructions for one element of a kernel without a reduction."""
-    return sum(_length(step.op) for step in steps)
+    return sum(_LENGTHS[step.op] if step.op in _LENGTHS else cost_of(step.op) for step in steps)
 
 
 def length_along_rows(program: Program) -> int:
@@ -95,10 +94,3 @@ def is_hidden_by_memory(program: Program, device: Device) -> bool:
     """Whether a device issues the instructions of all elements of its rows in less time than their bytes take."""
     slots = hint(program.space.numel) * hint(program.space.reduction_numel) * length_along_rows(program)
     return slots / (device.flops / 2) <= sum(access.bytes for access in accesses_of(program)) / device.bandwidth
-
-
-@cache
-def _length(op: str) -> int:
-    if op in _NO_TEXT:
-        return 0
-    return _LENGTHS.get(op) or cost_of(op)
