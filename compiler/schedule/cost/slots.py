@@ -81,7 +81,6 @@ def unit_slots(
     return tuple((unit, is_after, count) for (unit, is_after), count in found.items() if count)
 
 
-@lru_cache(maxsize=1 << 13)
 def _same_along(body: Body, lane: Dim, is_gpu: bool) -> frozenset[int]:
     """The instructions whose results are one for the neighbours along `lane` that a thread takes: they follow from the
     other loops, or from quotients of this one by more. On a CPU from the other loops alone, but loads do, too."""
