@@ -121,8 +121,5 @@ def loading_ahead(plan: W, device: Device) -> W:
     itemsize = sum(plan.program.storage[s.buffer or ""].itemsize for s in loads)
     held = (LOADED_AHEAD - 1) * itemsize * plan.axes[0].block * plan.axes[-1].block
     has_copies = device.capability >= ASYNCHRONOUS_COPIES
-    return replace(plan, stages=LOADED_AHEAD) if len(loads) == 1 and has_copies and held <= _share(device) else plan
-
-
-def _share(device: Device) -> int:
-    return device.shared_per_block * 3 // 4
+    is_held = held <= device.shared_per_block * 3 // 4
+    return replace(plan, stages=LOADED_AHEAD) if len(loads) == 1 and has_copies and is_held else plan
