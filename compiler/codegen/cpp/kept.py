@@ -32,9 +32,7 @@ def kept_values(
     """By statement, the store in whose place its value is kept, None for an array. Outputs of `written_over` share
     their memory with something else, and stores that are not `is_usable` keep nothing; without `has_arrays` (one row
     for several threads, a block of several `columns`) there are outputs alone."""
-    numel = hint(program.space.reduction_numel)
-    passes = [section for section in program.sections if section.level == "r"]
-    by_number = {s.number: s for s in program.statements}
+    numel, passes, by_number = hint(program.space.reduction_numel), program.passes, program.by_number
 
     def stores(needed: Mapping[int, int]) -> dict[int, Statement | None]:
         kept: dict[int, Statement | None] = {}

@@ -34,7 +34,7 @@ from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.staging import RANDOM_BLOCK, WIDE_BLOCK, can_be_drawn, can_be_transposed, wide_accesses
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, hint, text_of
-from compiler.schedule.program.program import Program, Section, Statement
+from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.tiles.passes import KEPT_COST
 from compiler.schedule.tiles.walk import with_last
 
@@ -130,27 +130,21 @@ class Plan:
 
 def make_plan(program: Program, written_over: Collection[str]) -> Plan:
     """The plan of a looped program, of which the buffers of `written_over` share their memory with another one."""
-    passes = [section for section in program.sections if section.level == "r"]
     x_loops = tuple(dim for dim in program.space.x if dim.size != 1)
     r_loops = tuple(dim for dim in program.space.r if dim.size != 1)
     operations = _work(program)
     # What differs from call to call may be much in another one; the kernel decides then (see `worth_threads`).
     work = operations if isinstance(operations, int) else max(hint(operations), PARALLEL_WORK)
-    plan = _plan(program, passes, x_loops, r_loops, work, written_over)
+    plan = _plan(program, x_loops, r_loops, work, written_over)
     return replace(plan, operations=operations)
 
 
 def _plan(
-    program: Program,
-    passes: list[Section],
-    x_loops: tuple[Dim, ...],
-    r_loops: tuple[Dim, ...],
-    work: int,
-    written_over: Collection[str],
+    program: Program, x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...], work: int, written_over: Collection[str]
 ) -> Plan:
     if program.across:
         return _across_plan(program, x_loops, r_loops, work, written_over)
-    if not passes:
+    if not program.passes:
         return (_scatter_plan if program.scatters else _pointwise_plan)(program, x_loops, work)
     inner_x, inner_r = _inner_of_columns(program, x_loops, r_loops), _most_contiguous(r_loops, program, "r")
     if inner_x is None and _are_short_rows(program, x_loops, r_loops, written_over):
@@ -199,9 +193,7 @@ def _are_short_rows(
     (row,), rows, accesses = r_loops, x_loops[-1], _accesses_of_passes(program)
     transposed = [s for s in accesses if can_be_transposed(program, s, rows, row, written_over)]
     widest = max((program.storage[s.buffer].itemsize for s in transposed if s.buffer), default=0)
-    is_costly = any(
-        cost(s) > KEPT_COST for section in program.sections if section.level == "r" for s in section.statements
-    )
+    is_costly = any(cost(s) > KEPT_COST for section in program.passes for s in section.statements)
     longest = COSTLY_SHORT_ROW if is_costly else SHORT_ROW
     if not widest or not isinstance(row.size, int) or row.size * widest > longest:
         return False
@@ -353,7 +345,7 @@ def _work(program: Program) -> Integer:
 
 
 def _accesses_of_passes(program: Program) -> list[Statement]:
-    return [s for section in program.sections if section.level == "r" for s in _accesses(section.statements)]
+    return [s for section in program.passes for s in _accesses(section.statements)]
 
 
 def _accesses(statements: tuple[Statement, ...]) -> list[Statement]:

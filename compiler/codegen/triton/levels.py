@@ -88,7 +88,7 @@ def _levels_of_product(product: Product, layouts: Mapping[str, Layout], device: 
 
 def _passes(plan: Plan) -> int:
     """How often it runs through the reduction loops and loads; 0 where there are none."""
-    runs = sum(section.level == "r" for section in plan.program.sections)
+    runs = len(plan.program.passes)
     return min(runs, 1) if isinstance(plan, PersistentPlan | CooperativePlan | LookBackPlan) else runs
 
 

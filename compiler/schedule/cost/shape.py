@@ -20,7 +20,6 @@ from compiler.schedule.cost.touches import Traffic
 from compiler.schedule.group import Group
 from compiler.schedule.tiles.passes import passes_over_r, times_computed, times_computed_by_cpu
 from compiler.schedule.tiles.plan import CooperativePlan, LookBackPlan, LoopedPlan, LoopTile, Plan, SplitPlan
-from compiler.schedule.tiles.registers import r_sections
 from compiler.schedule.tiles.walk import accesses_by_index
 
 #: What a step of a loop waits for, as a multiple of that of a reduction along memory: for a block that is many rows
@@ -88,7 +87,7 @@ def shape_of(group: Group, tile: LoopTile | Plan, device: Device) -> Shape:
     in_turn = tile.rows_in_turn
     blocks = -(-in_turn.rows // tile.axes[0].block) if in_turn else 1
     has_blocks = isinstance(tile, LoopedPlan | SplitPlan)
-    sections = r_sections(tile.program) if has_blocks else []
+    sections = tile.program.passes if has_blocks else []
     of_row = -(-hint(tile.axes[-1].blocks) // tile.splits) * len(sections) if has_blocks else 1
     is_scan = bool(tile.program.scans)
     weight = 1 if not has_blocks else SCAN_STEP if is_scan else 1 if tile.lanes == "r" else ACROSS_STEP
@@ -121,14 +120,14 @@ def _exchanges(group: Group, tile: Plan, device: Device) -> int:
         return tile.chunks.waits(rows, device)
     if not isinstance(tile, CooperativePlan):
         return 0
-    of_row = sum(bool(section.reductions) for section in r_sections(tile.program))
+    of_row = sum(bool(section.reductions) for section in tile.program.passes)
     wait = tile.team.wait_of_columns(rows, device) if tile.lanes == "x" else 1
     return of_row * tile.team.waves(rows, device) * wait
 
 
 def _read_again_in_blocks(tile: Plan) -> int:
     size_of = {index: access.bytes for index, access in accesses_by_index(tile.program).items()}
-    sections = r_sections(tile.program)
+    sections = tile.program.passes
     passes = (frozenset((s.buffer, s.index) for s in section.statements if s.op == "load") for section in sections)
     return read_again(passes, size_of)
 

@@ -124,6 +124,16 @@ class Program:
         return tuple(s for s in self.statements if s.is_scatter)
 
     @property
+    def passes(self) -> list[Section]:
+        """The sections that go over the reduction loops."""
+        return [section for section in self.sections if section.level == "r"]
+
+    @property
+    def first_pass(self) -> int:
+        """The position of the first of them among the sections."""
+        return next(position for position, section in enumerate(self.sections) if section.level == "r")
+
+    @property
     def has_check(self) -> bool:
         return any(s.op == "check" for s in self.statements)
 

@@ -75,8 +75,7 @@ def plan_across(plan: W, holds_columns: bool, device: Device) -> W:
 def joins_rows_last(program: Program) -> bool:
     """Whether all that is reduced across x are results of rows, so that a row's programs need not know of other rows:
     the last of them has what is to be gathered."""
-    first = next(number for number, section in enumerate(program.sections) if section.level == "r")
-    early = {s.number for section in program.sections[: first + 1] for s in section.statements}
+    early = {s.number for section in program.sections[: program.first_pass + 1] for s in section.statements}
     return all(s.level == "x" and s.number not in early for s in program.across)
 
 

@@ -48,7 +48,6 @@ from compiler.schedule.tiles.registers import (
     carries,
     live_registers,
     loading_ahead,
-    r_sections,
     registers_for_rows,
 )
 from compiler.schedule.tiles.rows import plan_held, plan_looped
@@ -116,7 +115,7 @@ class _Reduction:
     @lazy
     def passes(self) -> int:
         """How many passes it takes with nothing at hand."""
-        return len(r_sections(self.looped))
+        return len(self.looped.passes)
 
     @lazy
     def fits_registers(self) -> bool:
@@ -250,7 +249,7 @@ def _plan_of_shares(of: _Reduction) -> LoopedPlan | SplitPlan:
 def _plan_cooperative(of: _Reduction) -> CooperativePlan | None:
     """A team of programs for each row, if its parts fit into registers."""
     rows, length = hint(of.space.numel), known(of.space.reduction_numel)
-    loads = [{s.number for s in section.statements if s.op == "load"} for section in r_sections(of.looped)]
+    loads = [{s.number for s in section.statements if s.op == "load"} for section in of.looped.passes]
     held = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
     itemsize, floats = _loaded_itemsize(of.looped, of.walk), exchanges_floats(of.group)
     team = cooperative_reduction(rows, length, held, itemsize, of.walk.is_outer, of.device, floats)
@@ -265,7 +264,7 @@ def _plan_cooperative(of: _Reduction) -> CooperativePlan | None:
 def _storing_rows_last(program: Program) -> Program:
     """The program with what is stored for a row as a whole behind its first reduction: sooner it might overwrite what
     another program of a team still has to read."""
-    first = next(position for position, section in enumerate(program.sections) if section.level == "r")
+    first = program.first_pass
     before, after = program.sections[: first + 1], program.sections[first + 1 :]
     early = tuple(s for section in before for s in section.statements if s.op == "store" and s.level == "x")
     if not early:

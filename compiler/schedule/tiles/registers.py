@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from compiler.devices import Device
-from compiler.schedule.program.program import Program, Section
+from compiler.schedule.program.program import Program
 from compiler.schedule.program.single_pass import FIELDS
 from compiler.schedule.tiles.plan import LoopedPlan, WholeRows
 
@@ -24,10 +24,6 @@ _FOR_EACH_LOAD, _LEAST_AT_ONCE = 8, 4
 #: Blocks of a loop that are loaded or worked on at a time, and the capability from which on a load may be under way to
 #: shared memory.
 LOADED_AHEAD, ASYNCHRONOUS_COPIES = 3, 80
-
-
-def r_sections(program: Program) -> list[Section]:
-    return [section for section in program.sections if section.level == "r"]
 
 
 def live_registers(program: Program) -> int:
@@ -80,8 +76,8 @@ def registers_of_loop(program: Program, elements: int) -> int:
     """Of a thread of a loop over blocks, about, where it takes so many elements at a time: what it loads of each and
     what it carries along, and addresses. (For eight and four elements the assembler takes 80 and 56 of three loads and
     a sum relative to the largest, 40 and 30 of one load and such a sum, 57 and 40 of one load and two moments.)"""
-    loads = max(len({(s.buffer, s.index) for s in one.statements if s.op == "load"}) for one in r_sections(program))
-    carried = max(sum(len(FIELDS.get(str(s.value), (1,))) for s in one.reductions) for one in r_sections(program))
+    loads = max(len({(s.buffer, s.index) for s in one.statements if s.op == "load"}) for one in program.passes)
+    carried = max(sum(len(FIELDS.get(str(s.value), (1,))) for s in one.reductions) for one in program.passes)
     return (loads + carried) * elements + _FOR_EACH_LOAD * (loads + 1)
 
 

@@ -8,7 +8,7 @@ from compiler.devices import SECTOR, Device
 from compiler.ir.size import hint, known
 from compiler.schedule.tiles.columns import shared_plan
 from compiler.schedule.tiles.plan import LoopedPlan, PersistentPlan, Plan, SplitPlan
-from compiler.schedule.tiles.registers import carries, finds_positions, r_sections, stores_elements
+from compiler.schedule.tiles.registers import carries, finds_positions, stores_elements
 from compiler.schedule.tiles.walk import accesses_of
 
 #: Values of all parts of a row that a thread of the last program holds as it joins them; with more, registers spill. On
@@ -29,7 +29,7 @@ def evicts_first(plan: Plan, device: Device) -> bool:
     loads = [a for a in accesses_of(program) if not a.index.dims.isdisjoint(program.space.r)]
     itemsize = min((a.itemsize for a in loads), default=1)
     is_column = isinstance(plan, PersistentPlan) and plan.axes[0].block * itemsize >= SECTOR
-    is_streamed = isinstance(plan, SplitPlan | LoopedPlan) and len(r_sections(program)) == 1
+    is_streamed = isinstance(plan, SplitPlan | LoopedPlan) and len(program.passes) == 1
     return (
         (is_streamed or is_column)
         and plan.rows_in_turn is None

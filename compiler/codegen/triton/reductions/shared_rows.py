@@ -142,8 +142,7 @@ class SplitPrinter(JoiningPrinter):
 
     def print_rows(self) -> None:
         """Each program reduces its part of r; the last one to finish combines the parts, in their order."""
-        sections, gathering = self.program.sections, self.gathering
-        first = next(number for number, section in enumerate(sections) if section.level == "r")
+        sections, gathering, first = self.program.sections, self.gathering, self.program.first_pass
         before, reducing, after = sections[:first], sections[first], sections[first + 1 :]
         self.print_sections(before)
         self.comment_pass(reducing, 1)
