@@ -58,7 +58,7 @@ def named(statements: Sequence[Statement], group: Group) -> list[Statement]:
             last_of_node[statement.nodes[0]] = statement.number
     for node, number in last_of_node.items():
         buffer_of_value.setdefault(number, node)
-    taken = set(RESERVED) | NAMED.keys() | {dim.name for dim in (*group.space.x, *group.space.r)}
+    taken = set(RESERVED) | NAMED.keys() | {dim.name for dim in group.space.dims}
     result: list[Statement] = []
     for statement in statements:
         base = (

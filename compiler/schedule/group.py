@@ -34,6 +34,11 @@ class Space:
         return self._hash
 
     @lazy
+    def dims(self) -> tuple[Dim, ...]:
+        """All loops, the independent ones first."""
+        return (*self.x, *self.r)
+
+    @lazy
     def numel(self) -> Integer:
         return product(dim.size for dim in self.x)
 

@@ -150,7 +150,7 @@ def compose(group: Group, buffer: str) -> Body | None:
         if body is None or body.is_collective or body.is_random or member.name == buffer:
             continue
         if member.name in result.loads:
-            composed = inline_body(result, body, member.name, (*group.space.x, *group.space.r))
+            composed = inline_body(result, body, member.name, group.space.dims)
             if composed is None or len(composed.instructions) > LONGEST_INLINED_BODY:
                 return None
             result = composed

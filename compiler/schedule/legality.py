@@ -45,7 +45,7 @@ def align(host: Group, guest: Group, shared: list[str]) -> Mapping[Dim, Index] |
         if values is not None and (not guest.has_scan or _keeps_order(host.space, guest.space, values)):
             return values
     if _is_read_alike(host, guest, shared):
-        return {dim: Index.of(dim) for dim in (*guest.space.x, *guest.space.r)}
+        return {dim: Index.of(dim) for dim in guest.space.dims}
     return Refuse("index.no_common_loops")
 
 
@@ -86,14 +86,13 @@ def _solve(host: Space, guest: Space, guest_index: Index, host_index: Index) -> 
     """Solve guest_index(guest loops) = host_index(host loops) for a one-to-one change of variables."""
     if host_index.indirections or guest_index.indirections:
         return None
-    host_dims = (*host.x, *host.r)
-    if invert(host_index, host_dims, host_index) is None:
+    if invert(host_index, host.dims, host_index) is None:
         return None
-    values = invert(guest_index, (*guest.x, *guest.r), host_index)
+    values = invert(guest_index, guest.dims, host_index)
     if values is None:
         return None
-    free_host = [dim for dim in host_dims if dim not in host_index.dims and dim.size != 1]
-    free_guest = [dim for dim in (*guest.x, *guest.r) if dim not in guest_index.dims and dim.size != 1]
+    free_host = [dim for dim in host.dims if dim not in host_index.dims and dim.size != 1]
+    free_guest = [dim for dim in guest.dims if dim not in guest_index.dims and dim.size != 1]
     if not _match_free(host, free_host, free_guest, values):
         return None
     driving = {dim for index in values.values() for dim in index.dims}
@@ -132,8 +131,7 @@ def _keeps_order(host: Space, guest: Space, values: Mapping[Dim, Index]) -> bool
 
 def move(guest: Group, values: Mapping[Dim, Index]) -> tuple[Member, ...]:
     """The guest's members over the host's loops."""
-    dims = (*guest.space.x, *guest.space.r)
-    complete = {dim: values.get(dim, Index.number(0)) for dim in dims}
+    complete = {dim: values.get(dim, Index.number(0)) for dim in guest.space.dims}
     changed = {dim: index for dim, index in complete.items() if index != Index.of(dim)}
     if not changed:
         return guest.members

@@ -62,10 +62,9 @@ def _without_loads(
         return None
     needed = {access.buffer for access in arithmetic.reads} & maker.produced
     smaller = _without_what_nothing_needs(replace(maker, stored=(maker.stored - ({buffer} - outputs)) | needed))
-    dims = (*source.space.x, *source.space.r)
     changed: list[Group] = []
     for group in readers:
-        members = inline_into(group, arithmetic, buffer, dims)
+        members = inline_into(group, arithmetic, buffer, source.space.dims)
         if members is None:
             return None
         changed.append(replace(group, members=members))

@@ -96,7 +96,7 @@ def _by_itself(member: Member, of_points: Sequence[Member], space: Space) -> Bod
     body: Body | None = member.body
     for producer in reversed(of_points):
         if body is not None and any(access.buffer == producer.name for access in body.reads):
-            body = inline_body(body, producer.body, producer.name, (*space.x, *space.r))
+            body = inline_body(body, producer.body, producer.name, space.dims)
     return body
 
 

@@ -103,7 +103,7 @@ def _can_hold(store: Statement, value: Statement, program: Program, written_over
         return False
     if sum(s.op == "store" and s.buffer == buffer for s in program.statements) > 1 or not store.index.is_affine:
         return False
-    loops = [dim for dim in (*program.space.x, *program.space.r) if dim.size != 1]
+    loops = [dim for dim in program.space.dims if dim.size != 1]
     is_of_each = all(store.index.stride(dim) not in (None, 0) for dim in loops)
     return is_of_each and value.number in closure(store.operands, program.by_number)
 

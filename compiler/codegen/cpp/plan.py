@@ -355,7 +355,7 @@ def _accesses(statements: tuple[Statement, ...]) -> list[Statement]:
 def _contiguity(dim: Dim, program: Program, level: str) -> int:
     """How many bytes are walked contiguously along `dim`: a vector that is read again for each row counts once, a
     store twice, and what is read at an index that was loaded counts for each point."""
-    points, total = _points((*program.space.x, *program.space.r)), 0
+    points, total = _points(program.space.dims), 0
     for section in program.sections:
         for statement in _accesses(section.statements) if section.level == level else ():
             assert statement.index is not None and statement.buffer is not None

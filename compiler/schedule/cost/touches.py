@@ -97,7 +97,7 @@ def traffic_by(group: Group, all_touches: Sequence[Touch]) -> Traffic:
             for dim in touch.access.fast_dims:
                 contiguous[dim] += touch.bytes
     lane: Dim | None = None
-    for dim in (*group.space.x, *group.space.r):
+    for dim in group.space.dims:
         if lane is None or contiguous.get(dim, 0) >= contiguous.get(lane, 0):
             lane = dim
     return Traffic(tuple(touches.values()), lane)

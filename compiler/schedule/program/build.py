@@ -53,7 +53,7 @@ def _with_gaps(group: Group) -> frozenset[str]:
 
 def _sizes(space: Space, statements: list[Statement]) -> tuple[SizeAtom, ...]:
     """The sizes that loops and addresses depend on, by name."""
-    found = {atom.name: atom for dim in (*space.x, *space.r) for atom in atoms_of(dim.size)}
+    found = {atom.name: atom for dim in space.dims for atom in atoms_of(dim.size)}
     for statement in statements:
         if statement.index is not None:
             found |= {atom.name: atom for size in statement.index.sizes for atom in atoms_of(size)}

@@ -267,8 +267,7 @@ def _is_inside(index: Index, layout: Layout) -> bool:
 
 
 def _row_major(space: Space) -> Index:
-    dims = (*space.x, *space.r)
-    return flatten([Index.of(dim) for dim in dims], [dim.size for dim in dims])
+    return flatten([Index.of(dim) for dim in space.dims], [dim.size for dim in space.dims])
 
 
 def _same_axis(decision: Decision, pair: Pair) -> Iterator[Change]:
@@ -282,8 +281,7 @@ def _same_axis(decision: Decision, pair: Pair) -> Iterator[Change]:
     first = next((a.index for m in one.members for a in m.body.reads if a.buffer == buffer), None)
     if first is None or first.indirections:
         return
-    ours, theirs = (*one.space.x, *one.space.r), (*two.space.x, *two.space.r)
-    renamed = {old: Index.of(new) for old, new in zip(theirs, ours, strict=True)}
+    renamed = {old: Index.of(new) for old, new in zip(two.space.dims, one.space.dims, strict=True)}
     (member,) = two.members
     body = member.body.substitute(renamed)
     body = _with_loads(body, buffer, {a.index: first for a in body.reads if a.buffer == buffer})

@@ -74,7 +74,7 @@ def _hosts(a: Group, b: Group, shared: list[str]) -> Iterator[tuple[Group, Group
     """Candidates for the host, first the group that reduces along contiguous memory. Sizes must be known, since they
     decide how many rows a program takes."""
     for host, guest in sorted(((a, b), (b, a)), key=lambda pair: not pair[0].reduces_along_memory(shared)):
-        sizes = [dim.size for group in (host, guest) for dim in (*group.space.x, *group.space.r)]
+        sizes = [dim.size for group in (host, guest) for dim in group.space.dims]
         reductions = [member.body.reduction for member in guest.members if member.body.reduction is not None]
         if (
             host.space.r
@@ -96,7 +96,7 @@ def _exchanged(host: Group) -> Iterator[Group]:
     """The host as the guest sees it: with x reduced, for each r or for nothing, or with everything reduced."""
     yield replace(host, space=Space(host.space.r, host.space.x))
     yield replace(host, space=Space((), host.space.x))
-    yield replace(host, space=Space((), (*host.space.x, *host.space.r)))
+    yield replace(host, space=Space((), host.space.dims))
 
 
 def _across(members: tuple[Member, ...], host: Group) -> Iterator[Member]:

@@ -94,7 +94,7 @@ def too_long(group: Group, context: Context) -> Refuse | None:
 
 def can_be_a_part(group: Group) -> bool:
     """Whether it can share a launch. What works in place, or with scratch memory of its own, keeps its launch."""
-    if any(dim.size == 0 for dim in (*group.space.x, *group.space.r)) or group.updated or group.across:
+    if any(dim.size == 0 for dim in group.space.dims) or group.updated or group.across:
         return False
     return not (isinstance(group, Product) or group.is_cooperative or any(m.body.is_scatter for m in group.members))
 

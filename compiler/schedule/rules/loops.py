@@ -71,7 +71,7 @@ def with_values_of_its_own(a: Group, b: Group, shared: Sequence[str]) -> Group |
         if member.name not in shared or not varies:
             continue
         producer = compose(a, member.name)
-        members = None if producer is None else inline_into(reader, producer, member.name, (*a.space.x, *a.space.r))
+        members = None if producer is None else inline_into(reader, producer, member.name, a.space.dims)
         if members is None:
             return None
         reader = replace(reader, members=members)

@@ -161,7 +161,7 @@ def _reduction(
 
 def may_cooperate(group: Group) -> bool:
     """Whether a team of programs may hold a row of the group: nothing of it must happen in order or just once."""
-    is_known = all(isinstance(dim.size, int) for dim in (*group.space.x, *group.space.r))
+    is_known = all(isinstance(dim.size, int) for dim in group.space.dims)
     if not (group.is_cooperative and is_known) or group.has_scan or group.across or group.updated:
         return False
     return bool(reads_of_rows(group))

@@ -83,7 +83,7 @@ def chunks_of(rows: int, length: int, itemsize: int, device: Device) -> Chunks |
 def may_look_back(group: Group) -> bool:
     """Whether programs can share the rows that a group scans: nothing of it needs all of a row, or happens once for
     each row."""
-    is_known = all(isinstance(dim.size, int) for dim in (*group.space.x, *group.space.r))
+    is_known = all(isinstance(dim.size, int) for dim in group.space.dims)
     if not is_known or not group.has_scan or group.across:
         return False
     r_dims = frozenset(group.space.r)

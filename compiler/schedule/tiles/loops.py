@@ -42,7 +42,7 @@ def _simplified(space: Space, indices: Indices) -> tuple[Space, Mapping[Index, I
         if split is None:
             break
         dim, inner_size = split
-        taken = {d.name for d in (*space.x, *space.r)}
+        taken = {d.name for d in space.dims}
         outer, inner = Dim(dim.name, dim.size // inner_size), Dim(_new_name(dim.name[0], taken), inner_size)
         space = Space(_replaced(space.x, dim, (outer, inner)), _replaced(space.r, dim, (outer, inner)))
         found = substituted(found, {dim: Index.of(outer) * inner_size + Index.of(inner)})

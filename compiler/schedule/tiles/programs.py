@@ -54,7 +54,7 @@ def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -
     gathers = any(s.level == "r" for s in program.across)  # sums for each r are as many values again
     if not _SHORTEST_ALONE <= r_block <= _OF_A_WARP or live > _LIVE or gathers:
         return 0
-    moves = moves_of(program, (*program.space.x, *program.space.r))
+    moves = moves_of(program, program.space.dims)
     is_padded = 8 * size <= 7 * r_block if r_block >= _SHORTEST_ROW else size % 2 == 1
     is_ragged = is_padded or 2 * moves.alone > moves.all
     has_reason = is_ragged or (r_block >= _SHORTEST_ROW and is_long_work(program, itemsize, device))
@@ -135,8 +135,4 @@ def _looked_up(program: Program) -> list[Index]:
 def _is_element(index: Index, program: Program) -> bool:
     """Whether the index of each element in a row of its own is looked up, and not where a row or a column begins."""
     has_own = any(program.by_number[atom.value].level == "r" for atom in index.indirections)
-    return (
-        has_own
-        and bool(index.dims)
-        and not any(index.stride(dim) in (1, -1) for dim in (*program.space.x, *program.space.r))
-    )
+    return has_own and bool(index.dims) and not any(index.stride(dim) in (1, -1) for dim in program.space.dims)

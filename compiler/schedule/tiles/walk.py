@@ -29,7 +29,7 @@ def accesses_of(program: Program) -> list[Access]:
 def accesses_by_index(program: Program) -> dict[tuple[str | None, Index | None], Access]:
     """The same by buffer and index."""
     found: dict[tuple[str | None, Index | None], Access] = {}
-    points = prod(hint(dim.size) for dim in (*program.space.x, *program.space.r))
+    points = prod(hint(dim.size) for dim in program.space.dims)
     for statement in program.statements:
         if statement.op in ("load", "store") and statement.index is not None and statement.buffer is not None:
             itemsize = program.storage[statement.buffer].itemsize
