@@ -170,16 +170,12 @@ def across_comes_last(members: tuple[Member, ...], space: Space) -> Refuse | Non
     made = frozenset(member.name for member in members)
     x_dims = frozenset(space.x)
     for member in members if across else ():
-        late = next((access.buffer for access in member.body.reads if access.buffer in across), None)
-        if late is not None and (not member.is_across or member.body.reduction is not None):
-            return Refuse("dependency.across", {"shared": late, "writer": late, "reader": member.name})
-        if not member.is_across or member.body.reduction is not None:
-            continue
-        for access in (*member.body.reads, *member.body.writes):
-            if (access.buffer in made and access.buffer not in across) or not access.index.dims.isdisjoint(x_dims):
-                return Refuse(
-                    "dependency.across", {"shared": access.buffer, "writer": access.buffer, "reader": member.name}
-                )
+        comes_last = member.is_across and member.body.reduction is None
+        for access in (*member.body.reads, *(member.body.writes if comes_last else ())):
+            shared, is_of_loops = access.buffer, not access.index.dims.isdisjoint(x_dims)
+            is_wrong = shared in made - across or is_of_loops if comes_last else shared in across
+            if is_wrong:
+                return Refuse("dependency.across", {"shared": shared, "writer": shared, "reader": member.name})
     return None
 
 
