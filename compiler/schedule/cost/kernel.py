@@ -233,18 +233,16 @@ def slots_besides(product: Product, layouts: dict[str, Layout], device: Device) 
 def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict[str, Any]:
     """What the prediction of `group_cost` is made of, as plain JSON: microseconds, bytes by how they are walked, and
     operations by the unit that does them."""
+    fixed = {name: getattr(device, name) for name in ("alone_us", "launch_us", "latency_us")}
     if isinstance(group, Product):
-        return _parts_of_product(group, layouts, device)
+        return fixed | _parts_of_product(group, layouts, device)
     found = _parts_by_shape(group, layouts, device)
     moved: Counter[str] = Counter()
     slots: Counter[str] = Counter()
     for work, _ in found:
         moved.update(work.bytes)
         slots.update(work.slots)
-    return {
-        "alone_us": device.alone_us,
-        "launch_us": device.launch_us,
-        "latency_us": device.latency_us,
+    return fixed | {
         **{f"{name}_us": value for name, value in asdict(_side_by_side(found, device)).items()},
         "bytes": dict(moved),
         "slots": dict(slots),
@@ -258,14 +256,10 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
 def _parts_of_product(product: Product, layouts: dict[str, Layout], device: Device) -> dict[str, Any]:
     moved = moved_by_group(product, layouts).bytes
     slots = slots_besides(product, layouts, device)
-    none = dict.fromkeys(("cache_us", "few_us", "ends_us"), 0.0)
     return {
-        "alone_us": device.alone_us,
-        "launch_us": device.launch_us,
-        "latency_us": device.latency_us,
         "memory_us": 1e6 * moved / device.bandwidth,
         "arithmetic_us": template_us(product, 0, slots, device) - device.overhead_us,
-        **none,
+        **dict.fromkeys(("cache_us", "few_us", "ends_us"), 0.0),
         "bytes": {"contiguous": moved},
         "slots": {"simple": slots},
         "read_again": 0,
