@@ -69,8 +69,8 @@ class Accumulator:
         if self.is_one_number:
             return (Field("", "int64_t", "INT64_MIN"),)
         starts = {
-            "sum": zero_or_one("sum", self.dtype),
-            "prod": zero_or_one("prod", self.held),
+            "sum": literal(0, self.held),
+            "prod": literal(1, self.held),
             "any": "0",
             "all": "1",
             "min": highest(self.dtype),
@@ -144,11 +144,6 @@ def fits_one_number(dtype: torch.dtype, position: Statement) -> bool:
         return False
     low, high = position.index.bounds
     return isinstance(low, int) and isinstance(high, int) and 0 <= low and high < 2**32
-
-
-def zero_or_one(kind: str, dtype: torch.dtype) -> str:
-    """Where a sum or a product starts."""
-    return literal(0 if kind == "sum" else 1, dtype)
 
 
 def lowest(dtype: torch.dtype) -> str:

@@ -18,29 +18,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import torch
 
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.ops import columns_text, literal, value_type
 from compiler.codegen.cpp.plan import Plan
-from compiler.codegen.cpp.reductions import Field, highest, joined, lowest, zero_or_one
+from compiler.codegen.cpp.reductions import Accumulator, joined
 from compiler.codegen.cpp.statements import StatementPrinter, within
 from compiler.schedule.program.program import EFFECTS, Section, Statement, closure
 
 
-@dataclass(frozen=True)
-class RunningValue:
-    """The scan `statement` of values of dtype `dtype`."""
-
-    statement: Statement
-    dtype: torch.dtype
-    is_in_lanes: bool = False
-
-    @property
-    def kind(self) -> str:
-        return str(self.statement.value)
+class RunningValue(Accumulator):
+    """What the scan `statement` has come to so far; `is_row` says that the lanes of a vector go on with it."""
 
     @property
     def name(self) -> str:
@@ -53,37 +43,19 @@ class RunningValue:
         return torch.float64 if is_rounded else self.dtype
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        """Before the first element."""
-        if self.kind in ("sum", "prod"):
-            return (Field("", value_type(self.held), zero_or_one(self.kind, self.held)),)
-        worst = highest(self.held) if self.kind == "min" else lowest(self.held)
-        value = Field("", value_type(self.held), worst)
-        return (value, Field("_is_nan", "int", "0")) if self.notes_nan else (value,)
-
-    @property
-    def notes_nan(self) -> bool:
-        """What OpenMP takes from lane to lane is the larger number, whatever NaN is."""
-        return self.is_in_lanes and self.kind in ("min", "max") and self.held.is_floating_point
-
-    @property
     def operators(self) -> tuple[str, ...]:
         """By which OpenMP joins each of the variables in lanes; none where it cannot."""
-        first = {"sum": "+", "prod": "*", "min": "min", "max": "max"}.get(self.kind)
-        if first is None or self.held == torch.bool:
-            return ()
-        return (first, "|") if self.notes_nan else (first,)
+        return () if self.held == torch.bool else tuple(operator for operator, _ in self.simd_clauses())
 
-    def take(self, operand: str, element: str = "") -> list[str]:
+    def take_next(self, operand: str, element: str) -> list[str]:
         """Statements that take the next element in; `element` completes the variables' names."""
         into = [f"{self.name}{field.suffix}{element}" for field in self.fields]
         return joined(self.kind, into, operand, self.notes_nan)
 
     def result(self, element: str = "") -> str:
-        text, wanted = f"{self.name}{element}", self.statement.dtype
-        if self.notes_nan:
-            return f"{text}_is_nan ? {literal(math.nan, wanted)} : {text}"
-        return text if self.held == self.dtype else f"{value_type(wanted)}({text})"
+        # What OpenMP takes from lane to lane is the larger number, whatever NaN is.
+        text = super().result(element)
+        return f"{text}_is_nan ? {literal(math.nan, self.dtype)} : {text}" if self.notes_nan else text
 
 
 class ScanPrinter(StatementPrinter):
@@ -130,7 +102,7 @@ class ScanPrinter(StatementPrinter):
         self._name_result(scan)
 
     def _take(self, scan: RunningValue) -> None:
-        for text in scan.take(self.names[scan.statement.operands[0]], self.lane):
+        for text in scan.take_next(self.names[scan.statement.operands[0]], self.lane):
             self.writer.line(text, scan.statement.nodes)
 
     def _name_result(self, scan: RunningValue) -> None:
