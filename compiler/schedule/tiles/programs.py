@@ -104,7 +104,13 @@ def block_of_scan(x_block: int, r_block: int, is_outer: bool) -> tuple[int, int]
 
 def reads_rows_at_loaded_indices(program: Program) -> bool:
     """Whether rows are read that other loads tell of: threads then wait twice, and should ask for more at a time."""
-    return any(not _is_element(index, program) for index in _looked_up(program))
+    by_number = program.by_number
+    loads = [s.index for s in program.statements if s.op == "load" and s.level == "r" and s.index is not None]
+    return any(
+        any(by_number[n].op == "load" for n in closure((p.value for p in index.indirections), by_number))
+        and not _is_element(index, program)
+        for index in loads
+    )
 
 
 def reads_near_tables(program: Program) -> bool:
@@ -119,17 +125,6 @@ def reads_near_tables(program: Program) -> bool:
         size = (hint(s.index.bounds[1]) + 1) * program.storage[s.buffer].itemsize
         tables[s.buffer] = max(size, tables.get(s.buffer, 0))
     return sum(tables.values()) <= NEAR_CACHE
-
-
-def _looked_up(program: Program) -> list[Index]:
-    """What is read of rows at indices that other loads tell of."""
-    by_number = program.by_number
-    loads = [s.index for s in program.statements if s.op == "load" and s.level == "r" and s.index is not None]
-    return [
-        index
-        for index in loads
-        if any(by_number[n].op == "load" for n in closure((p.value for p in index.indirections), by_number))
-    ]
 
 
 def _is_element(index: Index, program: Program) -> bool:
