@@ -99,7 +99,9 @@ def library_product(node: ExternNode, graph: LoopGraph) -> LibraryProduct | None
     """The product that a call computes; None where it is another call, or one with anything unusual about it."""
     if node.target not in ACTIVATIONS or node.keywords or node.sizes or node.crosses_devices or node.stream is not None:
         return None
-    if len(node.outputs) != 1 or node.outputs[0] is None or not _is_plain_call(node):
+    # No factor is given, and of two activations it is the first.
+    has_only_tensors = all(isinstance(argument, TensorArgument) for argument in node.arguments)
+    if len(node.outputs) != 1 or node.outputs[0] is None or not has_only_tensors:
         return None
     *before, left, right = (_matrix(argument, graph) for argument in node.tensor_arguments)
     result = _as_it_lies(node.outputs[0][1])
@@ -114,11 +116,6 @@ def library_product(node: ExternNode, graph: LoopGraph) -> LibraryProduct | None
     buffers = tuple(argument.buffer for argument in node.tensor_arguments)
     product = LibraryProduct(node.target, left, right, result, bias, ACTIVATIONS[node.target], buffers)
     return product if product.inner <= LONGEST_SUMS * max(product.rows, product.columns) else None
-
-
-def _is_plain_call(node: ExternNode) -> bool:
-    """Whether all arguments are tensors: no factor is given, and of two activations it is the first."""
-    return all(isinstance(argument, TensorArgument) for argument in node.arguments)
 
 
 def _matrix(argument: TensorArgument, graph: LoopGraph) -> Matrix | None:
