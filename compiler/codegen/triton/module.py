@@ -36,13 +36,10 @@ def module_head(body: str, functions: Iterable[tuple[str, torch.dtype]]) -> str:
     texts = function_texts(functions)
     found, open_ = set[str](), [body, *texts]
     while open_:
-        called = _helpers_in(open_.pop()) - found
+        words = re.findall(r"(?<![.\w])\w+", _PROSE.sub("", open_.pop()))
+        called = (HELPERS.keys() & words) - found
         found |= called
         open_ += (HELPERS[name] for name in called)
     texts = [*(text for name, text in HELPERS.items() if name in found), *texts]
     imports = _IMPORTS + _CAPABILITY if any("cuda_capability_geq" in text for text in texts) else _IMPORTS
     return "\n".join([imports, *(f"\n{text}" for text in texts)]) + "\n"
-
-
-def _helpers_in(text: str) -> set[str]:
-    return HELPERS.keys() & re.findall(r"(?<![.\w])\w+", _PROSE.sub("", text))
