@@ -288,7 +288,8 @@ class Index:
                 operator = floor_divide_operator if isinstance(atom, FloorDiv) else "%"
                 text = f"({inner} {operator} {atom.divisor})"
             sign, magnitude = _sign_and_magnitude(coefficient)
-            text = text if magnitude == 1 else f"{_factor(magnitude)} * {text}"
+            factor = magnitude.factor if isinstance(magnitude, Size) else magnitude
+            text = text if magnitude == 1 else f"{factor} * {text}"
             parts.append(text if not parts and sign == "+" else f"-{text}" if not parts else f" {sign} {text}")
         if self.offset != 0:
             sign, magnitude = _sign_and_magnitude(self.offset)
@@ -493,10 +494,6 @@ def _sign_and_magnitude(value: Integer) -> tuple[str, Integer]:
     """How to print it after other terms."""
     is_negative = value < 0 if isinstance(value, int) else all(coefficient < 0 for _, coefficient in value.terms)
     return ("-", value * -1) if is_negative else ("+", value)
-
-
-def _factor(value: Integer) -> str:
-    return value.factor if isinstance(value, Size) else str(value)
 
 
 def _is_parenthesised(text: str) -> bool:
