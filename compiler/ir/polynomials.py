@@ -9,9 +9,12 @@ whatever has a name and a least value: what it stands for is not asked here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from math import gcd
+from operator import and_
 from typing import Protocol, TypeVar
 
 
@@ -79,18 +82,9 @@ def _divided_term(term: Term[A], lead: Term[A]) -> Term[A] | None:
 
 def common_factor(a: Terms[A], b: Terms[A]) -> Term[A]:
     """A common divisor of both: the coefficients' greatest, times the atoms that stand in every term of both."""
-    terms = (*a, *b)
-    number = gcd(*(coefficient for _, coefficient in terms))
-    shared = list(terms[0][0]) if terms else []
-    for monomial, _ in terms[1:]:
-        left = list(monomial)
-        kept = []
-        for atom in shared:
-            if atom in left:
-                left.remove(atom)
-                kept.append(atom)
-        shared = kept
-    return tuple(shared), number
+    monomials = [Counter(monomial) for monomial, _ in (*a, *b)]
+    shared = reduce(and_, monomials) if monomials else Counter[A]()
+    return tuple(shared.elements()), gcd(*(coefficient for _, coefficient in (*a, *b)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from math import gcd, prod
 from typing import Any, TypeGuard
 
 from compiler.ir import polynomials
@@ -327,6 +327,8 @@ def ceiling_quotient(numerator: Integer, divisor: Integer) -> Integer:
 
 def common_factor(a: Integer, b: Integer) -> Integer:
     """A common divisor of both: the numbers' greatest, times the atoms that stand in every term of both."""
+    if isinstance(a, int) and isinstance(b, int):
+        return gcd(a, b)
     return _normal_form([polynomials.common_factor(_terms(a), _terms(b))])
 
 
