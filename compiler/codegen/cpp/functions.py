@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import torch
 
-from compiler.codegen.cpp.ops import convert, literal, pointwise_text, value_type
+from compiler.codegen.cpp.ops import expression, literal, value_type
 from compiler.codegen.functions import FunctionPrinter
 from compiler.ir.body import Instruction
 from compiler.ir.functions import Record, records_of
@@ -48,13 +48,7 @@ class CppFunction(FunctionPrinter):
     def expression(self, instruction: Instruction) -> str:
         operands = [self.operand(operand) for operand in instruction.operands]
         source = self.record.instructions[instruction.operands[0]].dtype
-        if instruction.op == "to_dtype":
-            return convert(operands[0], source, instruction.dtype)
-        if instruction.op == "bitcast":
-            return f"fs::bitcast<{value_type(instruction.dtype)}>({operands[0]})"
-        if instruction.op == "where":
-            return f"{operands[0]} ? {operands[1]} : {operands[2]}"
-        return pointwise_text(instruction, operands, source)
+        return expression(instruction, operands, source)
 
     def assignment(self, number: int, text: str) -> str:
         return f"const {value_type(self.record.instructions[number].dtype)} {self.variables[number]} = {text};"

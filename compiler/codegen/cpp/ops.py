@@ -185,9 +185,18 @@ def scatter_text(element: str, value: str, mode: str, dtype: torch.dtype, storag
     return f"{element} = fs::{mode}imum({element}, {value});"
 
 
-def pointwise_text(statement: Statement | Instruction, operands: list[str], operand_dtype: torch.dtype) -> str:
-    """An op of `POINTWISE`, or a named function, on the texts of operands that are all of dtype `operand_dtype`."""
+def expression(
+    statement: Statement | Instruction, operands: list[str], operand_dtype: torch.dtype, is_small: bool = False
+) -> str:
+    """An op that computes from its operands alone, whose texts are given. They are of dtype `operand_dtype`, but for
+    the values of a choice; `is_small` is that of `convert`."""
     op = statement.op
+    if op == "to_dtype":
+        return convert(operands[0], operand_dtype, statement.dtype, is_small)
+    if op == "bitcast":
+        return f"fs::bitcast<{value_type(statement.dtype)}>({operands[0]})"
+    if op == "where":
+        return f"{operands[0]} ? {operands[1]} : {operands[2]}"
     if op in NAMED:
         return f"{op}({', '.join(operands)})"
     special = _SPECIAL.get(op)

@@ -12,10 +12,10 @@ from compiler.codegen.cpp.conditions import MASK, indices_of_conditions
 from compiler.codegen.cpp.kept import due_statements, sections_of
 from compiler.codegen.cpp.ops import (
     convert,
+    expression,
     index_text,
     literal,
     load_text,
-    pointwise_text,
     scatter_text,
     store_text,
     text_literal,
@@ -200,18 +200,12 @@ class StatementPrinter:
             return f"{operands[0]} ? {text} : {zero}" if operands else text
         if statement.op == "index_value":
             return convert(f"({self._offset(statement)})", torch.int64, statement.dtype)
-        if statement.op == "to_dtype":
-            source = self.statements[statement.operands[0]]
-            return convert(operands[0], source.dtype, statement.dtype, self._is_clamped(source))
-        if statement.op == "bitcast":
-            return f"fs::bitcast<{value_type(statement.dtype)}>({operands[0]})"
-        if statement.op == "where":
-            return f"{operands[0]} ? {operands[1]} : {operands[2]}"
         if (staged := self.staged.get(statement.number)) is not None:
             return f"{staged.name}[{staged.element}]"
         if statement.op in RANDOM:
             return f"fs::{statement.op}({operands[0]}, {self._offset(statement)})"
-        return pointwise_text(statement, operands, self.statements[statement.operands[0]].dtype)
+        source = self.statements[statement.operands[0]]
+        return expression(statement, operands, source.dtype, self._is_clamped(source))
 
     def _is_clamped(self, value: Statement) -> bool:
         """Whether a float lies between two constants that int32 holds, or is NaN."""
