@@ -264,6 +264,18 @@ def _form_number(record: tuple[Any, ...]) -> int:
 _form_numbers = count()
 
 
+#: How the record shows ops that are not just a name before operands.
+_TEXTS: Mapping[str, str] = {
+    "constant": "{i.value!r}: {dtype}",
+    "index_value": "index {i.index}: {dtype}",
+    "indirect": "index variable {values} < {i.value}",
+    "to_dtype": "{dtype}({values})",
+    "bitcast": "bits of {values} as {dtype}",
+    **dict.fromkeys(("reduce", "scan"), "{i.op} {i.value} {values}"),
+    **dict.fromkeys(RANDOM, "{i.op}(seed {values}, {i.index})"),
+}
+
+
 def _render(number: int, i: Instruction) -> str:
     values = ", ".join(f"v{operand}" for operand in i.operands)
     dtype = str(i.dtype).removeprefix("torch.")
@@ -274,21 +286,8 @@ def _render(number: int, i: Instruction) -> str:
         return f"scatter {i.value} {i.buffer}[{i.index}] = v{i.operands[0]}{mask}"
     if i.op == "store":
         return f"store {i.buffer}[{i.index}] = {values}"
-    if i.op == "constant":
-        return f"v{number} = {i.value!r}: {dtype}"
-    if i.op == "index_value":
-        return f"v{number} = index {i.index}: {dtype}"
-    if i.op == "indirect":
-        return f"v{number} = index variable {values} < {i.value}"
-    if i.op == "to_dtype":
-        return f"v{number} = {dtype}({values})"
-    if i.op == "bitcast":
-        return f"v{number} = bits of {values} as {dtype}"
-    if i.op in ("reduce", "scan"):
-        return f"v{number} = {i.op} {i.value} {values}"
-    if i.op in RANDOM:
-        return f"v{number} = {i.op}(seed {values}, {i.index})"
-    return f"v{number} = {i.op} {values}"
+    text = _TEXTS.get(i.op, "{i.op} {values}")
+    return f"v{number} = {text.format(i=i, values=values, dtype=dtype)}"
 
 
 def key_of(instruction: Instruction) -> Hashable:
