@@ -17,10 +17,10 @@ from compiler.codegen.triton.writer import store_text
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
-from compiler.ir.size import Integer, known, text_of
+from compiler.ir.size import known, text_of
 from compiler.schedule.program.program import Statement
 from compiler.schedule.tiles.plan import Axis, CooperativePlan, Plan, ProductPlan
-from compiler.schedule.vectors import VECTOR_BYTES
+from compiler.schedule.vectors import VECTOR_BYTES, is_walk
 
 #: Updates of floats by the larger or the smaller one, and the helpers that make them.
 _EXTREMES_IN_PLACE = {"max": "raise_in_place", "min": "lower_in_place"}
@@ -199,11 +199,8 @@ class StatementPrinter:
         if len(axis.dims) < 2 or axis.is_scalar or isinstance(self.plan, ProductPlan):
             return None
         step = index.coefficient(axis.dims[-1])
-        inner: Integer = 1
-        for dim in reversed(axis.dims):
-            if step == 0 or index.stride(dim) != step * inner:
-                return None
-            inner = inner * dim.size
+        if step == 0 or not is_walk(index, axis.dims):
+            return None
         others = tuple((atom, factor) for atom, factor in index.terms if atom not in axis.dims)
         flat = f"{axis.name}_index"
         return flat if step == 1 else f"{text_of(step)} * {flat}", Index(index.offset, others)
