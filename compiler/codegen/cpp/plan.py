@@ -192,7 +192,7 @@ def _are_short_rows(
         return False
     (row,), rows, accesses = r_loops, x_loops[-1], _accesses_of_passes(program)
     transposed = [s for s in accesses if can_be_transposed(program, s, rows, row, written_over)]
-    widest = max((program.storage[s.buffer].itemsize for s in transposed if s.buffer), default=0)
+    widest = max((program.dtype_of(s).itemsize for s in transposed), default=0)
     is_costly = any(cost(s) > KEPT_COST for section in program.passes for s in section.statements)
     longest = COSTLY_SHORT_ROW if is_costly else SHORT_ROW
     if not widest or not isinstance(row.size, int) or row.size * widest > longest:
@@ -358,11 +358,11 @@ def _contiguity(dim: Dim, program: Program, level: str) -> int:
     points, total = _points(program.space.dims), 0
     for section in program.sections:
         for statement in _accesses(section.statements) if section.level == level else ():
-            assert statement.index is not None and statement.buffer is not None
+            assert statement.index is not None
             if statement.index.stride(dim) == 1:
                 elements = points if statement.index.indirections else _points(tuple(statement.index.dims))
                 weight = 2 if statement.op == "store" else 1
-                total += elements * program.storage[statement.buffer].itemsize * weight
+                total += elements * program.dtype_of(statement).itemsize * weight
     return total
 
 

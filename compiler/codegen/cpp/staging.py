@@ -151,7 +151,7 @@ def wide_accesses(program: Program, statements: Sequence[Statement], dim: Dim) -
     is_costly, is_vector = any(cost(s) >= KEPT_COST for s in statements), hint(dim.size) >= LANES
     dtypes = HALF_TYPES if is_costly else (torch.float16,) if is_vector else ()
     found = [s for s in statements if _is_affine_access(s) and s.index is not None and s.index.stride(dim) == 1]
-    return [s for s in found if s.buffer is not None and program.storage[s.buffer] in dtypes]
+    return [s for s in found if program.dtype_of(s) in dtypes]
 
 
 def can_be_drawn(statement: Statement, dim: Dim, statements: Mapping[int, Statement]) -> bool:

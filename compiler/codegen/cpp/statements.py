@@ -134,14 +134,12 @@ class StatementPrinter:
         readers = self.readers[load.number]
         if load.op != "load" or load.operands or load.number in self.plan.kept or not readers:
             return False
-        assert load.buffer is not None
-        storage = self.program.storage[load.buffer]
+        storage = self.program.dtype_of(load)
         return storage in HALF_TYPES and all(
             s.op == "store"
             and s.value in (None, "set")
             and s.operands[0] == load.number
-            and s.buffer is not None
-            and self.program.storage[s.buffer] == storage
+            and self.program.dtype_of(s) == storage
             for s in readers
         )
 
@@ -158,9 +156,8 @@ class StatementPrinter:
 
     def _element_dtype(self, statement: Statement) -> torch.dtype:
         """What the elements of that array are."""
-        assert statement.buffer is not None
         staged = self.staged.get(statement.number)
-        return self.program.storage[statement.buffer] if staged is None else staged.dtype
+        return self.program.dtype_of(statement) if staged is None else staged.dtype
 
     def _is_gathered(self, load: Statement) -> bool:
         """Whether the lanes of a vector load at indices that they have found each for itself."""

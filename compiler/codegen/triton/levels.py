@@ -104,7 +104,7 @@ def _loaded_bytes(plan: Plan) -> Counter[str]:
             if level == "tail":
                 assert statement.index is not None
                 count = statement.index.points
-            found[statement.buffer] += count * plan.program.storage[statement.buffer].itemsize
+            found[statement.buffer] += count * plan.program.dtype_of(statement).itemsize
     return found
 
 

@@ -222,7 +222,7 @@ class _ProductPrinter:
             return self._copied(printer, factor)
         if factor.op == "load" and not factor.needs:
             self.writer.line(f"{factor.target} = {printer.loaded(factor, printer.all_axes)}", factor.nodes)
-            is_wanted = self.program.storage[factor.buffer or ""] == wanted
+            is_wanted = self.program.dtype_of(factor) == wanted
             return factor.target if is_wanted else f"{factor.target}.to({DTYPES[wanted]})"
         self._print(printer, self._closure(factor))
         text = printer.operand(factor.number).tensor

@@ -118,6 +118,10 @@ class Program:
         """The statements by their numbers."""
         return {s.number: s for s in self.statements}
 
+    def dtype_of(self, access: Statement) -> torch.dtype:
+        """What lies in the buffer of a load or store."""
+        return self.storage[access.buffer or ""]
+
     @property
     def scatters(self) -> tuple[Statement, ...]:
         """Stores that several points may share an element of."""

@@ -119,7 +119,7 @@ def _in_blocks_of_rows(plan: W, device: Device) -> W:
     16 rows and 631 programs of 128; but where all of it is of half types a layer norm of rows of 768 63 and 59."""
     x_axis, r_axis = plan.axes
     rows, x_block = known(x_axis.numel), max(_BLOCK_OF_ROWS // r_axis.block, 1)
-    loads = (plan.program.storage[s.buffer or ""].itemsize for s in plan.program.statements if s.op == "load")
+    loads = (plan.program.dtype_of(s).itemsize for s in plan.program.statements if s.op == "load")
     is_wide = min(loads, default=0) >= 4
     is_short = is_wide or r_axis.block < _LEAST_AHEAD
     if not is_short or x_block <= x_axis.block or rows < 2 * x_block * device.multiprocessors:
@@ -145,7 +145,7 @@ def _loading_rows_ahead(plan: W, device: Device) -> W:
     x_dims = frozenset(plan.program.space.x)
     loads = [s for s in plan.program.statements if s.op == "load" and s.level == "r"]
     of_rows = [s for s in loads if s.index is not None and not s.index.dims.isdisjoint(x_dims)]
-    bytes_of_point = sum(plan.program.storage[s.buffer or ""].itemsize for s in of_rows)
+    bytes_of_point = sum(plan.program.dtype_of(s).itemsize for s in of_rows)
     held = _MOST_AT_ONCE * (LOADED_AHEAD - 1) * bytes_of_point * r_axis.block
     if (
         r_axis.block < _LEAST_AHEAD

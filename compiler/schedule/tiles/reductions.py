@@ -276,5 +276,5 @@ def _storing_rows_last(program: Program) -> Program:
 
 def _loaded_itemsize(program: Program, walk: Walk) -> int:
     """The bytes of the narrowest element that is loaded for each point of r."""
-    loads = (program.storage[s.buffer or ""].itemsize for s in program.statements if s.op == "load" and s.level == "r")
+    loads = (program.dtype_of(s).itemsize for s in program.statements if s.op == "load" and s.level == "r")
     return min(loads, default=walk.itemsize)

@@ -114,7 +114,7 @@ def loading_ahead(plan: W, device: Device) -> W:
     On an H200 a cross entropy of rows of 50,304 takes 393 us so, not 429, and the sums of 8,192 x 8,192 along both axes
     83, not 86; sums of one row, and loops of two passes, gain nothing or lose."""
     loads = [s for s in plan.program.statements if s.op == "load" and s.level == "r"]
-    itemsize = sum(plan.program.storage[s.buffer or ""].itemsize for s in loads)
+    itemsize = sum(plan.program.dtype_of(s).itemsize for s in loads)
     held = (LOADED_AHEAD - 1) * itemsize * plan.axes[0].block * plan.axes[-1].block
     has_copies = device.capability >= ASYNCHRONOUS_COPIES
     is_held = held <= device.shared_per_block * 3 // 4

@@ -59,7 +59,7 @@ def _in_single_blocks(plan: LoopedPlan, device: Device) -> LoopedPlan | SplitPla
         return None
     if len(reductions) > 2 or stores_elements(plan.program) or finds_positions(plan.program):
         return None
-    block = _SINGLE_BLOCK // plan.program.storage[loads[0].buffer or ""].itemsize
+    block = _SINGLE_BLOCK // plan.program.dtype_of(loads[0]).itemsize
     blocks = -(-length // block)
     if carries(plan.program) or not 4 * device.multiprocessors < blocks <= _MOST_BLOCKS:
         return None

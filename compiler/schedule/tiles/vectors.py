@@ -38,11 +38,11 @@ def moves_of(program: Program, dims: Sequence[Dim]) -> Moves:
     by_number = program.by_number
     everything = alone = placed = looked_up = sampled = 0
     for s in program.statements:
-        if s.op not in ("load", "store") or s.index is None or s.buffer is None:
+        if s.op not in ("load", "store") or s.index is None:
             continue
         if dims[-1] not in s.index.dims and not s.index.indirections:
             continue
-        elements = max(VECTOR_BYTES // program.storage[s.buffer].itemsize, 1)
+        elements = max(VECTOR_BYTES // program.dtype_of(s).itemsize, 1)
         everything += 1
         if not _is_vectorised(s, by_number, dims, elements):
             makers = [by_number[n] for n in closure((atom.value for atom in s.index.indirections), by_number)]

@@ -31,8 +31,8 @@ def accesses_by_index(program: Program) -> dict[tuple[str | None, Index | None],
     found: dict[tuple[str | None, Index | None], Access] = {}
     points = prod(hint(dim.size) for dim in program.space.dims)
     for statement in program.statements:
-        if statement.op in ("load", "store") and statement.index is not None and statement.buffer is not None:
-            itemsize = program.storage[statement.buffer].itemsize
+        if statement.op in ("load", "store") and statement.index is not None:
+            itemsize = program.dtype_of(statement).itemsize
             size = _elements(statement.index, points) * itemsize
             found[statement.buffer, statement.index] = Access(statement.index, size, itemsize)
     return found

@@ -32,7 +32,7 @@ def interleaved_stores(section: Section, printer: StatementPrinter) -> list[tupl
     of_whole: defaultdict[str, list[Statement]] = defaultdict(list)
     for s in section.statements:
         whole = program.wholes.get(s.buffer or "")
-        if s.op == "store" and s.level == "x" and whole is not None and program.storage[s.buffer or ""] not in FLOAT8:
+        if s.op == "store" and s.level == "x" and whole is not None and program.dtype_of(s) not in FLOAT8:
             of_whole[whole].append(s)
     rows: list[tuple[Statement, ...]] = []
     for stores in of_whole.values():
@@ -60,7 +60,7 @@ def store_of_row(row: Sequence[Statement], printer: StatementPrinter) -> str:
 def _along_points(store: Statement, printer: StatementPrinter) -> str:
     """What is stored, with a value for each point."""
     number = store.operands[0]
-    value, dtype = printer.operand(number), compute_dtype(printer.program.storage[store.buffer or ""])
+    value, dtype = printer.operand(number), compute_dtype(printer.program.dtype_of(store))
     if value.is_constant:
         return f"tl.full({printer.shape(_OF_POINTS)}, {value.infix}, {DTYPES[dtype]})"
     return printer.spread(convert(value, dtype), printer.axes_of[number], _OF_POINTS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import torch
 
@@ -18,7 +18,7 @@ from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import known, text_of
-from compiler.schedule.program.program import Statement
+from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.tiles.plan import Axis, CooperativePlan, Plan, ProductPlan
 from compiler.schedule.vectors import VECTOR_BYTES, is_walk
 
@@ -76,7 +76,7 @@ class StatementPrinter:
         """Masks that all lanes of an access of 16 bytes share, so that it can be one, where a row's gap allows it."""
         masks = self.masks(axes)
         for axis in self.vectors:
-            end = _end_of_rows(statement, axis, self.program.storage) if f"{axis.name}_mask" in masks else None
+            end = _end_of_rows(statement, axis, self.program) if f"{axis.name}_mask" in masks else None
             if end is not None:
                 masks[masks.index(f"{axis.name}_mask")] = f"({axis.dims[0].name} < {end})"
         return masks
@@ -220,8 +220,7 @@ class StatementPrinter:
         return pointer if offset == "0" else f"{pointer} + {offset}"
 
     def _load(self, statement: Statement) -> str:
-        assert statement.buffer is not None
-        stored = self.program.storage[statement.buffer]
+        stored = self.program.dtype_of(statement)
         text = self.loaded(statement, self.axes_of[statement.number])
         computed = compute_dtype(stored)
         if stored in FLOAT8:
@@ -241,17 +240,12 @@ class StatementPrinter:
         return f"tl.load({', '.join(arguments)})"
 
     def _store(self, statement: Statement) -> str:
-        assert statement.buffer is not None
-        assert statement.index is not None
-        value = self.operand(statement.operands[0])
         axes = self.axes_of[statement.number]
-        stored = compute_dtype(self.program.storage[statement.buffer])
         masks = [self.operand(number).typed for number in statement.operands[1:]] + self.store_masks(statement, axes)
         if isinstance(self.plan, CooperativePlan) and statement.level == "x":
             # Every program of the team has the value; one stores it.
             masks = [*(f"({mask})" if " " in mask else mask for mask in masks), "(part == 0)"]
-        text = self._as_stored(value, stored, self.program.storage[statement.buffer])
-        return store_text(self._address(statement, axes), text, masks)
+        return store_text(self._address(statement, axes), self._as_stored(statement), masks)
 
     def _check(self, statement: Statement) -> str:
         """An assertion on the device, which stops the program and every later call as eager's does."""
@@ -259,18 +253,18 @@ class StatementPrinter:
         arguments = [self.operand(statement.operands[0]).typed, json.dumps(statement.value), *masks]
         return f"tl.device_assert({', '.join(arguments)})"
 
-    def _as_stored(self, value: Operand, computed: torch.dtype, storage: torch.dtype) -> str:
+    def _as_stored(self, store: Statement) -> str:
         """A value as a store takes it: in the dtype that bodies compute in; to half types it converts by itself."""
+        value, storage = self.operand(store.operands[0]), self.program.dtype_of(store)
+        computed = compute_dtype(storage)
         if storage not in FLOAT8:
             return convert(value, computed)
         return to_byte(value.tensor if value.dtype == computed else convert(value, computed), storage)
 
     def _scatter(self, statement: Statement) -> str:
         """An update of elements that other lanes and programs may update too."""
-        assert statement.buffer is not None
         axes = self.axes_of[statement.number]
-        stored = compute_dtype(self.program.storage[statement.buffer])
-        value = self._as_stored(self.operand(statement.operands[0]), stored, self.program.storage[statement.buffer])
+        stored, value = compute_dtype(self.program.dtype_of(statement)), self._as_stored(statement)
         masks = [self.operand(number).typed for number in statement.operands[1:]] + self.masks(axes)
         arguments = [self._address(statement, axes), value]
         if masks:
@@ -297,14 +291,14 @@ class StatementPrinter:
         return f"multiply_in_turns({address}, {self.pointer(statement.buffer)}, {factor}, {mask}, {bits})"
 
 
-def _end_of_rows(statement: Statement, axis: Axis, storage: Mapping[str, torch.dtype]) -> int | None:
+def _end_of_rows(statement: Statement, axis: Axis, program: Program) -> int | None:
     """Where the last of the vectors of 16 bytes ends that hold the elements of a row along `axis`; None where rows are
     not the elements along it, do not begin at such a vector, or have no gap up to there between them."""
     index, (dim, *others) = statement.index, axis.dims
-    assert index is not None and statement.buffer is not None
+    assert index is not None
     if others or not isinstance(dim.size, int) or not isinstance(index.offset, int) or dim not in index.dims:
         return None
-    elements = max(1, VECTOR_BYTES // storage[statement.buffer].itemsize)
+    elements = max(1, VECTOR_BYTES // program.dtype_of(statement).itemsize)
     end = -(-dim.size // elements) * elements
     steps = [coefficient for atom, coefficient in index.terms if atom != dim]
     is_row = index.is_affine and index.coefficient(dim) == 1 and not index.indirections and bool(steps)
