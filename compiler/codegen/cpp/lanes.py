@@ -93,9 +93,9 @@ def lanes_of(plan: Plan, statements: Sequence[Statement], itemsize: int) -> Lane
 
 def variables_of(accumulators: Sequence[Accumulator], suffix: str) -> list[Variable]:
     return [
-        Variable(field.ctype, f"{a.name}{field.suffix}{suffix}", field.start, operator)
+        Variable(field.ctype, f"{a.name}{field.suffix}{suffix}", field.start, field.operator)
         for a in accumulators
-        for field, (operator, _) in zip(a.fields, a.simd_clauses(), strict=True)
+        for field in a.fields
     ]
 
 

@@ -311,7 +311,7 @@ class PassPrinter(LanePrinter):
             return
         by_operator: dict[str, list[str]] = {}
         for a in accumulators:
-            for operator, name in a.simd_clauses():
-                by_operator.setdefault(operator, []).append(f"{name}{suffix}")
+            for field in a.fields:
+                by_operator.setdefault(field.operator, []).append(f"{a.name}{field.suffix}{suffix}")
         clauses = "".join(f" reduction({op}: {', '.join(names)})" for op, names in by_operator.items())
         self.simd(statements, self.plan.r_loops[-1], clauses)

@@ -19,11 +19,12 @@ from compiler.schedule.program.program import Statement
 
 @dataclass(frozen=True)
 class Field:
-    """One variable of an accumulator."""
+    """One variable of an accumulator, and OpenMP's name of what joins two of it: none where they take positions."""
 
     suffix: str
     ctype: str
     start: str
+    operator: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,28 +68,19 @@ class Accumulator:
             worst = lowest(self.dtype) if self.kind == "argmax" else highest(self.dtype)
             return Field("", "int64_t", "INT64_MAX"), Field("_best", ctype, worst)
         if self.is_one_number:
-            return (Field("", "int64_t", "INT64_MIN"),)
-        starts = {
-            "sum": literal(0, self.held),
-            "prod": literal(1, self.held),
-            "any": "0",
-            "all": "1",
-            "min": highest(self.dtype),
-            "max": lowest(self.dtype),
-        }
+            return (Field("", "int64_t", "INT64_MIN", "max"),)
+        is_truth = self.dtype == torch.bool
+        start, operator = {
+            "sum": (literal(0, self.held), "+"),
+            "prod": (literal(1, self.held), "*"),
+            "any": ("0", "|"),
+            "all": ("1", "&"),
+            "min": (highest(self.dtype), "&" if is_truth else "min"),
+            "max": (lowest(self.dtype), "|" if is_truth else "max"),
+        }[self.kind]
         # GCC 12 makes no vectors of a loop that gathers bools.
-        value = Field("", "int" if self.kind in ("any", "all") else ctype, starts[self.kind])
-        return (value, Field("_is_nan", "int", "0")) if self.notes_nan else (value,)
-
-    def simd_clauses(self) -> list[tuple[str, str]]:
-        """(operator, variable) of each variable, for the reduction clauses of the vector loop."""
-        operator = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(self.kind, self.kind)
-        if self.is_one_number:
-            operator = "max"
-        if self.dtype == torch.bool and self.kind in ("min", "max"):
-            operator = "&" if self.kind == "min" else "|"
-        clauses = [(operator, self.name)]
-        return [*clauses, ("|", f"{self.name}_is_nan")] if self.notes_nan else clauses
+        value = Field("", "int" if self.kind in ("any", "all") else ctype, start, operator)
+        return (value, Field("_is_nan", "int", "0", "|")) if self.notes_nan else (value,)
 
     def take(self, operands: list[str], suffix: str = "", element: str = "") -> list[str]:
         """Statements that take a value in; `suffix` and `element` complete the variables' names."""

@@ -42,11 +42,6 @@ class RunningValue(Accumulator):
         is_rounded = self.kind in ("sum", "prod") and self.dtype.is_floating_point
         return torch.float64 if is_rounded else self.dtype
 
-    @property
-    def operators(self) -> tuple[str, ...]:
-        """By which OpenMP joins each of the variables in lanes; none where it cannot."""
-        return () if self.held == torch.bool else tuple(operator for operator, _ in self.simd_clauses())
-
     def take_next(self, operand: str, element: str) -> list[str]:
         """Statements that take the next element in; `element` completes the variables' names."""
         into = [f"{self.name}{field.suffix}{element}" for field in self.fields]
@@ -121,7 +116,7 @@ class ScanPrinter(StatementPrinter):
         if not scans or section.reductions or self.plan.shape != "rows" or not self.plan.r_loops:
             return False
         scanned = closure([number for scan in scans for number in scan.operands], self.statements)
-        if any(scan.number in scanned or not self.running(scan).operators for scan in scans):
+        if any(scan.number in scanned or scan.dtype == torch.bool for scan in scans):
             return False
         return keeps_apart(self.plan.r_loops[-1], section.statements)
 
@@ -129,8 +124,8 @@ class ScanPrinter(StatementPrinter):
         """The pragma of the vector loop."""
         clauses = ""
         for scan in self._scans_of(section):
-            for field, operator in zip(scan.fields, scan.operators, strict=True):
-                clauses += f" reduction(inscan, {operator}: {scan.name}{field.suffix})"
+            for field in scan.fields:
+                clauses += f" reduction(inscan, {field.operator}: {scan.name}{field.suffix})"
         self.writer.line(f"#pragma omp simd{clauses}")
 
     def advance_in_lanes(self, section: Section) -> None:
