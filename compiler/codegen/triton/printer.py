@@ -26,7 +26,6 @@ from compiler.schedule.program.program import Program, Section, Statement
 from compiler.schedule.tiles.plan import (
     Axis,
     LookBackPlan,
-    LoopedPlan,
     Parts,
     PersistentPlan,
     Plan,
@@ -114,13 +113,8 @@ class KernelPrinter:
     @property
     def how(self) -> str:
         """How a program goes through r."""
-        match self.plan:
-            case PersistentPlan():
-                return ", all of it in registers"
-            case LoopedPlan():
-                return ", a block at a time"
-            case _:
-                return ""
+        ways = {"persistent": ", all of it in registers", "looped": ", a block at a time"}
+        return ways.get(self.plan.label, "")
 
     def _paragraphs(self) -> tuple[str, str]:
         space = self.program.space
