@@ -154,13 +154,12 @@ class _KernelPrinter(AcrossPrinter):
         with writer.indented():
             if self.of_conditions:
                 writer.line(DECLARATION)
-            printers = {
-                "pointwise": self._pointwise,
-                "rows": self._rows,
-                "columns": self._rows,
-                "scatter": self._pointwise,
-            }
-            printers[self.plan.shape]()
+            if self.plan.shape in ("pointwise", "scatter"):
+                self._pointwise()
+            elif self.plan.parts:
+                self.parts()
+            else:
+                self.each_row()
         writer.line("}")
 
     def _description(self) -> list[str]:
@@ -266,12 +265,6 @@ class _KernelPrinter(AcrossPrinter):
         for section in self.program.sections:
             for statement in section.statements:
                 self.statement(statement)
-
-    def _rows(self) -> None:
-        if self.plan.parts:
-            self.parts()
-        else:
-            self.each_row()
 
     def each_row(self) -> None:
         """Rows one after the other, or blocks of columns: all of them, or those of the present part."""
