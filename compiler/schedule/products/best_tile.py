@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-import torch
-
 from compiler.devices import Device
 from compiler.ir.ops import cost_of
 from compiler.schedule.products.descriptors import may_be_described
@@ -50,13 +48,9 @@ LINE_BYTES, NARROW = 128, 1.25
 LEAST_ROWS, BY_REGISTERS = 64, 1.5
 
 
-def may_be_ours(matrices: Matrices, device: Device) -> bool:
-    """Whether our kernel can be compiled for the device: older ones than sm_80 lack what it is made of."""
-    return device.kind == "cuda" and device.capability >= 80 and matrices.dtype in (
-        torch.float16,
-        torch.bfloat16,
-        torch.float32,
-    )  # fmt: skip
+def may_be_ours(device: Device) -> bool:
+    """Whether our kernels can be compiled for the device: older ones than sm_80 lack what they are made of."""
+    return device.kind == "cuda" and device.capability >= 80
 
 
 def tile_of(product: Product, device: Device) -> Tile:

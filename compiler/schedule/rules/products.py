@@ -105,13 +105,13 @@ def name_of(unit: Unit) -> str:
 
 def as_ours(unit: Unit, context: Context) -> Product | None:
     """The unit as a kernel of our own, if it is a product and the device can run it."""
+    if not may_be_ours(context.device):
+        return None
     if isinstance(unit, ExternNode):
         if unit.name not in context.products:
-            context.products[unit.name] = as_product(unit) if context.device.kind == "cuda" else None
-        found = context.products[unit.name]
-    else:
-        found = unit if isinstance(unit, Product) else None
-    return found if found is not None and may_be_ours(found.matrices, context.device) else None
+            context.products[unit.name] = as_product(unit)
+        return context.products[unit.name]
+    return unit if isinstance(unit, Product) else None
 
 
 def with_epilogue(product: Product, guest: Group, made: list[str]) -> Product | Refuse:
