@@ -38,7 +38,7 @@ from compiler.schedule.rules.verdicts import (
 )
 from compiler.schedule.units import Unit
 
-__all__ = ["RULES", "Context", "Fuse", "Limits", "Score", "can_fuse", "shared_buffers", "third_between"]
+__all__ = ["Context", "Fuse", "Limits", "Score", "can_fuse", "shared_buffers", "third_between"]
 
 RULES: tuple[Rule, ...] = (FuseLoops("vertical"), InlineProducer(), FuseLoops("horizontal"), ReduceAcross())
 
@@ -98,14 +98,13 @@ def _asked(a: int, b: int, shared: list[str], context: Context) -> tuple[Fuse | 
     for rule in RULES:
         if not rule.applies(one, two, shared):
             continue
-        kind = rule.id.removeprefix("fused.")
         outcome = (
-            Refuse("policy.disabled", {"knob": kind})
-            if kind in context.disabled
+            Refuse("policy.disabled", {"knob": rule.kind})
+            if rule.kind in context.disabled
             else rule.fuse(one, two, shared, context)
         )
         if isinstance(outcome, Group):
-            return _weigh(rule.id, a, b, outcome, context), rule
+            return _weigh(rule.kind, a, b, outcome, context), rule
         refusal = outcome if refusal is None else _more_telling(refusal, outcome)
     assert refusal is not None
     return refusal, None
@@ -139,7 +138,7 @@ def _more_telling(first: Refuse, second: Refuse) -> Refuse:
     return second if is_vague else first
 
 
-def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse | Refuse:
+def _weigh(kind: str, a: int, b: int, group: Group, context: Context) -> Fuse | Refuse:
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
     assert isinstance(one, Group) and isinstance(two, Group)
@@ -147,7 +146,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     # Slices of one buffer have one address and no memory of their own.
     buffers = len(group.read_buffers) + len({graph.parts.get(name, name) for name in group.stored})
     most = context.limits.most_buffers
-    if reason == "fused.vertical" and not group.space.r:
+    if kind == "vertical" and not group.space.r:
         most = max(most, context.limits.most_buffers_of_chain)
     if buffers > most and not is_forced:
         return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": most})
@@ -155,7 +154,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     group = context.with_best_strategy(group)
     fused = context.cost(group)
     score, numbers = context.score(
-        reason.removeprefix("fused."), a, b, apart, fused, sequence_us(apart, context.device),
+        kind, a, b, apart, fused, sequence_us(apart, context.device),
         goes_along_memory=not group.space.r or group.reduces_along_memory(group.read_buffers),
         is_transposed=not group.space.r and not group.writes_along_one_loop,
         is_forced=is_forced,
@@ -174,4 +173,4 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     weighed(Choice(score.category, (one, two), (group,), score.unfused_us, score.fused_us, is_taken))
     if not is_taken:
         return Refuse("profit.slower", numbers)
-    return Fuse.into(reason, group, score, numbers)
+    return Fuse.into(f"fused.{kind}", group, score, numbers)

@@ -35,7 +35,7 @@ JOINABLE = ("sum", "prod", "min", "max", "any", "all")
 class ReduceAcross:
     """See the module's first lines."""
 
-    id = "fused.across"
+    kind = "across"
 
     def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool:
         return bool(shared) and bool(a.space.r) and (bool(b.space.r) or not a.across.isdisjoint(shared))

@@ -22,7 +22,6 @@ class FuseLoops:
     """
 
     def __init__(self, kind: str) -> None:
-        self.id = f"fused.{kind}"
         self.kind = kind
 
     def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool:
@@ -87,7 +86,7 @@ class InlineProducer:
     reduction of few elements is written out for it.
     """
 
-    id = "fused.inline"
+    kind = "inline"
 
     def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool:
         return (not a.space.r or is_short(a)) and any(name in a.produced for name in shared)

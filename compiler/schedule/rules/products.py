@@ -82,10 +82,10 @@ def fuse_with_call(a: int, b: int, context: Context) -> Fuse | Refuse:
     group = replace(group, stored=context.graph.escaping(group.produced, {a, b}), library=None)
     theirs = _by_library(group, rule, context)
     if theirs is not None:
-        return _weigh(f"fused.{LIBRARY}", theirs, a, b, context)
+        return _weigh(LIBRARY, theirs, a, b, context)
     if rule in context.disabled:
         return Refuse("policy.disabled", {"knob": rule})
-    return _weigh(f"fused.{rule}", group, a, b, context)
+    return _weigh(rule, group, a, b, context)
 
 
 def _by_library(product: Product, rule: str, context: Context) -> Product | None:
@@ -169,7 +169,7 @@ def _is_read_outside(product: Product, buffer: str) -> bool:
     return len(reads) != 1 or not any(dim.name == "k" for dim in reads[0].index.dims)
 
 
-def _weigh(reason: str, group: Product, a: int, b: int, context: Context) -> Fuse | Refuse:
+def _weigh(kind: str, group: Product, a: int, b: int, context: Context) -> Fuse | Refuse:
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
     is_forced = context.directives.forces(one, two)
@@ -179,9 +179,9 @@ def _weigh(reason: str, group: Product, a: int, b: int, context: Context) -> Fus
     apart = [cost_of(unit, context) for unit in (one, two)]
     fused = context.cost(group)
     unfused_us = sequence_us(apart, context.device)
-    score, numbers = context.score(reason.removeprefix("fused."), a, b, apart, fused, unfused_us, is_forced=is_forced)
+    score, numbers = context.score(kind, a, b, apart, fused, unfused_us, is_forced=is_forced)
     library = next((cost for unit, cost in zip((one, two), apart, strict=True) if isinstance(unit, ExternNode)), None)
-    least = least_gain(context, group if score.category == "epilogue" else None)
+    least = least_gain(context, group if kind == "epilogue" else None)
     numbers |= {"call": group.call.name, "least_gain": least, "space": str(group.space)}
     if library is not None:
         numbers["library_us"] = library.microseconds
@@ -191,7 +191,7 @@ def _weigh(reason: str, group: Product, a: int, b: int, context: Context) -> Fus
     wanted = unfused_us * (1 - least) if is_ours_at_stake else unfused_us
     if not is_forced and fused.microseconds > wanted:
         return Refuse("profit.library", numbers)
-    return Fuse.into(reason, group, score, numbers)
+    return Fuse.into(f"fused.{kind}", group, score, numbers)
 
 
 def cost_of(unit: Unit, context: Context) -> Cost:

@@ -226,9 +226,10 @@ def unless_forbidden(verdict: Fuse | Refuse, one: Unit, two: Unit, context: Cont
 
 
 class Rule(Protocol):
-    """One kind of fusion of two groups that touch the buffers `shared`. `id` is the reason of those that it makes."""
+    """One kind of fusion of two groups that touch the buffers `shared`; `fused.KIND` is the reason of those that it
+    makes."""
 
-    id: str
+    kind: str
 
     def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool:
         """Whether the two are of the kind that the rule is about. Those that apply are asked in turn, until one makes
