@@ -25,7 +25,7 @@ _MASK, _CHOSEN, _OTHER = 0, 1, 2
 
 #: What joins two conditions, and all whose outcome may be known.
 _JOINING = ("logical_and", "logical_or")
-_CONDITIONS = COMPARISONS.union(_JOINING, ("logical_not",))
+_CONDITIONS = frozenset((*COMPARISONS, *_JOINING, "logical_not"))
 
 
 @dataclass

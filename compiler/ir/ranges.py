@@ -22,8 +22,9 @@ Range = tuple[float, float]
 
 #: Beyond these floats do not tell whole numbers apart.
 _LARGEST = 2**50
-#: Comparisons whose outcome may be known.
-COMPARISONS = frozenset(("lt", "gt", "le", "ge"))
+#: Comparisons whose outcome may be known, and the difference of their operands, if these are whole numbers, from which
+#: on it is another one than below.
+COMPARISONS: Mapping[str, int] = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
 #: More than the rounding of one operation, relative to its result.
 _WIDER: Mapping[torch.dtype, float] = {torch.float32: 1e-6, torch.float64: 1e-14}
 

@@ -32,6 +32,7 @@ from compiler.ir.body import Body, drop_dead
 from compiler.ir.choices import without_known_conditions, without_repeated_choices
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import LoopNode
+from compiler.ir.ranges import COMPARISONS
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.inline import compose
 from compiler.schedule.once import once
@@ -41,7 +42,6 @@ from compiler.schedule.units import UnitGraph
 MOST_PARTS = 64
 #: More equal parts are not made by one loop: the values of each are in registers at one time.
 MOST_EQUAL_PARTS = 16
-_COMPARISONS = ("lt", "le", "gt", "ge")
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _is_of_others(piece: _Slice, bodies: Mapping[str, Body], graph: UnitGraph) -
 def _cuts(body: Body, dim: Dim) -> Iterator[int]:
     """The points of a loop at which a comparison of its variable with a number changes."""
     for i in body.instructions:
-        if i.op not in _COMPARISONS:
+        if i.op not in COMPARISONS:
             continue
         left, right = (body.instructions[operand] for operand in i.operands)
         if left.op != "index_value" or right.op != "constant" or left.index is None:
@@ -212,7 +212,7 @@ def _cuts(body: Body, dim: Dim) -> Iterator[int]:
         if left.index.terms != ((dim, 1),) or not isinstance(left.index.offset, int) or not isinstance(dim.size, int):
             continue
         assert isinstance(right.value, int)
-        cut = right.value - left.index.offset + (i.op in ("le", "gt"))
+        cut = right.value - left.index.offset + COMPARISONS[i.op]
         if 0 < cut < dim.size:
             yield cut
 

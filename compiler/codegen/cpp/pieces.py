@@ -17,13 +17,12 @@ from compiler.ir.choices import known_values
 from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.index_formulas import formula_of_step
 from compiler.ir.ops import RANDOM
+from compiler.ir.ranges import COMPARISONS
 from compiler.schedule.program.program import EFFECTS, Statement, closure
 from compiler.schedule.program.statements import without_known_conditions
 
 #: More pieces than this are more text than they are worth.
 MOST_PIECES = 5
-#: What each comparison says of the difference of its operands: that it is at least so much, or that it is not.
-_LEAST: Mapping[str, int] = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
 
 #: What a loop is there for.
 _ROOTS = (*EFFECTS, "reduce", "across")
@@ -48,7 +47,7 @@ def pieces_of(statements: Sequence[Statement], dim: Dim, own: Collection[int] | 
         return whole
     steps = _numbered_in_order(statements, {s.number: position for position, s in enumerate(statements)})
     of_loop = [step for step, s in zip(steps, statements, strict=True) if s.number in own]
-    found = {cut for step in of_loop if step.op in _LEAST for cut in _cuts(step, steps, dim)}
+    found = {cut for step in of_loop if step.op in COMPARISONS for cut in _cuts(step, steps, dim)}
     found |= {cut for step in of_loop if step.index is not None for cut in _wraps(step.index, dim)}
     if not (cuts := _few(sorted(found), whole[0].end)):
         return whole
@@ -89,7 +88,7 @@ def _cuts(comparison: Statement, steps: Sequence[Statement], dim: Dim) -> tuple[
     difference = None if left is None or right is None else left - right
     if difference is None or difference.dims != {dim} or not difference.is_affine or len(difference.terms) != 1:
         return ()
-    factor, offset, least = difference.coefficient(dim), difference.offset, _LEAST[comparison.op]
+    factor, offset, least = difference.coefficient(dim), difference.offset, COMPARISONS[comparison.op]
     assert isinstance(dim.size, int)
     if not isinstance(factor, int) or not isinstance(offset, int):
         return ()

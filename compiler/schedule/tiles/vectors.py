@@ -14,10 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.ir.index import Dim
+from compiler.ir.ranges import COMPARISONS
 from compiler.schedule.program.program import Program, Statement, closure
 from compiler.schedule.vectors import VECTOR_BYTES, begins_vectors, moves_vectors
-
-_FROM = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
 
 
 @dataclass(frozen=True)
@@ -69,11 +68,11 @@ def _is_alike(mask: int, by_number: Mapping[int, Statement], dims: Sequence[Dim]
     indices = [by_number[number].index for number in closure([mask], by_number)]
     if not any(index is not None and dims[-1] in index.dims for index in indices):
         return True
-    if s.op not in _FROM:
+    if s.op not in COMPARISONS:
         return False
     left, right = (by_number[operand] for operand in s.operands)
     if left.op != "index_value" or right.op != "constant" or left.index is None or not isinstance(right.value, int):
         return False
     return left.index.coefficient(dims[-1]) == 1 and begins_vectors(
-        left.index - right.value - _FROM[s.op], dims, elements
+        left.index - right.value - COMPARISONS[s.op], dims, elements
     )
