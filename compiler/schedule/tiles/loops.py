@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import count
 
 from compiler.ir.canonical import Indices, merge_neighbours, substituted
 from compiler.ir.index import MOST_KEPT, Dim, FloorDiv, Index, Mod
@@ -43,7 +44,8 @@ def _simplified(space: Space, indices: Indices) -> tuple[Space, Mapping[Index, I
             break
         dim, inner_size = split
         taken = {d.name for d in space.dims}
-        outer, inner = Dim(dim.name, dim.size // inner_size), Dim(_new_name(dim.name[0], taken), inner_size)
+        name = next(name for n in count() if (name := f"{dim.name[0]}{n}") not in taken)
+        outer, inner = Dim(dim.name, dim.size // inner_size), Dim(name, inner_size)
         space = Space(_replaced(space.x, dim, (outer, inner)), _replaced(space.r, dim, (outer, inner)))
         found = substituted(found, {dim: Index.of(outer) * inner_size + Index.of(inner)})
     x, found = merge_neighbours(space.x, found)
@@ -67,10 +69,3 @@ def _split_point(indices: Iterable[Index]) -> tuple[Dim, Integer] | None:
 
 def _replaced(dims: tuple[Dim, ...], old: Dim, new: tuple[Dim, ...]) -> tuple[Dim, ...]:
     return tuple(d for dim in dims for d in (new if dim == old else (dim,)))
-
-
-def _new_name(letter: str, taken: Iterable[str]) -> str:
-    number = 0
-    while f"{letter}{number}" in taken:
-        number += 1
-    return f"{letter}{number}"
