@@ -257,22 +257,6 @@ class Index:
                 terms += [(inner, factor * coefficient) for inner, factor in value.terms]
         return _normal_form(offset, terms)
 
-    def evaluate(self, dims: Mapping[Dim, int], values: Mapping[int, int] | None = None) -> Integer:
-        """Its value at one point of the loop; `values` gives the loaded values by their number."""
-        total = self.offset
-        for atom, coefficient in self.terms:
-            value: Integer
-            if isinstance(atom, Dim):
-                value = dims[atom]
-            elif isinstance(atom, Indirect):
-                value = (values or {})[atom.value]
-            elif isinstance(atom, FloorDiv):
-                value = atom.numerator.evaluate(dims, values) // atom.divisor
-            else:
-                value = atom.numerator.evaluate(dims, values) % atom.divisor
-            total += coefficient * value
-        return total
-
     def render(self, name: Callable[[Dim | Indirect], str], floor_divide_operator: str = "//") -> str:
         """Source text; `name` gives the text of variables. Python and, with "/", C (all values here are >= 0
         wherever a division is taken, which `floor_divide` and `modulo` ensure)."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from compiler.ir.index import Dim, Index
 from compiler.ir.positions import flatten, invert, unflatten
 from compiler.ir.size import known
+from tests.ir.points import value_at
 
 DIMS = (Dim("a", 4), Dim("b", 6), Dim("c", 5))
 X, R, FLAT = Dim("x0", 1024), Dim("r0", 512), Dim("d0", 1024 * 512)
@@ -54,7 +55,7 @@ def test_simplification_keeps_the_value_and_the_bounds(
 ) -> None:
     index, meaning = expression
     low, high = index.bounds
-    assert index.evaluate(point) == meaning(point)
+    assert value_at(index, point) == meaning(point)
     assert low <= meaning(point) <= high
 
 
@@ -65,7 +66,7 @@ def test_substitution_is_evaluation_at_the_replaced_point(
 ) -> None:
     index, meaning = expression
     replaced = index.substitute({DIMS[0]: Index.of(DIMS[1]) // 2})
-    assert replaced.evaluate(point) == meaning({**point, DIMS[0]: point[DIMS[1]] // 2})
+    assert value_at(replaced, point) == meaning({**point, DIMS[0]: point[DIMS[1]] // 2})
 
 
 @settings(max_examples=200, deadline=None)
@@ -118,7 +119,7 @@ def test_a_masked_position_keeps_its_constant_when_it_is_split_twice() -> None:
     twice = invert(stored, layout, stored.substitute(once), is_masked=True)
     assert twice is not None
     point = {image: 3, row: 2, column: 1}
-    assert [twice[dim].evaluate(point) for dim in layout] == [0, 3, 64 * 2 + 32 - 33]
+    assert [value_at(twice[dim], point) for dim in layout] == [0, 3, 64 * 2 + 32 - 33]
 
 
 @settings(max_examples=300, deadline=None)
@@ -137,11 +138,11 @@ def test_digits_that_turn_are_joined_to_their_value(
     place = Index.of(DIMS[0]) * step + Index.of(DIMS[1]) + offset
     digits = [(digit + turn) % size for digit, size in zip(unflatten(place % count, sizes), sizes, strict=True)]
     joined = flatten(digits, sizes)
-    value = joined.evaluate(point)
-    assert (joined % count).evaluate(point) == value % count
+    value = value_at(joined, point)
+    assert value_at(joined % count, point) == value % count
     for divisor in (2, 3, sizes[-1], count):
-        assert (joined % divisor).evaluate(point) == value % divisor
-        assert (joined // divisor).evaluate(point) == value // divisor
+        assert value_at(joined % divisor, point) == value % divisor
+        assert value_at(joined // divisor, point) == value // divisor
 
 
 def test_equal_formulas_are_equal_whatever_order_they_were_built_in() -> None:

@@ -13,6 +13,7 @@ from compiler.ir.body import Body, trace
 from compiler.ir.index import Dim, Index
 from compiler.ir.masked_indices import simpler_indices
 from compiler.ir.ops import ops
+from tests.ir.points import value_at
 
 F32, I64 = torch.float32, torch.int64
 X, Y, Z = Dim("x0", 5), Dim("x1", 8), Dim("x2", 2)
@@ -71,7 +72,7 @@ def test_places_are_the_same_where_the_mask_holds(make: Callable[[], Any], is_si
         for point in product(range(5), range(8), range(2)):
             dims = dict(zip((X, Y, Z), point, strict=True))
             if holds(body, dims):
-                assert other.evaluate(dims) == index.evaluate(dims)
+                assert value_at(other, dims) == value_at(index, dims)
 
 
 def holds(body: Body, dims: dict[Dim, int]) -> bool:
@@ -81,7 +82,7 @@ def holds(body: Body, dims: dict[Dim, int]) -> bool:
         if i.op in truth:
             left, right = (body.instructions[operand] for operand in i.operands)
             assert left.index is not None
-            if not truth[i.op](int(left.index.evaluate(dims)), int(right.value)):  # type: ignore[arg-type]
+            if not truth[i.op](value_at(left.index, dims), int(right.value)):  # type: ignore[arg-type]
                 return False
     return True
 

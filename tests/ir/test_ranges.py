@@ -15,6 +15,7 @@ from compiler.ir.interpret import apply
 from compiler.ir.ops import ops
 from compiler.ir.ranges import ranges_of
 from compiler.lowering.upsampling import Axis, linear_taps
+from tests.ir.points import value_at
 
 IMAGE, RESULT = 7, 23
 X = Dim("x0", RESULT)
@@ -72,7 +73,7 @@ def values_at(body: Body, x: int) -> dict[int, torch.Tensor]:
     for number, i in enumerate(body.instructions):
         if i.op == "index_value":
             assert i.index is not None
-            values[number] = torch.tensor(i.index.evaluate({X: x}), dtype=i.dtype)
+            values[number] = torch.tensor(value_at(i.index, {X: x}), dtype=i.dtype)
         elif i.op == "store":
             values[-1] = values[i.operands[0]]
         else:
