@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 
-from compiler.codegen.cpp.lanes import variables_of
 from compiler.codegen.cpp.passes import PassPrinter
 from compiler.codegen.cpp.reductions import Accumulator
 from compiler.codegen.cpp.statements import over
@@ -39,7 +38,7 @@ class AcrossPrinter(PassPrinter):
         """Around the vector loop over a block of columns that does `statements`: each column gathers for itself, in the
         type of the values, and then the part takes in what the block has come to."""
         across = [statement for statement in statements if statement.op == "across"]
-        of_block = [variables_of([self._of_columns(s)], "_of_block")[0] for s in across]
+        of_block = [self._of_columns(s).variables("_of_block")[0] for s in across]
         for one in of_block:
             self.declare_array(one, "_columns", self.plan.block)
         yield
@@ -53,16 +52,16 @@ class AcrossPrinter(PassPrinter):
         plan, writer = self.plan, self.writer
         across = plan.program.across
         for s in across:
-            ctype = self._gathered(s).fields[0].ctype
+            ctype = self._gathered(s).variables()[0].ctype
             count = plan.parts * self._values(s)
             writer.line(f"const fs::Values<{ctype}> {s.target}_parts({count});", s.nodes)
         if plan.parallel == "parts":
             writer.line("#pragma omp parallel for schedule(static)")
         with writer.block(f"for (int64_t part = 0; part < {plan.parts}; ++part)"):
             for s in across:
-                field, values = self._gathered(s).fields[0], self._values(s)
-                writer.line(f"{field.ctype}* {s.target}_of_part = {s.target}_parts.first + {values} * part;", s.nodes)
-                writer.line(f"fs::fill<{field.ctype}>({s.target}_of_part, {values}, {field.start});", s.nodes)
+                (one,), values = self._gathered(s).variables("_of_part"), self._values(s)
+                writer.line(f"{one.ctype}* {one.name} = {s.target}_parts.first + {values} * part;", s.nodes)
+                writer.line(f"fs::fill<{one.ctype}>({one.name}, {values}, {one.start});", s.nodes)
             self.each_row()
         writer.comment("All parts as one, always in the same order.")
         for s in across:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.plan import Plan
-from compiler.codegen.cpp.reductions import Accumulator
+from compiler.codegen.cpp.reductions import Accumulator, Variable
 from compiler.codegen.cpp.scans import ScanPrinter
 from compiler.ir.index import Dim
 from compiler.schedule.program.program import Statement
@@ -43,16 +43,6 @@ _JOIN = {
     "max": "largest_of_lanes",
     "min": "smallest_of_lanes",
 }
-
-
-@dataclass(frozen=True)
-class Variable:
-    """One that lanes gather: its C type and name, what it starts with, and OpenMP's name of what joins two of it."""
-
-    ctype: str
-    name: str
-    start: str
-    operator: str
 
 
 @dataclass(frozen=True)
@@ -89,14 +79,6 @@ def lanes_of(plan: Plan, statements: Sequence[Statement], itemsize: int) -> Lane
     is_whole = not (plan.is_cut and not around)
     rest = dim.size % count if is_whole else 0
     return Lanes(dim, count, rest if rest >= FEWEST_IN_LANES else 0)
-
-
-def variables_of(accumulators: Sequence[Accumulator], suffix: str) -> list[Variable]:
-    return [
-        Variable(field.ctype, f"{a.name}{field.suffix}{suffix}", field.start, field.operator)
-        for a in accumulators
-        for field in a.fields
-    ]
 
 
 class LanePrinter(ScanPrinter):

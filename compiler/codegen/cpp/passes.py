@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import torch
 
-from compiler.codegen.cpp.lanes import LanePrinter, Lanes, lanes_of, needs_lanes, variables_of
+from compiler.codegen.cpp.lanes import LanePrinter, Lanes, lanes_of, needs_lanes
 from compiler.codegen.cpp.ops import columns_text
 from compiler.codegen.cpp.pieces import Piece, pieces_of
-from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
+from compiler.codegen.cpp.reductions import Accumulator, fits_one_number, variables_of
 from compiler.codegen.cpp.staging import MOST_CACHED, ROW_BLOCK, Row, Tile, wide_accesses
 from compiler.codegen.cpp.statements import between, bounds_between, over, over_blocks, within
 from compiler.ir.index import Dim
@@ -98,34 +98,24 @@ class PassPrinter(LanePrinter):
             self._combine(accumulators, "_here", self.lane)
         elif accumulators:
             with self.each_column():
-                for a in accumulators:
-                    for name in (f"{a.name}{field.suffix}" for field in a.fields):
-                        self.writer.line(f"{name}_of_chunk[chunk]{self.lane} = {name}_here{self.lane};")
+                for one in variables_of(accumulators):
+                    self.writer.line(f"{one.name}_of_chunk[chunk]{self.lane} = {one.name}_here{self.lane};")
 
     def _declare(self, accumulators: Sequence[Accumulator], suffix: str) -> None:
-        writer, is_array = self.writer, self.plan.shape == "columns"
-        for a in accumulators:
-            for field in a.fields:
-                name = f"{a.name}{field.suffix}{suffix}"
-                text = (
-                    columns_text(field.ctype, name, self.plan.block)
-                    if is_array
-                    else (f"{field.ctype} {name} = {field.start};")
-                )
-                writer.line(text, a.statement.nodes)
-        if is_array and accumulators:
+        variables, block = variables_of(accumulators, suffix), self.plan.block
+        is_array = self.plan.shape == "columns"
+        for one in variables:
+            text = columns_text(one.ctype, one.name, block) if is_array else f"{one.ctype} {one.name} = {one.start};"
+            self.writer.line(text, one.nodes)
+        if is_array and variables:
             with self.each_column():
-                for a in accumulators:
-                    for field in a.fields:
-                        writer.line(f"{a.name}{field.suffix}{suffix}{self.lane} = {field.start};", a.statement.nodes)
+                for one in variables:
+                    self.writer.line(f"{one.name}{self.lane} = {one.start};", one.nodes)
 
     def _declare_parts(self, accumulators: list[Accumulator]) -> None:
         columns = f"[{self.plan.block}]" if self.plan.shape == "columns" else ""
-        for a in accumulators:
-            for field in a.fields:
-                self.writer.line(
-                    f"{field.ctype} {a.name}{field.suffix}_of_chunk[{self.plan.chunks}]{columns};", a.statement.nodes
-                )
+        for one in variables_of(accumulators, "_of_chunk"):
+            self.writer.line(f"{one.ctype} {one.name}[{self.plan.chunks}]{columns};", one.nodes)
 
     def _combine(self, accumulators: list[Accumulator], other_suffix: str, other_element: str) -> None:
         with self.each_column():
@@ -310,8 +300,7 @@ class PassPrinter(LanePrinter):
         if needs_lanes(accumulators):
             return
         by_operator: dict[str, list[str]] = {}
-        for a in accumulators:
-            for field in a.fields:
-                by_operator.setdefault(field.operator, []).append(f"{a.name}{field.suffix}{suffix}")
+        for one in variables_of(accumulators, suffix):
+            by_operator.setdefault(one.operator, []).append(one.name)
         clauses = "".join(f" reduction({op}: {', '.join(names)})" for op, names in by_operator.items())
         self.simd(statements, self.plan.r_loops[-1], clauses)

@@ -9,6 +9,7 @@ argmax         position                 the value and its position as one number
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -18,13 +19,15 @@ from compiler.schedule.program.program import Statement
 
 
 @dataclass(frozen=True)
-class Field:
-    """One variable of an accumulator, and OpenMP's name of what joins two of it: none where they take positions."""
+class Variable:
+    """One variable that gathers: its C type and name, what it starts with, and OpenMP's name of what joins two of it,
+    none where they take positions. `nodes` are those that it is for."""
 
-    suffix: str
     ctype: str
+    name: str
     start: str
-    operator: str = ""
+    operator: str
+    nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -61,14 +64,15 @@ class Accumulator:
         is_product = self.kind == "prod" and self.dtype == torch.float32
         return torch.float64 if is_product else self.dtype
 
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        ctype = value_type(self.held)
+    def variables(self, suffix: str = "") -> tuple[Variable, ...]:
+        """What it gathers in; `suffix` completes the names."""
+        ctype, name, nodes = value_type(self.held), f"{self.name}{suffix}", self.statement.nodes
         if self.is_positional:
             worst = lowest(self.dtype) if self.kind == "argmax" else highest(self.dtype)
-            return Field("", "int64_t", "INT64_MAX"), Field("_best", ctype, worst)
+            best = Variable(ctype, f"{self.name}_best{suffix}", worst, "", nodes)
+            return Variable("int64_t", name, "INT64_MAX", "", nodes), best
         if self.is_one_number:
-            return (Field("", "int64_t", "INT64_MIN", "max"),)
+            return (Variable("int64_t", name, "INT64_MIN", "max", nodes),)
         is_truth = self.dtype == torch.bool
         start, operator = {
             "sum": (literal(0, self.held), "+"),
@@ -79,12 +83,13 @@ class Accumulator:
             "max": (lowest(self.dtype), "|" if is_truth else "max"),
         }[self.kind]
         # GCC 12 makes no vectors of a loop that gathers bools.
-        value = Field("", "int" if self.kind in ("any", "all") else ctype, start, operator)
-        return (value, Field("_is_nan", "int", "0", "|")) if self.notes_nan else (value,)
+        value = Variable("int" if self.kind in ("any", "all") else ctype, name, start, operator, nodes)
+        nan = Variable("int", f"{self.name}_is_nan{suffix}", "0", "|", nodes)
+        return (value, nan) if self.notes_nan else (value,)
 
     def take(self, operands: list[str], suffix: str = "", element: str = "") -> list[str]:
         """Statements that take a value in; `suffix` and `element` complete the variables' names."""
-        into = [f"{self.name}{field.suffix}{suffix}{element}" for field in self.fields]
+        into = [f"{one.name}{element}" for one in self.variables(suffix)]
         value, kind = operands[0], self.kind
         if self.is_positional:
             test = "is_above" if kind == "argmax" else "is_below"
@@ -99,7 +104,7 @@ class Accumulator:
 
     def combine(self, suffix: str, element: str, other_suffix: str, other_element: str) -> list[str]:
         """Statements that take the partial result of later elements in."""
-        other = [f"{self.name}{field.suffix}{other_suffix}{other_element}" for field in self.fields]
+        other = [f"{one.name}{other_element}" for one in self.variables(other_suffix)]
         if self.is_positional:
             return self.take([other[1], other[0]], suffix, element)
         if self.is_one_number:
@@ -118,6 +123,10 @@ class Accumulator:
         if self.is_one_number:
             return f"fs::position({name})"
         return name if self.held == self.dtype else f"{value_type(self.dtype)}({name})"
+
+
+def variables_of(accumulators: Iterable[Accumulator], suffix: str = "") -> list[Variable]:
+    return [one for accumulator in accumulators for one in accumulator.variables(suffix)]
 
 
 def joined(kind: str, into: list[str], value: str, notes_nan: bool) -> list[str]:

@@ -24,7 +24,7 @@ import torch
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.ops import columns_text, literal, value_type
 from compiler.codegen.cpp.plan import Plan
-from compiler.codegen.cpp.reductions import Accumulator, joined
+from compiler.codegen.cpp.reductions import Accumulator, joined, variables_of
 from compiler.codegen.cpp.statements import StatementPrinter, within
 from compiler.schedule.program.program import EFFECTS, Section, Statement, closure
 
@@ -44,7 +44,7 @@ class RunningValue(Accumulator):
 
     def take_next(self, operand: str, element: str) -> list[str]:
         """Statements that take the next element in; `element` completes the variables' names."""
-        into = [f"{self.name}{field.suffix}{element}" for field in self.fields]
+        into = [f"{one.name}{element}" for one in self.variables()]
         return joined(self.kind, into, operand, self.notes_nan)
 
     def result(self, element: str = "") -> str:
@@ -65,21 +65,19 @@ class ScanPrinter(StatementPrinter):
 
     def start_scans(self, section: Section) -> None:
         """The running values of a pass, which outlive its chunks; the first pass that needs one declares it."""
-        scans = self._scans_of(section)
-        fields = [(scan, field) for scan in scans for field in scan.fields]
-        names = {f"{scan.name}{field.suffix}" for scan, field in fields}
+        variables = variables_of(self._scans_of(section))
+        names = {one.name for one in variables}
         fresh, self._declared = names - self._declared, self._declared | names
         is_array = self.plan.shape == "columns"
-        for scan, field in fields if is_array else ():
-            if (name := f"{scan.name}{field.suffix}") in fresh:
-                self.writer.line(columns_text(field.ctype, name, self.plan.block), scan.statement.nodes)
-        if not fields:
+        for one in variables if is_array else ():
+            if one.name in fresh:
+                self.writer.line(columns_text(one.ctype, one.name, self.plan.block), one.nodes)
+        if not variables:
             return
         with self.each_column():
-            for scan, field in fields:
-                name = f"{scan.name}{field.suffix}"
-                declared = f"{field.ctype} " if name in fresh and not is_array else ""
-                self.writer.line(f"{declared}{name}{self.lane} = {field.start};", scan.statement.nodes)
+            for one in variables:
+                declared = f"{one.ctype} " if one.name in fresh and not is_array else ""
+                self.writer.line(f"{declared}{one.name}{self.lane} = {one.start};", one.nodes)
 
     @contextmanager
     def each_column(self) -> Iterator[None]:
@@ -122,10 +120,8 @@ class ScanPrinter(StatementPrinter):
 
     def simd_of_scans(self, section: Section) -> None:
         """The pragma of the vector loop."""
-        clauses = ""
-        for scan in self._scans_of(section):
-            for field in scan.fields:
-                clauses += f" reduction(inscan, {field.operator}: {scan.name}{field.suffix})"
+        variables = variables_of(self._scans_of(section))
+        clauses = "".join(f" reduction(inscan, {one.operator}: {one.name})" for one in variables)
         self.writer.line(f"#pragma omp simd{clauses}")
 
     def advance_in_lanes(self, section: Section) -> None:
@@ -138,7 +134,7 @@ class ScanPrinter(StatementPrinter):
                 self.statement(statement)
         for scan in scans:
             self._take(scan)
-        names = ", ".join(f"{scan.name}{field.suffix}" for scan in scans for field in scan.fields)
+        names = ", ".join(one.name for one in variables_of(scans))
         self.writer.line(f"#pragma omp scan inclusive({names})")
         self.kept_so_far |= self.plan.kept.keys() & {s.number for s in statements if s.number in scanned}
         results = {scan.statement.number: scan for scan in scans}
