@@ -27,8 +27,6 @@ from dataclasses import asdict, astuple, dataclass
 from itertools import zip_longest
 from typing import Any
 
-import torch
-
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.cost.moved import moved_by_call, moved_by_group, moved_by_touches
@@ -142,12 +140,6 @@ def _cache_share(footprint: float, device: Device) -> float:
     return max(0.0, min(1.0, 2.0 - footprint / device.l2_bytes))
 
 
-def _storage_of(group: Group, layouts: Mapping[str, Layout]) -> dict[str, torch.dtype]:
-    """The dtype of each buffer that the group touches or makes."""
-    accesses = [a for member in group.members for a in (*member.body.reads, *member.body.writes)]
-    return {access.buffer: layouts[access.buffer].dtype for access in accesses}
-
-
 def work_and_shape(
     group: Group,
     layouts: Mapping[str, Layout],
@@ -159,7 +151,8 @@ def work_and_shape(
     known; it may share a launch with others."""
     is_gpu = device.kind == "cuda"
     if is_gpu:
-        run, tile = choose_tile(group, _storage_of(group, layouts), device, shares_launch)
+        storage = {buffer: layouts[buffer].dtype for buffer in group.accesses}
+        run, tile = choose_tile(group, storage, device, shares_launch)
         if group.space.r and isinstance(tile, LoopTile):
             group, touches = over_windows(group) or run, None
     traffic = traffic_by(group, touches_of(group, layouts) if touches is None else touches)
