@@ -197,7 +197,7 @@ class _Planner:
             return PlannedBuffer(name, layout, "register", position, position)
         self.storage[name] = storage_bytes(layout)
         given = None if name in self.wholes else self.written_back.get(name)
-        if given is not None and _may_write_input(unit, position, name, given, self.layouts, self.last_use):
+        if given is not None and self._may_write_input(unit, position, name, given):
             for step in range(position, len(self.live)):
                 self.live[step] -= hint(self.storage[name])
             return PlannedBuffer(name, layout, "output", position, last, given)
@@ -212,6 +212,18 @@ class _Planner:
             if source is not None:
                 return PlannedBuffer(name, layout, "reused", position, last, source)
         return PlannedBuffer(name, layout, "allocated", position, last)
+
+    def _may_write_input(self, unit: Unit, position: int, name: str, given: str) -> bool:
+        """Whether `unit`, at `position`, may write the buffer `name` to the memory of the input `given`."""
+        layout = self.layouts[name]
+        if not isinstance(unit, Group) or layout != self.layouts[given] or layout.storage_numel != layout.numel:
+            return False
+        if self.last_use.get(given, -1) > position:
+            return False
+        readers = [part for part in parts_of(unit) if given in part.needed]
+        if not readers:
+            return True
+        return len(readers) == 1 and name in readers[0].stored and _reads_where_it_writes(readers[0], name, given)
 
     def _may_write_over(self, group: Group, name: str, old: str) -> bool:
         """Whether each element of `old` is read only at the point that writes the element of `name` in its place, and
@@ -262,21 +274,6 @@ def _kept(outputs: frozenset[str], updates: dict[str, str]) -> frozenset[str]:
             name = updates[name]
             kept.add(name)
     return frozenset(kept)
-
-
-def _may_write_input(
-    unit: Unit, position: int, name: str, given: str, layouts: Mapping[str, Layout], last_use: Mapping[str, int]
-) -> bool:
-    """Whether `unit`, at `position`, may write the buffer `name` to the memory of the input `given`."""
-    layout = layouts[name]
-    if not isinstance(unit, Group) or layout != layouts[given] or layout.storage_numel != layout.numel:
-        return False
-    if last_use.get(given, -1) > position:
-        return False
-    if given not in unit.needed:
-        return True
-    readers = [part for part in parts_of(unit) if given in part.needed]
-    return len(readers) == 1 and name in readers[0].stored and _reads_where_it_writes(readers[0], name, given)
 
 
 def _reads_where_it_writes(group: Group, name: str, old: str) -> bool:
