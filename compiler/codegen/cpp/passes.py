@@ -22,29 +22,32 @@ from compiler.schedule.program.program import Section, Statement
 class PassPrinter(LanePrinter):
     """Prints the passes of a kernel, one after the other; what one leaves, later ones read under `names`."""
 
+    #: Those of the present pass.
+    accumulators: Sequence[Accumulator] = ()
+
     def run_pass(self, section: Section) -> None:
         """One pass: accumulators, the loops, what the chunks' results come to, and what is made of that."""
         plan, writer = self.plan, self.writer
-        accumulators = [self._accumulator(s) for s in section.reductions]
+        self.accumulators = [self._accumulator(s) for s in section.reductions]
         self._pass_comment(section)
         self.declare_kept(section)
         self.start_scans(section)
         is_split = plan.parallel == "chunks" and plan.is_cut
-        self._declare(accumulators, "")
+        self._declare("")
         if not plan.is_cut or self._is_row_in_wide_blocks(section):
             with ExitStack() as loops:
-                self._r_loops(loops, section, accumulators)
+                self._r_loops(loops, section)
         else:
             if is_split:
-                self._declare_parts(accumulators)
+                self._declare_parts()
                 writer.line(f"#pragma omp parallel for schedule(static){plan.worth_threads}")
             with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
-                self._chunk(section, accumulators, is_split)
-            if is_split and accumulators:
+                self._chunk(section, is_split)
+            if is_split and self.accumulators:
                 with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
-                    self._combine(accumulators, "_of_chunk", f"[chunk]{self.lane}")
+                    self._combine("_of_chunk", f"[chunk]{self.lane}")
         self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
-        for accumulator in accumulators:
+        for accumulator in self.accumulators:
             for text in accumulator.finish():
                 writer.line(text, accumulator.statement.nodes)
             self.names[accumulator.statement.number] = accumulator.result(self.lane)
@@ -88,21 +91,21 @@ class PassPrinter(LanePrinter):
             last = f"fs::minimum<int64_t>({last}, {end or text_of(dim.size)})"
         self.writer.line(f"const int64_t {dim.name}_end = {last};")
 
-    def _chunk(self, section: Section, accumulators: list[Accumulator], is_split: bool) -> None:
+    def _chunk(self, section: Section, is_split: bool) -> None:
         """One chunk: its own accumulators, which hide or join those of the whole."""
         self._bounds_of_chunk()
-        self._declare(accumulators, "_here")
+        self._declare("_here")
         with ExitStack() as loops:
-            self._r_loops(loops, section, accumulators, "_here")
-        if accumulators and not is_split:
-            self._combine(accumulators, "_here", self.lane)
-        elif accumulators:
+            self._r_loops(loops, section, "_here")
+        if self.accumulators and not is_split:
+            self._combine("_here", self.lane)
+        elif self.accumulators:
             with self.each_column():
-                for one in variables_of(accumulators):
+                for one in variables_of(self.accumulators):
                     self.writer.line(f"{one.name}_of_chunk[chunk]{self.lane} = {one.name}_here{self.lane};")
 
-    def _declare(self, accumulators: Sequence[Accumulator], suffix: str) -> None:
-        variables, block = variables_of(accumulators, suffix), self.plan.block
+    def _declare(self, suffix: str) -> None:
+        variables, block = variables_of(self.accumulators, suffix), self.plan.block
         is_array = self.plan.shape == "columns"
         for one in variables:
             text = columns_text(one.ctype, one.name, block) if is_array else f"{one.ctype} {one.name} = {one.start};"
@@ -112,22 +115,22 @@ class PassPrinter(LanePrinter):
                 for one in variables:
                     self.writer.line(f"{one.name}{self.lane} = {one.start};", one.nodes)
 
-    def _declare_parts(self, accumulators: list[Accumulator]) -> None:
+    def _declare_parts(self) -> None:
         columns = f"[{self.plan.block}]" if self.plan.shape == "columns" else ""
-        for one in variables_of(accumulators, "_of_chunk"):
+        for one in variables_of(self.accumulators, "_of_chunk"):
             self.writer.line(f"{one.ctype} {one.name}[{self.plan.chunks}]{columns};", one.nodes)
 
-    def _combine(self, accumulators: list[Accumulator], other_suffix: str, other_element: str) -> None:
+    def _combine(self, other_suffix: str, other_element: str) -> None:
         with self.each_column():
-            for a in accumulators:
+            for a in self.accumulators:
                 for text in a.combine("", self.lane, other_suffix, other_element):
                     self.writer.line(text, a.statement.nodes)
 
-    def _r_loops(self, loops: ExitStack, section: Section, accumulators: list[Accumulator], suffix: str = "") -> None:
+    def _r_loops(self, loops: ExitStack, section: Section, suffix: str = "") -> None:
         plan, writer = self.plan, self.writer
-        lanes = self._lanes_of_pass(section, accumulators)
+        lanes = self._lanes_of_pass(section)
         if lanes is not None:
-            variables = variables_of(accumulators, suffix)
+            variables = variables_of(self.accumulators, suffix)
             self.each_array(self.declare_array, lanes, variables)
             loops.callback(self.each_array, self.join_array, lanes, variables)
         for dim in plan.r_loops[1:] if plan.is_chunk_one_point else plan.r_loops:
@@ -137,7 +140,7 @@ class PassPrinter(LanePrinter):
                 continue
             if plan.shape == "rows" and dim == plan.r_loops[-1]:
                 if len(pieces := self._pieces_of_row(section, dim)) > 1:
-                    self._row_in_pieces(pieces, dim, accumulators, suffix, lanes)
+                    self._row_in_pieces(pieces, dim, suffix, lanes)
                     return
                 is_in_blocks = lanes is None and self._is_row_in_wide_blocks(section)
                 if is_in_blocks:
@@ -145,12 +148,12 @@ class PassPrinter(LanePrinter):
                 else:
                     self._prepare_row(loops, self.without_kept(section), dim)
                 if lanes is not None:
-                    self._row_in_lanes(section, lanes, self._bounds_of_loop(dim), accumulators, suffix)
+                    self._row_in_lanes(section, lanes, self._bounds_of_loop(dim), suffix)
                     return
                 if self.is_in_lanes(section):
                     self.simd_of_scans(section)
                 else:
-                    self._simd(accumulators, suffix, self.without_kept(section))
+                    self._simd(suffix, self.without_kept(section))
                 if is_in_blocks:
                     loops.enter_context(writer.block(within(dim)))
                     continue
@@ -166,7 +169,7 @@ class PassPrinter(LanePrinter):
         if self.is_in_lanes(section):
             self.advance_in_lanes(section)
         else:
-            self._one_point(section, accumulators, suffix)
+            self._one_point(section, suffix)
 
     def _bounds_of_loop(self, dim: Dim) -> tuple[int | str, int | str]:
         """Where a reduction loop begins and ends."""
@@ -222,14 +225,7 @@ class PassPrinter(LanePrinter):
         before = [s for one in self.program.sections[: last + 1] for s in one.statements]
         return pieces_of(list({s.number: s for s in before}.values()), dim, own)
 
-    def _row_in_pieces(
-        self,
-        pieces: tuple[Piece, ...],
-        dim: Dim,
-        accumulators: list[Accumulator],
-        suffix: str,
-        lanes: Lanes | None,
-    ) -> None:  # fmt: skip
+    def _row_in_pieces(self, pieces: tuple[Piece, ...], dim: Dim, suffix: str, lanes: Lanes | None) -> None:
         is_in_chunk = self.plan.is_cut and dim == self.plan.r_loops[0]
         for piece in pieces:
             section = Section("r", piece.statements)
@@ -241,45 +237,36 @@ class PassPrinter(LanePrinter):
                         block.enter_context(self.writer.block(""))
                         self.writer.line(f"const int64_t {dim.name}_first = {first}, {dim.name}_last = {last};")
                         first, last = f"{dim.name}_first", f"{dim.name}_last"
-                    self._row_in_lanes(section, lanes, (first, last), accumulators, suffix)
+                    self._row_in_lanes(section, lanes, (first, last), suffix)
                     continue
                 if piece.end - piece.start > 1:
-                    self._simd(accumulators, suffix, piece.statements)
+                    self._simd(suffix, piece.statements)
                 block.enter_context(self.writer.block(between(dim, piece.start, piece.end, is_in_chunk)))
-                self._one_point(section, accumulators, suffix)
+                self._one_point(section, suffix)
 
     # Reductions of a row in lanes.
 
-    def _lanes_of_pass(self, section: Section, accumulators: list[Accumulator]) -> Lanes | None:
-        if not needs_lanes(accumulators) or self.is_in_lanes(section):
+    def _lanes_of_pass(self, section: Section) -> Lanes | None:
+        if not needs_lanes(self.accumulators) or self.is_in_lanes(section):
             return None
         statements = [s for s in self.without_kept(section) if s.number not in self.kept_so_far]
-        itemsize = max(8 if a.is_one_number else a.held.itemsize for a in accumulators)
+        itemsize = max(8 if a.is_one_number else a.held.itemsize for a in self.accumulators)
         lanes = lanes_of(self.plan, statements, max(itemsize, torch.float32.itemsize))
         is_in_pieces = lanes is not None and len(self._pieces_of_row(section, lanes.dim)) > 1
         return replace(lanes, rest=0) if lanes is not None and is_in_pieces else lanes
 
-    def _row_in_lanes(
-        self,
-        section: Section,
-        lanes: Lanes,
-        bounds: tuple[int | str, int | str],
-        accumulators: list[Accumulator],
-        suffix: str,
-    ) -> None:  # fmt: skip
+    def _row_in_lanes(self, section: Section, lanes: Lanes, bounds: tuple[int | str, int | str], suffix: str) -> None:
         statements = self.without_kept(section)
         self.loop_in_lanes(
             lanes,
             bounds,
-            lambda ending, element: self._one_point(section, accumulators, f"{suffix}{ending}", element),
+            lambda ending, element: self._one_point(section, f"{suffix}{ending}", element),
             lambda: self.simd(statements, lanes.dim),
         )
 
-    def _one_point(
-        self, section: Section, accumulators: list[Accumulator], suffix: str, element: str | None = None
-    ) -> None:
+    def _one_point(self, section: Section, suffix: str, element: str | None = None) -> None:
         """What happens at one point; `element` is the element of the accumulators, by default that of the column."""
-        by_number = {a.statement.number: a for a in accumulators}
+        by_number = {a.statement.number: a for a in self.accumulators}
         for statement in self.without_kept(section):
             accumulator = by_number.get(statement.number)
             if self.is_scanned(statement):
@@ -292,15 +279,15 @@ class PassPrinter(LanePrinter):
             for text in accumulator.take(operands, suffix, self.lane if element is None else element):
                 self.writer.line(text, statement.nodes)
 
-    def _simd(self, accumulators: list[Accumulator], suffix: str, statements: Sequence[Statement]) -> None:
+    def _simd(self, suffix: str, statements: Sequence[Statement]) -> None:
         """The pragma of the vector loop of a row. Positions are found one by one, and so goes a scan; what depends on
         the order of elements has lanes, or is taken in order."""
-        if any(a.is_positional for a in accumulators) or any(map(self.is_scanned, statements)):
+        if any(a.is_positional for a in self.accumulators) or any(map(self.is_scanned, statements)):
             return
-        if needs_lanes(accumulators):
+        if needs_lanes(self.accumulators):
             return
         by_operator: dict[str, list[str]] = {}
-        for one in variables_of(accumulators, suffix):
+        for one in variables_of(self.accumulators, suffix):
             by_operator.setdefault(one.operator, []).append(one.name)
         clauses = "".join(f" reduction({op}: {', '.join(names)})" for op, names in by_operator.items())
         self.simd(statements, self.plan.r_loops[-1], clauses)
