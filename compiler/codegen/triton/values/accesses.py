@@ -98,20 +98,15 @@ def loads_before_waiting(sections: Iterable[Section], axis: Axis, share: int) ->
     return tuple(s for s in loads if s.index and not s.needs and share <= _FEW * _run(axis, s.index.dims))
 
 
-class EvictFirst:
-    """Which loads of a plan are evicted first."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._is_once = plan.evicts_first or _has_long_rows(plan)
-        self._loop_dims = {dim for axis in plan.axes for dim in axis.dims if dim.size != 1}
-
-    def holds(self, load: Statement) -> bool:
-        """What is read again stays there, but for that of long rows. On an H200 means of rows and what is scaled by
-        them, 103 MB, take 92 us so, 95 if the rows stay."""
-        is_each_element = load.index is not None and self._loop_dims <= load.index.dims
-        stays = self.plan.evicts_first and load.buffer in self.plan.read_again
-        return self._is_once and is_each_element and not stays
+def evicted_first(plan: Plan) -> frozenset[int]:
+    """The loads of each element that are evicted first. What is read again stays there, but for that of long rows. On
+    an H200 means of rows and what is scaled by them, 103 MB, take 92 us so, 95 if the rows stay."""
+    if not plan.evicts_first and not _has_long_rows(plan):
+        return frozenset()
+    stays = plan.read_again if plan.evicts_first else frozenset[str]()
+    loop_dims = {dim for axis in plan.axes for dim in axis.dims if dim.size != 1}
+    loads = [s for s in plan.program.statements if s.op == "load" and s.buffer not in stays]
+    return frozenset(s.number for s in loads if s.index is not None and loop_dims <= s.index.dims)
 
 
 def _has_long_rows(plan: Plan) -> bool:

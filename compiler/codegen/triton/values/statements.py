@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.triton.values.accesses import EvictFirst, computed_indices, constancy
+from compiler.codegen.triton.values.accesses import computed_indices, constancy, evicted_first
 from compiler.codegen.triton.values.float8 import loaded
 from compiler.codegen.triton.values.float8 import stored as to_byte
 from compiler.codegen.triton.values.ops import DTYPES, Operand, constant_operand, convert, expression
@@ -44,7 +44,7 @@ class StatementPrinter:
         #: What stands in the place of some statements' own text, and those that nobody reads.
         self.instead: dict[int, str] = {}
         self.unread: frozenset[int] = frozenset()
-        self.evict_first = EvictFirst(plan)
+        self.evicted_first = evicted_first(plan)
         self.together = self._drawn_together()
         self.computed_indices = computed_indices(self.program)
 
@@ -235,7 +235,7 @@ class StatementPrinter:
             arguments.append(" & ".join(masks))
             # What a lane outside reads matters only where a mask of the model put it there, or as an address.
             arguments.append("other=0")
-        if self.evict_first.holds(statement):
+        if statement.number in self.evicted_first:
             arguments.append('eviction_policy="evict_first"')
         return f"tl.load({', '.join(arguments)})"
 
