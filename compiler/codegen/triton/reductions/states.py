@@ -125,7 +125,7 @@ class States:
         if _is_exponential(statement):
             self._join(statement, f"{name}_largest_acc, {name}_total_acc")
             return
-        lanes = f"tl.arange(0, RBLOCK){self._spread_of_r}"
+        lanes = f"tl.arange(0, RBLOCK){'[None, :]' if self._axis else ''}"
         length = last if first == "0" else f"({last} - {first})"
         counts = f"tl.cdiv({length} - {lanes}, RBLOCK).to({DTYPES[statement.dtype]})"
         self._line(statement, f"{name}_counts = {counts}")
@@ -145,10 +145,6 @@ class States:
         if self._axis:
             for target in targets:
                 self._line(statement, f"{target} = {target}[:, None]")
-
-    @property
-    def _spread_of_r(self) -> str:
-        return "[None, :]" if self._axis else ""
 
     # A tile in registers -----------------------------------------------------------------------------------------
 
