@@ -19,9 +19,8 @@ from compiler.ir.index_formulas import Step, formula_of_step
 #: The smallest and the largest value of a loop variable, both inclusive.
 Bounds = tuple[int, int]
 
-#: What a comparison with a constant says: by how much the constant is above the least, or below the largest value.
-_AT_LEAST = {"ge": 0, "gt": 1}
-_AT_MOST = {"le": 0, "lt": -1}
+#: What a comparison says: by how much the one that it calls larger is above the other at least.
+_AT_LEAST = {"ge": 0, "gt": 1, "le": 0, "lt": 1}
 
 
 @dataclass(frozen=True)
@@ -75,15 +74,13 @@ def _narrow(bounds: dict[Dim, Bounds], mask: int, steps: Sequence[Step]) -> None
         for operand in step.operands:
             _narrow(bounds, operand, steps)
         return
-    if step.op not in (*_AT_LEAST, *_AT_MOST):
+    if step.op not in _AT_LEAST:
         return
     left, right = (formula_of_step(operand, steps) for operand in step.operands)
     if left is None or right is None:
         return
-    if step.op in _AT_LEAST:
-        _at_least(bounds, left - right, _AT_LEAST[step.op])
-    else:
-        _at_least(bounds, right - left, -_AT_MOST[step.op])
+    above = left - right if step.op in ("ge", "gt") else right - left
+    _at_least(bounds, above, _AT_LEAST[step.op])
 
 
 def _at_least(bounds: dict[Dim, Bounds], formula: Index, least: int) -> None:
