@@ -81,7 +81,7 @@ _PROGRAMS_OF_LOOKED_UP = 8
 def pointwise_tile(group: Group, storage: Mapping[str, torch.dtype], device: Device) -> LoopTile:
     """The tile of a group without reduction loops, whose loops are simple; `storage` gives the dtype of every buffer
     that it touches."""
-    program, text = touching_program(group, storage), Text(group, storage)
+    program, text = touching_program(group, storage), Text(group)
     accesses, dims = accesses_of(program), program.space.x
     if not dims:
         return LoopTile((Axis("x", (), 1, is_scalar=True),), 1)

@@ -41,22 +41,21 @@ _LENGTHS = {
 
 def touching_program(group: Group, storage: Mapping[str, torch.dtype]) -> Program:
     """The statements of a group, as it has them; no sections."""
-    return _program(group, statements_of(group), storage)
+    return Program(group.name, group.space, (), _used(statements_of(group)), (), (), (), storage)
 
 
-def _program(group: Group, statements: list[Statement], storage: Mapping[str, torch.dtype]) -> Program:
+def _used(statements: list[Statement]) -> tuple[Statement, ...]:
     """Those of the statements that something is done for."""
     used = closure((s.number for s in statements if s.op in EFFECTS), {s.number: s for s in statements})
-    kept = tuple(s for s in statements if s.number in used)
-    return Program(group.name, group.space, (), kept, (), (), (), storage)
+    return tuple(s for s in statements if s.number in used)
 
 
 class Text:
     """How long the text of a group without reduction loops is for one element, in instructions. That takes all its
     statements with fast-math approximations, so it is looked at only where bodies as they stand are as long."""
 
-    def __init__(self, group: Group, storage: Mapping[str, torch.dtype]) -> None:
-        self.group, self.storage = group, storage
+    def __init__(self, group: Group) -> None:
+        self.group = group
 
     def is_longer_than(self, length: int) -> bool:
         return self._most > length and self._length > length
@@ -72,7 +71,7 @@ class Text:
 
     @lazy
     def _length(self) -> int:
-        return length_of(_program(self.group, fast_statements(self.group), self.storage).statements)
+        return length_of(_used(fast_statements(self.group)))
 
 
 @lru_cache(maxsize=1 << 14)
