@@ -18,6 +18,7 @@ import torch
 
 from compiler.codegen.naming import identifier
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, TensorArgument
+from compiler.ir.size import known
 from compiler.schedule.products.library_epilogues import ADDMM_GELU
 
 aten = torch.ops.aten
@@ -67,20 +68,20 @@ class LibraryProduct:
 
     @property
     def rows(self) -> int:
-        return _number(self.left.layout.shape[-2])
+        return known(self.left.layout.shape[-2])
 
     @property
     def inner(self) -> int:
-        return _number(self.left.layout.shape[-1])
+        return known(self.left.layout.shape[-1])
 
     @property
     def columns(self) -> int:
-        return _number(self.right.layout.shape[-1])
+        return known(self.right.layout.shape[-1])
 
     @property
     def batches(self) -> int | None:
         """None where it is no batch."""
-        return _number(self.left.layout.shape[0]) if len(self.left.layout.shape) == 3 else None
+        return known(self.left.layout.shape[0]) if len(self.left.layout.shape) == 3 else None
 
 
 def name_of_product(node: ExternNode) -> str:
@@ -129,7 +130,7 @@ def _matrix(argument: TensorArgument, graph: LoopGraph) -> Matrix | None:
 def _as_it_lies(layout: Layout, offset: int = 0) -> Matrix | None:
     if not layout.shape or not all(isinstance(number, int) for number in (*layout.shape, *layout.stride)):
         return None
-    sizes, steps = tuple(map(_number, layout.shape)), tuple(map(_number, layout.stride))
+    sizes, steps = tuple(map(known, layout.shape)), tuple(map(known, layout.stride))
     if sizes[-1] < 2 or any(not 0 < size <= MOST for size in sizes):
         return None
     if len(sizes) == 1:
@@ -144,8 +145,3 @@ def _as_it_lies(layout: Layout, offset: int = 0) -> Matrix | None:
     if row_step == 1 and rows <= column_step <= MOST:
         return Matrix(layout, column_step, True, offset, batch_step)
     return None
-
-
-def _number(size: Any) -> int:
-    assert isinstance(size, int)
-    return size
