@@ -52,6 +52,11 @@ class Dim:
     size: Integer
 
 
+def points_of(dims: Iterable[Dim]) -> int:
+    """How many points these loops have, at the sizes of the first call."""
+    return prod(hint(dim.size) for dim in dims)
+
+
 @dataclass(frozen=True, slots=True)
 class Indirect:
     """The value of an earlier instruction (its number in the body), known to lie in 0 <= value < size."""
@@ -158,7 +163,7 @@ class Index:
     @lazy
     def points(self) -> int:
         """How many points its loop variables have, at the sizes of the first call."""
-        return prod(hint(dim.size) for dim in self.dims)
+        return points_of(self.dims)
 
     @lazy
     def most_values(self) -> int:

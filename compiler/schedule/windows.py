@@ -20,7 +20,7 @@ from math import prod
 from typing import NamedTuple
 
 from compiler.ir.body import Access, Body, operands_of
-from compiler.ir.index import Dim
+from compiler.ir.index import Dim, points_of
 from compiler.ir.size import hint, known
 from compiler.schedule.group import Group
 from compiler.schedule.together import several_to_a_lane
@@ -109,13 +109,13 @@ def _dims_of(body: Body, number: int) -> frozenset[Dim]:
 def _overlap(read: _Read) -> bool:
     """Whether points read far more elements than there are between the first and the last that one reads."""
     low, high = read.access.index.bounds
-    elements = prod(hint(dim.size) for dim in read.dims)
+    elements = points_of(read.dims)
     return not read.is_anywhere and elements >= _OVERLAP * (hint(high) - hint(low) + 1)
 
 
 def _is_of_all(read: _Read, group: Group) -> bool:
     """Whether it has few elements beside the results, each of which is read for many of these."""
-    elements = prod(hint(dim.size) for dim in read.dims)
+    elements = points_of(read.dims)
     return not read.is_anywhere and elements * MANY_RESULTS <= hint(group.space.numel)
 
 

@@ -23,16 +23,15 @@ does the result.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import Literal
 
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.kept import cost, kept_values
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.staging import RANDOM_BLOCK, WIDE_BLOCK, can_be_drawn, can_be_transposed, wide_accesses
-from compiler.ir.index import Dim
+from compiler.ir.index import Dim, points_of
 from compiler.ir.size import Integer, hint, text_of
 from compiler.schedule.program.program import Program, Statement
 from compiler.schedule.tiles.passes import KEPT_COST
@@ -228,7 +227,7 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
         plan = replace(plan, pieces=pieces)
     elif longer is None and hint(inner.size) > WIDE_BLOCK and wide_accesses(program, program.statements, inner):
         return replace(plan, block=WIDE_BLOCK)
-    if parallel == "x" and (outer or plan.pieces) and _points(outer) < ENOUGH_PIECES and hint(inner.size) > 4096:
+    if parallel == "x" and (outer or plan.pieces) and points_of(outer) < ENOUGH_PIECES and hint(inner.size) > 4096:
         return replace(plan, block=4096)
     return plan
 
@@ -255,7 +254,7 @@ def _scatter_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Plan
     plan = Plan(program, "scatter", outer, inner, (), in_order=in_order)
     if work < PARALLEL_WORK or not apart:
         return plan
-    if inner is not None and _points(outer) < ENOUGH_PIECES and hint(inner.size) >= 2 * SCATTER_BLOCK:
+    if inner is not None and points_of(outer) < ENOUGH_PIECES and hint(inner.size) >= 2 * SCATTER_BLOCK:
         plan = replace(plan, block=SCATTER_BLOCK)
     return replace(plan, parallel="x") if outer or plan.block else plan
 
@@ -272,9 +271,9 @@ def _cut_reduction(plan: Plan, work: int, written_over: Collection[str]) -> Plan
     stays_apart = all(keeps_apart(dim, plan.program.scatters) for dim in shared)
     if not plan.r_loops:
         return replace(plan, parallel="x" if work >= PARALLEL_WORK and plan.outer and stays_apart else "no")
-    inner_points = _points(plan.r_loops[1:]) or 1
+    inner_points = points_of(plan.r_loops[1:]) or 1
     blocks = -(-hint(plan.inner.size) // plan.block) if plan.inner is not None and plan.block else 1
-    pieces = _points(plan.outer) * blocks
+    pieces = points_of(plan.outer) * blocks
     if not all(isinstance(dim.size, int) for dim in plan.outer):
         pieces = max(pieces, ENOUGH_PIECES)  # few rows in the first call are no sign of few rows
     wanted, most = (ROW_CHUNK, ROW_CHUNKS) if plan.shape == "rows" else (COLUMN_CHUNK, COLUMN_CHUNKS)
@@ -316,7 +315,7 @@ def _across_plan(
     inner = _most_contiguous(r_loops, program, "r")
     if inner is not None and not program.scans:
         r_loops = with_last(r_loops, inner)
-    chunk = max(1, ROW_CHUNK // max(_points(r_loops[1:]), 1)) if r_loops else 0
+    chunk = max(1, ROW_CHUNK // max(points_of(r_loops[1:]), 1)) if r_loops else 0
     if not r_loops or chunk >= hint(r_loops[0].size) or program.scans:
         chunk = 0
     plan = Plan(program, "rows", x_loops, None, r_loops, chunk=chunk, kept=kept_values(program, written_over))
@@ -328,11 +327,6 @@ def _in_parts(plan: Plan, cut: Dim, work: int) -> Plan:
     is_parallel = work >= PARALLEL_WORK and hint(cut.size) > 1
     parts = min(hint(cut.size), ACROSS_PARTS) if is_parallel else 1
     return replace(plan, parallel="parts" if is_parallel else "no", parts=parts)
-
-
-def _points(dims: Sequence[Dim]) -> int:
-    """How many points the loops have, in the first call where that differs."""
-    return prod(hint(dim.size) for dim in dims)
 
 
 def _work(program: Program) -> Integer:
@@ -355,12 +349,12 @@ def _accesses(statements: tuple[Statement, ...]) -> list[Statement]:
 def _contiguity(dim: Dim, program: Program, level: str) -> int:
     """How many bytes are walked contiguously along `dim`: a vector that is read again for each row counts once, a
     store twice, and what is read at an index that was loaded counts for each point."""
-    points, total = _points(program.space.dims), 0
+    points, total = points_of(program.space.dims), 0
     for section in program.sections:
         for statement in _accesses(section.statements) if section.level == level else ():
             assert statement.index is not None
             if statement.index.stride(dim) == 1:
-                elements = points if statement.index.indirections else _points(tuple(statement.index.dims))
+                elements = points if statement.index.indirections else statement.index.points
                 weight = 2 if statement.op == "store" else 1
                 total += elements * program.dtype_of(statement).itemsize * weight
     return total

@@ -12,11 +12,10 @@ counted with what it computes, as its bytes are with what it moves. The formulas
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 from compiler.ir.body import Body, operands_of
-from compiler.ir.index import Dim
+from compiler.ir.index import points_of
 from compiler.ir.nodes import ExternNode, Layout, TensorArgument
 from compiler.ir.ops import NAMED, POINTWISE
 from compiler.ir.size import hint
@@ -83,13 +82,8 @@ def _flops_of_product(product: Product) -> int:
         if member.name in calls:
             total += batch * m * n * (2 * k + after)
         else:
-            total += (everywhere + after) * _points(member.body)
+            total += (everywhere + after) * points_of(member.body.dims)
     return total
-
-
-def _points(body: Body) -> int:
-    dims: frozenset[Dim] = body.dims
-    return prod(hint(dim.size) for dim in dims)
 
 
 @lru_cache(maxsize=1 << 13)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
 import torch
 
 from compiler.devices import Device
-from compiler.ir.index import Dim, Index, Indirect
+from compiler.ir.index import Dim, Index, Indirect, points_of
 from compiler.ir.size import hint, is_multiple, last_power_of_two, next_power_of_two
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.group import Group
@@ -99,7 +98,7 @@ def pointwise_tile(group: Group, storage: Mapping[str, torch.dtype], device: Dev
     if not moves.alone and _finds_much_by_row(accesses, dims, device):
         # A piece of one row for each program.
         return LoopTile((Axis("y", dims[:-1], 1, is_scalar=True), Axis("x", dims[-1:], _OF_A_ROW)), _WARPS)
-    at_once, points = _at_once(accesses, moves, dims), prod(hint(dim.size) for dim in dims)
+    at_once, points = _at_once(accesses, moves, dims), points_of(dims)
     block, warps = _pointwise_block(points, accesses, *_within_code_size(*at_once, text), device)
     is_enough = points >= 2 * block * _PROGRAMS_OF_LOOKED_UP * device.multiprocessors
     if is_enough and _looks_up_rows(program, accesses, dims):
@@ -145,7 +144,7 @@ def _transposed(
     where there is much to compute, as the registers of 16 elements leave room for fewer threads. On an H200 eight steps
     of z^2 + c on 2,048 x 2,048 float32 take 18.7 us by 16 elements a thread (59 registers), 16.6 by eight (32). The
     last loop keeps its side: boxes of 85 values for each point of a grid take 64 us so, 85 where it does not."""
-    x_size, y_size = (prod(hint(dim.size) for dim in dims) for dims in (x_dims, y_dims))
+    x_size, y_size = (points_of(dims) for dims in (x_dims, y_dims))
     side = 64 if accesses <= 4 else 32
     if (x_size // side) * (y_size // side) < device.multiprocessors * 2:
         side = 32
@@ -162,7 +161,7 @@ def _transposed(
 def _interleaved(y_dims: tuple[Dim, ...], x_dims: tuple[Dim, ...]) -> LoopTile:
     """Tiles of several rows of both points of a pair, whose last loop is `y_dims[-1]`."""
     x_block = min(_ALONG_PAIRS, next_power_of_two(hint(x_dims[0].size)))
-    y_block = min(_OF_PAIRS // x_block, next_power_of_two(prod(hint(dim.size) for dim in y_dims)))
+    y_block = min(_OF_PAIRS // x_block, next_power_of_two(points_of(y_dims)))
     return LoopTile((Axis("y", y_dims, y_block), Axis("x", x_dims, x_block)), _WARPS)
 
 
@@ -192,7 +191,7 @@ def _finds_much_by_row(accesses: list[Access], dims: tuple[Dim, ...], device: De
     along = [a for a in accesses if dims[-1] in a.index.dims]
     by_row = [a for a in accesses if a.index.dims and a not in along and not a.index.indirections]
     is_known = len(along) + len(by_row) == sum(bool(a.index.dims) or bool(a.index.indirections) for a in accesses)
-    fills = prod(hint(dim.size) for dim in dims) >= _OF_A_ROW * device.multiprocessors * _PROGRAMS_OF_ROWS
+    fills = points_of(dims) >= _OF_A_ROW * device.multiprocessors * _PROGRAMS_OF_ROWS
     return len(by_row) >= _BY_ROW and is_known and fills and all(a.itemsize == 2 for a in along)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
 
 from compiler.devices import SECTOR
-from compiler.ir.index import Dim, Index
+from compiler.ir.index import Dim, Index, points_of
 from compiler.ir.size import hint
 from compiler.schedule.program.program import Program
 
@@ -29,7 +28,7 @@ def accesses_of(program: Program) -> list[Access]:
 def accesses_by_index(program: Program) -> dict[tuple[str | None, Index | None], Access]:
     """The same by buffer and index."""
     found: dict[tuple[str | None, Index | None], Access] = {}
-    points = prod(hint(dim.size) for dim in program.space.dims)
+    points = points_of(program.space.dims)
     for statement in program.statements:
         if statement.op in ("load", "store") and statement.index is not None:
             itemsize = program.dtype_of(statement).itemsize
@@ -44,7 +43,7 @@ def _elements(index: Index, points: int) -> int:
     if index.indirections:
         return points
     low, high = index.bounds
-    return min(prod(hint(dim.size) for dim in index.dims), hint(high - low) + 1)
+    return min(index.points, hint(high - low) + 1)
 
 
 def unit_bytes(accesses: list[Access], dims: tuple[Dim, ...]) -> dict[Dim, int]:
