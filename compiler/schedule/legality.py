@@ -168,11 +168,10 @@ def across_comes_last(members: tuple[Member, ...], space: Space) -> Refuse | Non
     over x, by no second reduction across x, and together with nothing that depends on x."""
     across = frozenset(member.name for member in members if member.is_across)
     made = frozenset(member.name for member in members)
-    x_dims = frozenset(space.x)
     for member in members if across else ():
         comes_last = member.is_across and member.body.reduction is None
         for access in (*member.body.reads, *(member.body.writes if comes_last else ())):
-            shared, is_of_loops = access.buffer, not access.index.dims.isdisjoint(x_dims)
+            shared, is_of_loops = access.buffer, not access.index.dims.isdisjoint(space.x)
             is_wrong = shared in made - across or is_of_loops if comes_last else shared in across
             if is_wrong:
                 return Refuse("dependency.across", {"shared": shared, "writer": shared, "reader": member.name})

@@ -84,11 +84,10 @@ class _Read(NamedTuple):
 
 def _reads_of_windows(group: Group) -> Iterator[_Read]:
     """The reads of memory that differ from one element of a window to the next."""
-    r_dims = frozenset(group.space.r)
     for member in group.members:
         for access in member.body.reads:
             dims = access.index.dims.union(*(_dims_of(member.body, atom.value) for atom in access.index.indirections))
-            if access.buffer not in group.produced and not dims.isdisjoint(r_dims):
+            if access.buffer not in group.produced and not dims.isdisjoint(group.space.r):
                 loaded = member.body.depends_on_loads
                 yield _Read(access, dims, any(atom.value in loaded for atom in access.index.indirections))
 

@@ -102,14 +102,13 @@ class AcrossPrinter(PassPrinter):
 
     def _tail(self) -> None:
         """Once for each r, what is stored there; and once, what is stored or checked that depends on no loop."""
-        r_dims = frozenset(self.plan.r_loops)
         # What depends on no loop is computed anew: a block of columns had it in an array.
         self.names |= {s.number: self._first_name(s) for s in self.program.tail}
         for s in self.program.across:
             value = f"{s.target}_parts[{self._index(s)}]"
             self.names[s.number] = f"float({value})" if self._is_in_double(s) else value
         stores = [s for s in self.program.tail if s.op in EFFECTS]
-        of_rows = [s for s in stores if s.index is not None and not s.index.dims.isdisjoint(r_dims)]
+        of_rows = [s for s in stores if s.index is not None and not s.index.dims.isdisjoint(self.plan.r_loops)]
         for chosen, dims in ((of_rows, self.plan.r_loops), ([s for s in stores if s not in of_rows], ())):
             if not chosen:
                 continue

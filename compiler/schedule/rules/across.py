@@ -103,14 +103,13 @@ def _across(members: tuple[Member, ...], host: Group) -> Iterator[Member]:
     """The guest's members: what it computes before it reduces belongs to the loops, the rest comes after them."""
     late = set(host.across)
     read = {access.buffer for member in members for access in member.body.reads}
-    x_dims = frozenset(host.space.x)
     for member in members:
         accesses = (*member.body.reads, *member.body.writes)
         is_late = (
             member.body.reduction is not None
             or any(access.buffer in late for access in accesses)
             # Nothing of it depends on the row, so once is enough.
-            or (member.name not in read and all(access.index.dims.isdisjoint(x_dims) for access in accesses))
+            or (member.name not in read and all(access.index.dims.isdisjoint(host.space.x) for access in accesses))
         )
         if is_late:
             late.add(member.name)
@@ -119,11 +118,10 @@ def _across(members: tuple[Member, ...], host: Group) -> Iterator[Member]:
 
 def _too_large(members: tuple[Member, ...], host: Group, context: Context) -> Refuse | None:
     """Whether the sums for each r, and the rows that are added to them at once, exceed the registers."""
-    r_dims = frozenset(host.space.r)
     sums = sum(
         member.is_across
         and member.body.reduction is not None
-        and any(not access.index.dims.isdisjoint(r_dims) for access in member.body.writes)
+        and any(not access.index.dims.isdisjoint(host.space.r) for access in member.body.writes)
         for member in members
     )
     row = next_power_of_two(known(host.space.reduction_numel))

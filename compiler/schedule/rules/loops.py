@@ -64,9 +64,9 @@ def with_values_of_its_own(a: Group, b: Group, shared: Sequence[str]) -> Group |
     knows, or where that is not possible."""
     if not a.space.r or b.space.r:
         return None
-    r_dims, reader = frozenset(a.space.r), b
+    reader = b
     for member in a.members:
-        varies = any(not access.index.dims.isdisjoint(r_dims) for access in member.body.writes)
+        varies = any(not access.index.dims.isdisjoint(a.space.r) for access in member.body.writes)
         if member.name not in shared or not varies:
             continue
         producer = compose(a, member.name)

@@ -142,9 +142,8 @@ def _loading_rows_ahead(plan: W, device: Device) -> W:
     184 registers leave room for 264 of them."""
     x_axis, r_axis = plan.axes
     rows, length = known(x_axis.numel), known(r_axis.numel)
-    x_dims = frozenset(plan.program.space.x)
     loads = [s for s in plan.program.statements if s.op == "load" and s.level == "r"]
-    of_rows = [s for s in loads if s.index is not None and not s.index.dims.isdisjoint(x_dims)]
+    of_rows = [s for s in loads if s.index is not None and not s.index.dims.isdisjoint(plan.program.space.x)]
     bytes_of_point = sum(plan.program.dtype_of(s).itemsize for s in of_rows)
     held = _MOST_AT_ONCE * (LOADED_AHEAD - 1) * bytes_of_point * r_axis.block
     if (

@@ -221,7 +221,7 @@ def expected_length(size: Integer) -> int:
 
 def walked_by(program: Program) -> Walked:
     """What a reduction across memory reads."""
-    x, r = frozenset(program.space.x), frozenset(program.space.r)
+    x, r = program.space.x, program.space.r
     reads = accesses_of(replace(program, statements=tuple(s for s in program.statements if s.op == "load")))
     along = [a for a in reads if not (a.index.dims.isdisjoint(x) or a.index.dims.isdisjoint(r))]
     is_off_lines = bool(along) and all(_is_off_lines(a, program.space) for a in along)

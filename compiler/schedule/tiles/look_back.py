@@ -86,10 +86,9 @@ def may_look_back(group: Group) -> bool:
     is_known = all(isinstance(dim.size, int) for dim in group.space.dims)
     if not is_known or not group.has_scan or group.across:
         return False
-    r_dims = frozenset(group.space.r)
     for member in group.members:
         has_effect = member.name in group.stored or member.node.is_scatter or member.node.check is not None
-        if member.body.reduction is not None or (has_effect and member.body.dims.isdisjoint(r_dims)):
+        if member.body.reduction is not None or (has_effect and member.body.dims.isdisjoint(group.space.r)):
             return False
     return True
 

@@ -17,22 +17,19 @@ KEPT_COST, KEPT_IN_ARRAYS = 8, 1 << 16
 
 def writes_rows(group: Group) -> bool:
     """Whether something is stored for each point of the reduction loops."""
-    r_dims = frozenset(group.space.r)
     writes = [a for m in group.members for a in m.body.writes if a.buffer in group.stored]
-    return any(not access.index.dims.isdisjoint(r_dims) for access in writes)
+    return any(not access.index.dims.isdisjoint(group.space.r) for access in writes)
 
 
 def passes_over_r(group: Group) -> tuple[frozenset[Access], ...]:
     """What each pass of a looped kernel loads: all that its results need and that varies along the reduction loops."""
-    r_dims = frozenset(group.space.r)
-    return tuple(frozenset(_loads(found, group, r_dims)) for found in members_of_passes(group)) or (frozenset(),)
+    return tuple(frozenset(_loads(found, group)) for found in members_of_passes(group)) or (frozenset(),)
 
 
 def times_computed(group: Group) -> dict[str, int]:
     """In how many passes each member is computed, of those that several compute, where nothing of a row is kept."""
-    r_dims = frozenset(group.space.r)
     passes = members_of_passes(group, group.single_pass)
-    times = Counter(m.name for members in passes for m in members if not m.body.dims.isdisjoint(r_dims))
+    times = Counter(m.name for members in passes for m in members if not m.body.dims.isdisjoint(group.space.r))
     return {name: count for name, count in times.items() if count > 1}
 
 
@@ -48,7 +45,7 @@ def times_computed_by_cpu(group: Group, layouts: Mapping[str, Layout]) -> dict[s
 
 def members_of_passes(group: Group, early: frozenset[str] = frozenset()) -> list[list[Member]]:
     """What each pass of a looped kernel computes. Sums of `early` are made in the pass of what they wait for."""
-    r_dims = frozenset(group.space.r)
+    r_dims = group.space.r
     by_name = {member.name: member for member in group.members}
     ready: dict[str, int] = {}
     roots: dict[int, list[Member]] = {}
@@ -76,8 +73,8 @@ def members_of_passes(group: Group, early: frozenset[str] = frozenset()) -> list
     return passes
 
 
-def _loads(members: Iterable[Member], group: Group, r_dims: frozenset[object]) -> Iterator[Access]:
+def _loads(members: Iterable[Member], group: Group) -> Iterator[Access]:
     """What these load that varies along the reduction loops."""
     for access in (access for member in members for access in member.body.reads if access.buffer not in group.produced):
-        if access.index.indirections or not access.index.dims.isdisjoint(r_dims):
+        if access.index.indirections or not access.index.dims.isdisjoint(group.space.r):
             yield access

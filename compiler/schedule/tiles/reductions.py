@@ -67,12 +67,12 @@ class _Reduction:
 
     def __init__(self, group: Group, storage: Mapping[str, torch.dtype], device: Device) -> None:
         self.group, self.storage, self.device = group, storage, device
-        r_dims, x_dims = frozenset(group.space.r), group.space.x
+        x_dims, r_dims = group.space.x, group.space.r
         accesses = [a for a in accesses_of(self._looped) if not a.index.dims.isdisjoint(r_dims)]
-        x_unit, r_unit = unit_bytes(accesses, x_dims), unit_bytes(accesses, group.space.r)
+        x_unit, r_unit = unit_bytes(accesses, x_dims), unit_bytes(accesses, r_dims)
         x = with_last(x_dims, fastest(x_dims, x_unit)) if x_dims else ()
         # A scan is one in the order of its loops.
-        r = group.space.r if group.has_scan else with_last(group.space.r, fastest(group.space.r, r_unit))
+        r = r_dims if group.has_scan else with_last(r_dims, fastest(r_dims, r_unit))
         self.space = Space(x, r)
         itemsize = min((a.itemsize for a in accesses), default=4)
         self.walk = Walk(r_unit[r[-1]], x_unit[x[-1]] if x else 0, itemsize)
@@ -159,8 +159,8 @@ class _Reduction:
     @lazy
     def operations(self) -> int:
         """Weighted operations for each element; see `OpInfo.cost`."""
-        r_dims = frozenset(self.group.space.r)
-        return sum(m.body.operations for m in self.group.members if not m.body.dims.isdisjoint(r_dims))
+        of_rows = (m for m in self.group.members if not m.body.dims.isdisjoint(self.group.space.r))
+        return sum(member.body.operations for member in of_rows)
 
     @lazy
     def held_columns(self) -> PersistentPlan | None:

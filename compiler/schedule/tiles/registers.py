@@ -62,10 +62,9 @@ def registers_of_sums(plan: WholeRows) -> int:
     (For the gradient of a layer norm with three sums the assembler takes 184 for 16 elements, 108 for eight, 70 for
     four and 40 for two, where 72 are expected for four.)"""
     program, threads = plan.program, 32 * plan.num_warps
-    x_dims = frozenset(program.space.x)
     of_r = [s.index.dims for s in program.statements if s.op == "load" and s.level == "r" and s.index is not None]
     sums = sum(max(s.dtype.itemsize // 4, 1) for s in program.across if s.level == "r")
-    kept = sum(dims.isdisjoint(x_dims) for dims in of_r)
+    kept = sum(dims.isdisjoint(program.space.x) for dims in of_r)
     columns = -(-plan.axes[-1].block // threads)
     elements = -(-plan.axes[0].block * plan.axes[-1].block // threads)
     rows = (live_registers(program) + sums) * elements + kept * columns
