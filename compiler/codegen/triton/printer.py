@@ -203,11 +203,9 @@ class KernelPrinter:
     # Sections ------------------------------------------------------------------------------------------------
 
     def print_sections(self, sections: Iterable[Section]) -> None:
-        number = 0
         for section in sections:
             if section.level == "r":
-                number += 1
-                self.comment_pass(section, number)
+                self.comment_pass(section)
             if section.level == "x" or isinstance(self.plan, PersistentPlan | LookBackPlan):
                 self.print_statements(section)
                 continue
@@ -216,7 +214,8 @@ class KernelPrinter:
             for statement in section.reductions:
                 self.reducer(statement).collapse(statement, "0", length)
 
-    def comment_pass(self, section: Section, number: int) -> None:
+    def comment_pass(self, section: Section) -> None:
+        number = self.program.passes.index(section) + 1
         made = [s.target for s in (*section.scans, *section.reductions)]
         made += [identifier(s.buffer or "") for s in section.statements if s.op == "store"]
         self.writer.blank()

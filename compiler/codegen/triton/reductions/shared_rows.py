@@ -145,7 +145,7 @@ class SplitPrinter(JoiningPrinter):
         sections, gathering, first = self.program.sections, self.gathering, self.program.first_pass
         before, reducing, after = sections[:first], sections[first], sections[first + 1 :]
         self.print_sections(before)
-        self.comment_pass(reducing, 1)
+        self.comment_pass(reducing)
         self._part(reducing)
         self.writer.blank()
         self.writer.line("# The last program to arrive combines the parts, always in the same order.")

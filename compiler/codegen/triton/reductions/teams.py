@@ -74,14 +74,13 @@ class CooperativePrinter(JoiningPrinter):
 
     def print_rows(self) -> None:
         """Every statement once; after each section with reductions the team exchanges its parts."""
-        exchanges = passes = 0
+        exchanges = 0
         self.printer.unread = self.kept.unread
         first = self.program.sections.index(self.exchanging[0])
         early = loads_before_waiting(self.program.sections[first + 1 :], self.r_axis, self.plan.team.share)
         for position, section in enumerate(self.program.sections):
             if section.level == "r":
-                passes += 1
-                self.comment_pass(section, passes)
+                self.comment_pass(section)
             reductions = {s.number for s in section.reductions}
             plain = tuple(s for s in section.statements if s.number not in reductions and s not in early)
             self.print_statements(Section(section.level, (*plain, *early) if position == first else plain))
