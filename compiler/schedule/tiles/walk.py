@@ -31,19 +31,12 @@ def accesses_by_index(program: Program) -> dict[tuple[str | None, Index | None],
     points = points_of(program.space.dims)
     for statement in program.statements:
         if statement.op in ("load", "store") and statement.index is not None:
-            itemsize = program.dtype_of(statement).itemsize
-            size = _elements(statement.index, points) * itemsize
-            found[statement.buffer, statement.index] = Access(statement.index, size, itemsize)
+            index, itemsize = statement.index, program.dtype_of(statement).itemsize
+            low, high = index.bounds
+            # Distinct ones, by the loops that it depends on and by the range that it stays in; loaded ones may be any.
+            elements = points if index.indirections else min(index.points, hint(high - low) + 1)
+            found[statement.buffer, index] = Access(index, elements * itemsize, itemsize)
     return found
-
-
-def _elements(index: Index, points: int) -> int:
-    """Distinct elements, by the loops that an access depends on and by the range that it stays in; at indices that are
-    loaded, one for each of the `points` of all loops."""
-    if index.indirections:
-        return points
-    low, high = index.bounds
-    return min(index.points, hint(high - low) + 1)
 
 
 def unit_bytes(accesses: list[Access], dims: tuple[Dim, ...]) -> dict[Dim, int]:
