@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compiler.ir.nodes import Layout
-from compiler.schedule.cost.touches import Traffic, pattern_of, traffic_of
+from compiler.schedule.cost.touches import Traffic, pattern_of, touches_of, traffic_by
 from compiler.schedule.group import Group
 from compiler.schedule.products.loops import Product
 
@@ -33,7 +33,7 @@ def class_of(group: Group, layouts: Mapping[str, Layout]) -> str:
     """One of `CLASSES`."""
     if isinstance(group, Product):
         return "product"
-    traffic = traffic_of(group, layouts)
+    traffic = traffic_by(group, touches_of(group, layouts))
     total = sum(touch.bytes for touch in traffic.touches)
     if any(member.node.is_scatter for member in group.members):
         return "scatter"

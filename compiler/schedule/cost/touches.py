@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from compiler.ir.body import Access, Body
+from compiler.ir.body import Access
 from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
@@ -54,7 +54,7 @@ def touches_of(group: Group, layouts: Mapping[str, Layout]) -> list[Touch]:
         for access in member.body.reads:
             if access.buffer not in group.produced:
                 size = touched_bytes(access, count, layouts[access.buffer])
-                is_anywhere = _is_anywhere(access, member.body)
+                is_anywhere = any(atom.value in member.body.depends_on_loads for atom in access.index.indirections)
                 found.append(Touch(access, size, count, False, is_anywhere))
         if member.name in group.stored:
             for access in member.body.writes:
@@ -62,11 +62,6 @@ def touches_of(group: Group, layouts: Mapping[str, Layout]) -> list[Touch]:
                 is_anywhere = bool(access.index.indirections)
                 found.append(Touch(access, size, count, True, is_anywhere, member.node.part_of))
     return found
-
-
-def _is_anywhere(access: Access, body: Body) -> bool:
-    atoms = access.index.indirections
-    return bool(atoms) and any(atom.value in body.depends_on_loads for atom in atoms)
 
 
 @dataclass(frozen=True)
@@ -80,11 +75,6 @@ class Traffic:
     @property
     def stores(self) -> list[Touch]:
         return [touch for touch in self.touches if touch.is_store]
-
-
-def traffic_of(group: Group, layouts: Mapping[str, Layout]) -> Traffic:
-    """How `group` touches memory."""
-    return traffic_by(group, touches_of(group, layouts))
 
 
 def traffic_by(group: Group, all_touches: Sequence[Touch]) -> Traffic:

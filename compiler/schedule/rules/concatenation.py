@@ -16,7 +16,7 @@ from compiler.ir.nodes import Layout
 from compiler.ir.size import is_multiple
 from compiler.schedule.concatenation import ConcatenationParts, in_equal_parts, in_parts
 from compiler.schedule.cost.kernel import sequence_us
-from compiler.schedule.cost.touches import traffic_of
+from compiler.schedule.cost.touches import touches_of, traffic_by
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.memory.order import as_written
 from compiler.schedule.rules.verdicts import Context
@@ -84,7 +84,7 @@ def _alone_us(group: Group, layouts: Mapping[str, Layout], device: Device) -> fl
         return 0.0
     alone = 0
     for part in parts_of(group):
-        traffic = traffic_of(part, dict(layouts))
+        traffic = traffic_by(part, touches_of(part, layouts))
         if part.space.r or traffic.lane is None:
             continue
         dims = (*(dim for dim in part.space.x if dim != traffic.lane), traffic.lane)
