@@ -96,10 +96,9 @@ def terms_of(work: Work, shape: Shape, device: Device) -> Terms:
     # A multiprocessor sends single sectors at up to twice its share of what the cache takes.
     sector_rate = device.sector_rate * min(1.0, 2 * busy / device.multiprocessors)
     cache = (work.again - lost + work.gathered) / device.l2_bandwidth + work.updates / sector_rate
-    if device.kind == "cuda":
-        cache += work.near / device.near_bandwidth
     if device.kind == "cpu":
         return Terms(1e6 * memory, 1e6 * cache, 2e6 * sum(work.slots.values()) / device.flops, 0.0, 0.0)
+    cache += work.near / device.near_bandwidth
     threads = shape.threads * -(-resident // busy)
     issued = device.flops / 2 * busy / device.multiprocessors * min(1.0, threads / ENOUGH_THREADS)
     arithmetic = 1e6 * sum(work.slots.values()) / issued
