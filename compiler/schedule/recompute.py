@@ -48,7 +48,7 @@ class Recomputed:
     the one that has the nodes of a maker that is gone in front."""
 
     maker: Group | None
-    readers: dict[int, tuple[Group, Fuse]]
+    readers: dict[int, Fuse]
 
 
 def _without_loads(
@@ -131,7 +131,7 @@ def recompute_in_readers(a: int, buffer: str, context: Context) -> Recomputed | 
     forbidden = next((pair for group in groups if (pair := context.directives.forbidden_between(maker, group))), None)
     if forbidden is not None:
         return Refuse("policy.forbidden", numbers | {"forbidden_a": forbidden[0], "forbidden_b": forbidden[1]})
-    verdicts = [(group, Fuse.into(REASON, group, score, numbers)) for group in changed]
+    verdicts = [Fuse.into(REASON, group, score, numbers) for group in changed]
     return Recomputed(smaller, dict(zip(readers, verdicts, strict=True)))
 
 

@@ -183,15 +183,14 @@ class Search:
 
     def _take_recomputed(self, maker: int, buffer: str, found: Recomputed) -> list[int]:
         """Let the readers of a buffer compute it; gives the numbers of the units that are left."""
-        for reader, (_, verdict) in sorted(found.readers.items()):
+        for reader, verdict in sorted(found.readers.items()):
             self.record(maker, reader, verdict, about=buffer)
-        (first, (its_group, _)), *others = found.readers.items()
-        for reader, (group, _) in others:
-            self.graph.replace(reader, group)
+        first, *others = found.readers
+        for reader in others if found.maker is None else found.readers:
+            self.graph.replace(reader, found.readers[reader].group)
         if found.maker is None:
-            return [self.graph.merge(maker, first, its_group), *(reader for reader, _ in others)]
+            return [self.graph.merge(maker, first, found.readers[first].group), *others]
         self.graph.replace(maker, found.maker)
-        self.graph.replace(first, its_group)
         return [maker, *found.readers]
 
 
