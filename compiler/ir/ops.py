@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, Literal, Protocol
 
 import torch
@@ -144,6 +145,18 @@ def compute_dtype(storage: torch.dtype) -> torch.dtype:
 
 def zero_of(dtype: torch.dtype) -> bool | int | float:
     return False if dtype == torch.bool else 0.0 if dtype.is_floating_point else 0
+
+
+def identity_of(kind: str, dtype: torch.dtype) -> bool | int | float:
+    """What changes nothing when a reduction joins it with other values."""
+    if kind in ("any", "all") or dtype == torch.bool:
+        return kind in ("all", "min", "prod")
+    if kind in ("sum", "prod"):
+        number = int(kind == "prod")
+        return float(number) if dtype.is_floating_point else number
+    if dtype.is_floating_point:
+        return inf if kind == "min" else -inf
+    return torch.iinfo(dtype).max if kind == "min" else torch.iinfo(dtype).min
 
 
 def wrapped(value: int, dtype: torch.dtype) -> int:

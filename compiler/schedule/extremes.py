@@ -15,6 +15,7 @@ import torch
 
 from compiler.ir.body import Instruction, Written
 from compiler.ir.index import Index
+from compiler.ir.ops import identity_of
 from compiler.ir.size import is_below
 
 #: The comparison that holds where a value is no better than the best one so far.
@@ -86,15 +87,5 @@ def _index_and_mask(out: WrittenOut, kind: str, value: int, position: int) -> tu
     if here.op != "index_value" or here.index is None or nowhere.op != "constant":
         return None
     is_behind = isinstance(nowhere.value, int) and is_below(here.index.bounds[1], nowhere.value)
-    return (here.index, mask) if is_behind and _is_worst(kind, nothing) else None
-
-
-def _is_worst(kind: str, constant: Instruction) -> bool:
-    if constant.op != "constant" or isinstance(constant.value, str | None):
-        return False
-    if constant.dtype.is_floating_point:
-        return float(constant.value) == (float("-inf") if kind == "argmax" else float("inf"))
-    if constant.dtype == torch.bool:
-        return constant.value == (kind == "argmin")
-    limits = torch.iinfo(constant.dtype)
-    return constant.value == (limits.min if kind == "argmax" else limits.max)
+    is_worst = nothing.op == "constant" and nothing.value == identity_of(kind.removeprefix("arg"), nothing.dtype)
+    return (here.index, mask) if is_behind and is_worst else None

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import inf
 
 import torch
 
 from compiler.ir.index import Dim, Index
-from compiler.ir.ops import RANDOM
+from compiler.ir.ops import RANDOM, identity_of
 from compiler.ir.size import known
 from compiler.schedule.group import Group
 from compiler.schedule.program.program import Statement, new_numbers
@@ -88,7 +87,7 @@ class _Rewriting:
         plain = replace(s, value=None, level="r")
         if self.mask is not None:
             nothing = replace(plain, number=next(self.numbers), op="constant", operands=(), level="x")
-            nothing = replace(nothing, value=_nothing(str(s.value), s.dtype))
+            nothing = replace(nothing, value=identity_of(str(s.value), s.dtype))
             operands = (self.mask, values[-1], nothing.number)
             kept = replace(plain, number=next(self.numbers), op="where", operands=operands)
             self.result += [nothing, kept]
@@ -109,18 +108,6 @@ class _Rewriting:
     def _moved(self, index: Index, numbers: Mapping[int, int], lane: Index) -> Index:
         moved = {number: numbers.get(number, number) for number in (i.value for i in index.indirections)}
         return index.renumber(moved).substitute({self.whole: lane})
-
-
-def _nothing(kind: str, dtype: torch.dtype) -> bool | int | float:
-    """What changes nothing when it is joined with other values."""
-    if kind in ("any", "all") or dtype == torch.bool:
-        return kind in ("all", "min", "prod")
-    if kind in ("sum", "prod"):
-        number = int(kind == "prod")
-        return float(number) if dtype.is_floating_point else number
-    if dtype.is_floating_point:
-        return inf if kind == "min" else -inf
-    return torch.iinfo(dtype).max if kind == "min" else torch.iinfo(dtype).min
 
 
 def may_be_in_parts(group: Group) -> bool:
