@@ -107,12 +107,15 @@ def pointwise_tile(group: Group, storage: Mapping[str, torch.dtype], device: Dev
 
 
 def _transposed_dim(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None:
-    """The loop that must be a tile axis of its own: contiguous in accesses that the last loop strides through."""
+    """The loop that must be a tile axis of its own: most bytes of the accesses that the last loop strides through are
+    contiguous along it, and it has points enough for a side of a tile."""
     inner = dims[-1]
     if hint(inner.size) < _SHORTEST_SIDE:
         return None
     strided = [a for a in accesses if a.index.stride(inner) not in (0, 1, -1)]
-    return _longest(unit_bytes(strided, dims[:-1]))
+    unit = unit_bytes(strided, dims[:-1])
+    best = max(unit, key=lambda dim: unit[dim], default=None)
+    return best if best is not None and unit[best] and hint(best.size) >= _SHORTEST_SIDE else None
 
 
 def _interleaved_dim(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None:
@@ -129,12 +132,6 @@ def _interleaved_dim(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | Non
         if halves and len(halves) + len(whole) == len(along):
             return dim
     return None
-
-
-def _longest(unit: dict[Dim, int]) -> Dim | None:
-    """The loop along which most bytes are contiguous, if there is one with points enough for a side of a tile."""
-    best = max(unit, key=lambda dim: unit[dim], default=None)
-    return best if best is not None and unit[best] and hint(best.size) >= _SHORTEST_SIDE else None
 
 
 def _transposed(
