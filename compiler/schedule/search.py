@@ -121,17 +121,13 @@ class Search:
         """Records of fusions that were allowed and never taken, in the rounds in which they were queued."""
         for candidate in self._passed_over:
             one, two, verdict = candidate.one, candidate.two, candidate.verdict
-            if self._kernel_of(one) != self._kernel_of(two):
+            if self.graph.number_of(one) != self.graph.number_of(two):
                 saved = {"bytes_saved": verdict.score.bytes_saved}
                 refusal = Refuse("policy.outscored", verdict.numbers | saved)
                 layouts = self.graph.layouts
                 self.decisions.append(Decision(candidate.turn, one, two, layouts, refusal, verdict.stored))
         self._passed_over.clear()
         self.decisions.sort(key=lambda decision: decision.round)
-
-    def _kernel_of(self, unit: Unit) -> int:
-        """The unit that has the nodes of one that there was before."""
-        return self.graph.producer[min(unit.produced)]
 
     def _recompute(self) -> list[int]:
         """Drop the buffers that are cheaper to compute again, in a round of their own; gives the units that changed,

@@ -69,8 +69,9 @@ class UnitGraph:
             nodes &= ~self.bits[number]
             yield number
 
-    def number_of(self, group: Group) -> int:
-        return self.producer[group.members[0].name]
+    def number_of(self, unit: Unit) -> int:
+        """The unit that has the nodes of this one, which may have been there before."""
+        return self.producer[min(unit.produced)]
 
     def first_position(self, number: int) -> int:
         """Where the earliest node of a unit stood before fusion."""

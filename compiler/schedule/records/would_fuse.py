@@ -48,9 +48,8 @@ class PairGraph(UnitGraph):
         self.position = pair.position
         self._is_vertical = pair.is_vertical
 
-    def number_of(self, group: Group) -> int:
-        one = self.units[0]
-        return 0 if isinstance(one, Group) and group.members[0].name in one.produced else 1
+    def number_of(self, unit: Unit) -> int:
+        return 0 if unit.produced <= self.units[0].produced else 1
 
     def must_precede(self, a: int, b: int) -> bool:
         return self._is_vertical and (a, b) == (0, 1)
