@@ -35,15 +35,13 @@ from compiler.schedule.cost.slots import unit_slots
 from compiler.schedule.cost.touches import Touch, iterations, touches_of, traffic_by
 from compiler.schedule.cost.work import Work, stores_half_types, work_of
 from compiler.schedule.group import Batch, Group, parts_of
-from compiler.schedule.products.best_tile import library_us, template_us, tile_of
+from compiler.schedule.products.best_tile import library_us, overlapped, template_us, tile_of
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import Matrices, programs_of
 from compiler.schedule.tiles.choose import choose_tile
 from compiler.schedule.tiles.plan import LoopTile
 from compiler.schedule.windows import over_windows
 
-#: The power of the norm that joins what overlaps in part.
-POWER = 4
 #: Threads of a multiprocessor from which on it issues at its full rate.
 ENOUGH_THREADS = 512
 
@@ -75,9 +73,7 @@ class Terms:
     ends: float
 
     def total(self, device: Device) -> float:
-        terms = (self.memory, self.cache, self.arithmetic, self.few)
-        overlapped = sum(term**POWER for term in terms) ** (1 / POWER)
-        return device.overhead_us + overlapped + self.ends
+        return device.overhead_us + overlapped(self.memory, self.cache, self.arithmetic, self.few) + self.ends
 
 
 def sequence_us(costs: Sequence[Cost], device: Device) -> float:

@@ -1,6 +1,6 @@
 """The tile of a matrix product, and what the device model expects of a product: by the library, and by our kernel.
 
-    time = alone + launch + latency + (memory^p + few^p + products^p)^(1/p) + rest          p = 4, as in cost.py
+    time = alone + launch + latency + (memory^p + few^p + products^p)^(1/p) + rest          p = 4, as in cost/kernel.py
 
     memory      bytes of operands, results and what else is read, each once, over the bandwidth
     products    multiplications of all waves of tiles, at the rate that such a kernel reaches
@@ -22,6 +22,7 @@ from compiler.schedule.products.descriptors import may_be_described
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import DESCRIBED, SHALLOW, TILES, Matrices, Precision, Tensors, Tile, programs_of
 
+#: The power of the norm that joins what overlaps in part.
 _POWER = 4
 _REGISTERS_FOR_ADDRESSES = 32
 
@@ -123,7 +124,7 @@ def template_us(product: Product, moved: int, slots: int, device: Device) -> flo
     """Microseconds of our kernel, which moves so many bytes and computes with the sums for so many issue slots."""
     busy = _busy_of_ours(product.matrices, tile_of(product, device), tensors_of(product), device)
     rest = 2e6 * slots / device.flops
-    return device.overhead_us + _norm(busy, 1e6 * moved / device.bandwidth) + rest
+    return device.overhead_us + overlapped(busy, 1e6 * moved / device.bandwidth) + rest
 
 
 @lru_cache(maxsize=4096)
@@ -136,10 +137,11 @@ def library_us(matrices: Matrices, moved: int, device: Device) -> float:
         for splits in _SPLITS
         if splits * tile.k <= matrices.sizes[3] or splits == 1
     )
-    return device.overhead_us + _norm(busy, 1e6 * moved / device.bandwidth)
+    return device.overhead_us + overlapped(busy, 1e6 * moved / device.bandwidth)
 
 
-def _norm(*terms: float) -> float:
+def overlapped(*terms: float) -> float:
+    """What terms take that overlap in part."""
     return sum(term**_POWER for term in terms) ** (1 / _POWER)
 
 
@@ -166,7 +168,7 @@ def _busy_us(
     steps = k / tile.k * device.step_us / (tile.stages - 1)
     start = DESCRIBED_START_US if tile.by_descriptors and resident == 1 else 0.0
     joining = device.split_us if splits > 1 else 0.0
-    return waves * (_norm(resident * products, resident * loads, steps) + start) + joining
+    return waves * (overlapped(resident * products, resident * loads, steps) + start) + joining
 
 
 def _resident(matrices: Matrices, tile: Tile, tensors: Tensors, programs: int, device: Device) -> int:
