@@ -12,7 +12,7 @@ record; nothing runs the Python function again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
@@ -53,6 +53,13 @@ def moved(i: Instruction, operands: tuple[int, ...], index: Index | None, node: 
     if index is i.index and operands == i.operands and node == i.node:
         return i
     return Instruction(i.op, operands, i.dtype, i.buffer, index, i.value, node)
+
+
+def renumbered(i: Instruction, numbers: Mapping[int, int] | Sequence[int], point: Mapping[Dim, Index]) -> Instruction:
+    """The instruction where those that it needs have other numbers, at a point of its loops."""
+    # A point may itself hold loaded values, by their new numbers.
+    index = None if i.index is None else i.index.renumber(numbers).substitute(point)
+    return moved(i, tuple([numbers[operand] for operand in i.operands]), index, i.node)
 
 
 @dataclass(frozen=True)
@@ -361,10 +368,4 @@ def drop_dead(body: Body) -> Body:
         return body
     kept = sorted(needed)
     numbers = {old: new for new, old in enumerate(kept)}
-    result = []
-    for old in kept:
-        instruction = body.instructions[old]
-        index = None if instruction.index is None else instruction.index.renumber(numbers)
-        operands = tuple([numbers[operand] for operand in instruction.operands])
-        result.append(moved(instruction, operands, index, instruction.node))
-    return Body(tuple(result))
+    return Body(tuple([renumbered(body.instructions[old], numbers, {}) for old in kept]))

@@ -15,7 +15,7 @@ from functools import partial
 
 import torch
 
-from compiler.ir.body import Body, Instruction, drop_dead, moved
+from compiler.ir.body import Body, Instruction, drop_dead, moved, renumbered
 from compiler.ir.choices import without_known_conditions, without_repeated_choices
 from compiler.ir.index import Dim, Index
 from compiler.ir.masked_indices import simpler_indices
@@ -46,22 +46,21 @@ def _inlined(consumer: Body, producer: Body, producer_name: str, dims: tuple[Dim
     out: list[Instruction] = []
     numbers: list[int] = []
     for instruction in consumer.instructions:
-        index = None if instruction.index is None else instruction.index.renumber(numbers)
-        operands = tuple([numbers[operand] for operand in instruction.operands])
-        if instruction.op == "load" and instruction.buffer == store.buffer:
-            assert index is not None
+        here = renumbered(instruction, numbers, {})
+        if here.op == "load" and here.buffer == store.buffer:
+            assert here.index is not None
             if len(out) > LONGEST_WORK:
                 return None
-            point = invert(store.index, dims, index, is_masked=bool(operands))
+            point = invert(store.index, dims, here.index, is_masked=bool(here.operands))
             if point is None:
                 return None
             point |= {dim: Index.number(0) for dim in dims if dim not in point}
             try:
-                numbers.append(_splice(out, producer, point, operands, instruction.dtype, producer_name))
+                numbers.append(_splice(out, producer, point, here.operands, here.dtype, producer_name))
             except Undecided:
                 return None
         else:
-            numbers.append(_append(out, moved(instruction, operands, index, instruction.node)))
+            numbers.append(_append(out, here))
     body = drop_dead(Body(tuple(out)))
     if any(i.op == "load" and i.operands and i.buffer == store.buffer for i in consumer.instructions):
         body = without_repeated_choices(_with_simpler_indices(body))
@@ -90,16 +89,15 @@ def _splice(
     numbers: list[int] = []
     result = -1
     for instruction in producer.instructions:
-        # The point may itself hold loaded values, numbered as in `out`: renumber first, then substitute.
-        index = None if instruction.index is None else instruction.index.renumber(numbers).substitute(point)
-        operands = tuple([numbers[operand] for operand in instruction.operands])
-        if instruction.op == "store":
+        here = renumbered(instruction, numbers, point)
+        operands = here.operands
+        if here.op == "store":
             result = operands[0]
             numbers.append(-1)  # it has no value
             continue
-        if instruction.op == "load" and mask and not _is_always_inside(instruction, point):
+        if here.op == "load" and mask and not _is_always_inside(instruction, point):
             operands = (_both(out, operands[0], mask[0], name),) if operands else mask
-        numbers.append(_append(out, moved(instruction, operands, index, instruction.node or name)))
+        numbers.append(_append(out, moved(here, operands, here.index, here.node or name)))
     if out[result].dtype != dtype:
         result = _append(out, Instruction("to_dtype", (result,), dtype, node=name))
     if mask:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from compiler.ir.body import Body, Instruction, drop_dead, moved, operands_of
+from compiler.ir.body import Body, Instruction, drop_dead, operands_of, renumbered
 from compiler.ir.choices import without_known_conditions
 from compiler.ir.index import Dim, Index
 from compiler.ir.size import known
@@ -122,13 +122,13 @@ def unrolled(body: Body, r_dims: Sequence[Dim], is_partly: bool = False) -> Body
     changing = _changing(body.instructions[:at], frozenset(r_dims))
     for number, values in enumerate(_points(r_dims)):
         for old in range(at) if number == 0 else changing:
-            numbers[old] = out.add(_moved(body.instructions[old], numbers, values))
+            numbers[old] = out.add(renumbered(body.instructions[old], numbers, values))
         terms.append(tuple([numbers[operand] for operand in reduction.operands]))
     numbers[at] = _joined(out, reduction, terms)
     if is_partly:
         numbers[at] = out.add(replace(reduction, operands=(numbers[at],)))
     for old, instruction in enumerate(body.instructions[at + 1 :], start=at + 1):
-        numbers[old] = out.add(_moved(instruction, numbers, {}))
+        numbers[old] = out.add(renumbered(instruction, numbers, {}))
     return without_known_conditions(drop_dead(Body(tuple(out.instructions))))
 
 
@@ -151,8 +151,3 @@ def _joined(out: WrittenOut, reduction: Instruction, terms: Sequence[tuple[int, 
     for value in rest:
         total = out.add(replace(reduction, op=JOINED_BY[kind], operands=(total, value), value=None))
     return total
-
-
-def _moved(instruction: Instruction, numbers: dict[int, int], values: dict[Dim, Index]) -> Instruction:
-    index = None if instruction.index is None else instruction.index.renumber(numbers).substitute(values)
-    return moved(instruction, tuple([numbers[operand] for operand in instruction.operands]), index, instruction.node)

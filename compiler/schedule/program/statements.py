@@ -11,8 +11,7 @@ from dataclasses import replace
 import torch
 
 from compiler.devices import WARP
-from compiler.ir.body import Instruction, key_of, operands_of
-from compiler.ir.body import moved as with_operands
+from compiler.ir.body import Instruction, key_of, operands_of, renumbered
 from compiler.ir.choices import known_values, masks_that_hold
 from compiler.ir.index import Index
 from compiler.ir.masked_indices import simpler_indices
@@ -166,9 +165,7 @@ def inlined(group: Group) -> list[Statement]:
     for member in group.members:
         numbers: dict[int, int] = {}
         for old, instruction in enumerate(member.body.instructions):
-            index = None if instruction.index is None else instruction.index.renumber(numbers)
-            operands = tuple(numbers[operand] for operand in instruction.operands)
-            moved = with_operands(instruction, operands, index, instruction.node)
+            moved = renumbered(instruction, numbers, {})
             node = moved.node or member.name
             if moved.op == "reduce" and member.is_across:
                 if member.node.reduction_numel != group.space.numel:
