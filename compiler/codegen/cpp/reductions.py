@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from compiler.codegen.cpp.ops import literal, value_type
+from compiler.ir.ops import identity_of
 from compiler.schedule.program.program import Statement
 
 
@@ -68,22 +69,19 @@ class Accumulator:
         """What it gathers in; `suffix` completes the names."""
         ctype, name, nodes = value_type(self.held), f"{self.name}{suffix}", self.statement.nodes
         if self.is_positional:
-            worst = lowest(self.dtype) if self.kind == "argmax" else highest(self.dtype)
+            worst = literal(identity_of(self.kind.removeprefix("arg"), self.dtype), self.dtype)
             best = Variable(ctype, f"{self.name}_best{suffix}", worst, "", nodes)
             return Variable("int64_t", name, "INT64_MAX", "", nodes), best
         if self.is_one_number:
             return (Variable("int64_t", name, "INT64_MIN", "max", nodes),)
-        is_truth = self.dtype == torch.bool
-        start, operator = {
-            "sum": (literal(0, self.held), "+"),
-            "prod": (literal(1, self.held), "*"),
-            "any": ("0", "|"),
-            "all": ("1", "&"),
-            "min": (highest(self.dtype), "&" if is_truth else "min"),
-            "max": (lowest(self.dtype), "|" if is_truth else "max"),
-        }[self.kind]
+        operators = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
+        if self.dtype == torch.bool:
+            operators |= {"min": "&", "max": "|"}
+        operator, identity = operators.get(self.kind, self.kind), identity_of(self.kind, self.held)
         # GCC 12 makes no vectors of a loop that gathers bools.
-        value = Variable("int" if self.kind in ("any", "all") else ctype, name, start, operator, nodes)
+        is_bit = self.kind in ("any", "all")
+        start = str(int(identity)) if is_bit else literal(identity, self.held)
+        value = Variable("int" if is_bit else ctype, name, start, operator, nodes)
         nan = Variable("int", f"{self.name}_is_nan{suffix}", "0", "|", nodes)
         return (value, nan) if self.notes_nan else (value,)
 
@@ -145,15 +143,3 @@ def fits_one_number(dtype: torch.dtype, position: Statement) -> bool:
         return False
     low, high = position.index.bounds
     return isinstance(low, int) and isinstance(high, int) and 0 <= low and high < 2**32
-
-
-def lowest(dtype: torch.dtype) -> str:
-    if dtype.is_floating_point:
-        return literal(float("-inf"), dtype)
-    return "false" if dtype == torch.bool else literal(torch.iinfo(dtype).min, dtype)
-
-
-def highest(dtype: torch.dtype) -> str:
-    if dtype.is_floating_point:
-        return literal(float("inf"), dtype)
-    return "true" if dtype == torch.bool else literal(torch.iinfo(dtype).max, dtype)

@@ -15,7 +15,7 @@ import torch
 
 from compiler.codegen.functions import ARITHMETIC, COMPARISONS
 from compiler.codegen.triton.values.helpers import FAST_FUNCTIONS
-from compiler.ir.ops import NAMED, compute_dtype
+from compiler.ir.ops import NAMED, compute_dtype, identity_of
 
 #: Names of dtypes in Triton.
 DTYPES: dict[torch.dtype, str] = {
@@ -300,15 +300,7 @@ class Reduction:
 
     @property
     def identity(self) -> str:
-        kind = self.kind.removeprefix("arg")
-        if kind in ("sum", "any"):
-            return "0.0" if self.dtype.is_floating_point else "0"
-        if kind in ("prod", "all"):
-            return "1.0" if self.dtype.is_floating_point else "1"
-        if self.dtype.is_floating_point:
-            return 'float("-inf")' if kind == "max" else 'float("inf")'
-        limits = torch.iinfo(self.dtype)
-        return str(limits.min if kind == "max" else limits.max)
+        return constant_operand(identity_of(self.kind.removeprefix("arg"), self.dtype), self.dtype).infix
 
     @property
     def helper(self) -> str | None:
