@@ -155,6 +155,11 @@ class Index:
             high += coefficient * atom_high
         return low, high
 
+    def is_within(self, low: Integer, end: Integer) -> bool:
+        """Whether it is known to be `low` at the least, and below `end`, in every call."""
+        least, most = self.bounds
+        return is_below(low - 1, least) and is_below(most, end)
+
     @lazy
     def dims(self) -> frozenset[Dim]:
         """The loop variables that it depends on."""
@@ -472,8 +477,7 @@ def _split_below(index: Index, divisor: Integer) -> tuple[Integer, Index, Index]
     for step in sorted(steps, key=hint, reverse=True):
         large_offset, small_offset = divide(index.offset, step)
         small = Index(small_offset, tuple((atom, c) for atom, c in index.terms if not is_multiple(c, step)))
-        low, high = small.bounds
-        if is_below(-1, low) and is_below(high, step):
+        if small.is_within(0, step):
             terms = tuple((atom, divide(c, step)[0]) for atom, c in index.terms if is_multiple(c, step))
             return step, Index(large_offset, terms), small
     return None

@@ -48,7 +48,7 @@ def formula_of_index(number: int, size: Integer, steps: Sequence[Step]) -> Index
     """The value of step `number` as a formula of loop variables, or None where it is none, or may leave
     0 <= value < `size`."""
     formula = formula_of_step(number, steps)
-    return formula if formula is not None and _is_within(formula, 0, size) else None
+    return formula if formula is not None and formula.is_within(0, size) else None
 
 
 def formula_of_step(number: int, steps: Sequence[Step]) -> Index | None:
@@ -80,7 +80,7 @@ class _Reader:
             return None
         found = self._unbounded(step)
         limits = torch.iinfo(step.dtype)
-        return found if found is not None and _is_within(found, limits.min, limits.max) else None
+        return found if found is not None and found.is_within(limits.min, limits.max) else None
 
     def _unbounded(self, step: Step) -> Index | None:
         if step.op == "constant":
@@ -110,11 +110,6 @@ class _Reader:
             return None
         a, b = (self.formula(operand) for operand in step.operands)
         return None if a is None or b is None else rule(a, b)
-
-
-def _is_within(formula: Index, low: Integer, end: Integer) -> bool:
-    least, most = formula.bounds
-    return is_below(low, least + 1) and is_below(most, end)
 
 
 def _is_less(a: Index, b: Index) -> bool | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from compiler.ir.index import MOST_KEPT, ZERO, Dim, Index
-from compiler.ir.size import Integer, Undecided, hint, is_below, is_negative_stride, product
+from compiler.ir.size import Integer, Undecided, hint, is_negative_stride, product
 
 
 def flatten(indices: Sequence[Index], sizes: Sequence[Integer]) -> Index:
@@ -76,7 +76,5 @@ def _invert(index: Index, dims: tuple[Dim, ...], value: Index, is_masked: bool) 
         remaining = remaining % step
     if is_masked:
         return answer
-    stays_inside = all(
-        is_below(-1, low) and is_below(high, dim.size) for dim, i in answer.items() for low, high in [i.bounds]
-    )
+    stays_inside = all(found.is_within(0, dim.size) for dim, found in answer.items())
     return answer if stays_inside and index.substitute(answer) == value else None

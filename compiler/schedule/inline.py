@@ -21,7 +21,7 @@ from compiler.ir.index import Dim, Index
 from compiler.ir.masked_indices import simpler_indices
 from compiler.ir.ops import zero_of
 from compiler.ir.positions import invert
-from compiler.ir.size import Undecided, is_below
+from compiler.ir.size import Undecided
 from compiler.schedule.group import Group, Member
 from compiler.schedule.once import once
 
@@ -112,12 +112,7 @@ def _is_always_inside(load: Instruction, point: dict[Dim, Index]) -> bool:
     assert load.index is not None
     if load.operands or load.index.indirections:
         return False
-    return all(not point[dim].indirections and _is_within(point[dim], dim) for dim in load.index.dims)
-
-
-def _is_within(index: Index, dim: Dim) -> bool:
-    low, high = index.bounds
-    return is_below(-1, low) and is_below(high, dim.size)
+    return all(not point[dim].indirections and point[dim].is_within(0, dim.size) for dim in load.index.dims)
 
 
 def _both(out: list[Instruction], a: int, b: int, node: str) -> int:
