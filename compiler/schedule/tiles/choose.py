@@ -72,7 +72,7 @@ def _window_tile(group: Group, storage: Mapping[str, torch.dtype]) -> LoopTile:
     dims = with_last(group.space.x, fastest(group.space.x, unit_bytes(accesses, group.space.x)))
     itemsize = min((access.itemsize for access in accesses), default=4)
     block = 32 * _WARPS * max(_BYTES_AT_ONCE // itemsize, 1)
-    block = min(block, next_power_of_two(max(hint(group.space.numel), 1)))
+    block = min(block, next_power_of_two(hint(group.space.numel)))
     return LoopTile((Axis("x", dims, block), Axis("r", group.space.r, 1)), max(1, min(_WARPS, block // 32)))
 
 

@@ -260,4 +260,4 @@ def row_axes(program: Program, x_block: int, r_block: int) -> tuple[Axis, Axis]:
 
 
 def warps_for(elements: int, per_thread: int, most: int = 32) -> int:
-    return max(1, min(most, next_power_of_two(elements // (32 * per_thread))))
+    return min(most, next_power_of_two(elements // (32 * per_thread)))

@@ -292,7 +292,7 @@ def _pointwise_block(numel: int, accesses: list[Access], at_once: int, warps: in
     registers, but no more than `at_once` elements, and no more programs wait than keep all multiprocessors busy. Where
     one element a thread does not fill the device, that is all there is to wait for, and the least text to fetch."""
     if numel <= _ALONE * device.multiprocessors:
-        block = min(_ALONE, next_power_of_two(max(numel, 1)))
+        block = min(_ALONE, next_power_of_two(numel))
         return block, max(1, block // 32)
     itemsize = min((a.itemsize for a in accesses), default=4)
     per_thread = max(BYTES_PER_THREAD // itemsize, 4)

@@ -129,7 +129,7 @@ class _Reduction:
         if (passes == 1 and size > 4096) or padded > _LONGEST_PERSISTENT:
             return False
         # Where x is contiguous in memory too, a block of it is held at once, so that both directions coalesce.
-        rows = next_power_of_two(max(hint(self.group.space.numel), 1))
+        rows = next_power_of_two(hint(self.group.space.numel))
         points = min(COALESCED_POINTS, rows) if walk.is_mixed else 1
         budget = registers_for_rows(self.device)
         return padded * points <= budget and padded * live_registers(self.persistent) * points <= budget

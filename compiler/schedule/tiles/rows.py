@@ -79,7 +79,7 @@ def _rows_and_elements(program: Program, walk: Walk, r_block: int, device: Devic
         x_block, per_thread = max(x_block, many // r_block), many // 128
     while x_block > 1 and rows < x_block * device.multiprocessors and not walk.is_outer:
         x_block //= 2
-    x_block = min(x_block, next_power_of_two(max(rows, 1)))
+    x_block = min(x_block, next_power_of_two(rows))
     # Sums for each r are held however long a row is, and then few rows fit beside each other.
     while x_block > 1 and registers_of_rows(program) * x_block * r_block > registers_for_rows(device):
         x_block //= 2
@@ -135,7 +135,7 @@ def _plan_of_columns(program: Program, walk: Walk, is_shared: bool, device: Devi
     """Blocks of several rows that lie side by side. Where a tensor is walked along x and another one along r, a tile
     has whole lines of both."""
     rows, size = hint(program.space.numel), expected_length(program.space.reduction_numel)
-    x_block = min(64 if walk.itemsize >= 4 else 128, next_power_of_two(max(rows, 1)))
+    x_block = min(64 if walk.itemsize >= 4 else 128, next_power_of_two(rows))
     while not is_shared and x_block > SECTOR // walk.itemsize and rows < x_block * device.multiprocessors:
         x_block //= 2
     r_block = min(2048 // x_block, next_power_of_two(size))
