@@ -41,9 +41,7 @@ from compiler.schedule.tiles.plan import (
     SplitPlan,
     row_axes,
 )
-from compiler.schedule.tiles.programs import (
-    COALESCED_POINTS,
-)
+from compiler.schedule.tiles.programs import COALESCED_POINTS
 from compiler.schedule.tiles.registers import (
     carries,
     live_registers,
