@@ -227,7 +227,8 @@ def _other_reads(decision: Decision, pair: Pair) -> Iterator[Change]:
             yield sentence, _reading(pair, buffer, {read: forwards(read)})
     for read in reads:
         for other in reordered(read, read.dims):
-            if _is_inside(other, pair.layouts[buffer]):
+            # What is inside by the sizes of a call is no advice.
+            if other.is_within(0, pair.layouts[buffer].storage_numel):
                 sentence = f"`{reader}` read `{buffer}` with its loops in another order, at {other} instead of {read}"
                 yield sentence, _reading(pair, buffer, {read: other})
     if len(reads) > 1:
@@ -254,15 +255,6 @@ def _with_loads(body: Body, buffer: str, indices: Mapping[Index, Index]) -> Body
         return replace(i, index=indices.get(i.index, i.index))
 
     return Body(tuple(map(moved, body.instructions)))
-
-
-def _is_inside(index: Index, layout: Layout) -> bool:
-    """Whether it is, in every call; what depends on the sizes of a call is no advice."""
-    low, high = index.bounds
-    try:
-        return bool(low >= 0 and high < layout.storage_numel)
-    except Undecided:
-        return False
 
 
 def _row_major(space: Space) -> Index:
