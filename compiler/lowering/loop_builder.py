@@ -90,6 +90,9 @@ class LoopBuilder:
         self._names[name] = None
         return name
 
+    def _name_of_node(self, label: str) -> str:
+        return self.fresh_name(f"{self.origin}_{label}" if label else self.origin)
+
     def add_input(self, name: str, layout: Layout) -> TensorValue:
         self._names[name] = None
         self._inputs.add(name)
@@ -181,14 +184,10 @@ class LoopBuilder:
         if dtype not in SUPPORTED_DTYPES:
             raise CannotLower(f"loops do not compute {dtype}")
         layout = layout or self.result_layout(shape, dtype)
-        name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
+        name = self._name_of_node(label)
         dims = [Dim("r0" if axis == at else f"x{axis}", size) for axis, size in enumerate(shape)]
         position = tuple(Index.of(dim) for dim in dims)
-        try:
-            body = trace(lambda: ops.store(name, layout.index(position), as_element(element(position), dtype)))
-        except BaseException:
-            del self._names[name]
-            raise
+        body = trace(lambda: ops.store(name, layout.index(position), as_element(element(position), dtype)))
         others = [axis for axis in range(len(dims)) if axis != at]
         storage_order = sorted(others, key=lambda axis: (-hint(layout.stride[axis]), axis))
         x_dims = tuple(dims[axis] for axis in storage_order)
@@ -202,18 +201,14 @@ class LoopBuilder:
         in row-major order. `start` is a buffer of the caller's own making that nothing else reads."""
         assert start.buffer is not None
         layout = self.graph.buffers[start.buffer]
-        name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
+        name = self._name_of_node(label)
         dims = tuple(Dim(f"x{axis}", size) for axis, size in enumerate(sources))
 
         def body() -> Any:
             target, value, mask = update(tuple(Index.of(dim) for dim in dims))
             return ops.scatter(name, layout.index(target), as_element(value, start.dtype), mode, mask)
 
-        try:
-            node = LoopNode(name, layout, dims, (), trace(body), **self._provenance, updates=start.buffer)
-        except BaseException:
-            del self._names[name]
-            raise
+        node = LoopNode(name, layout, dims, (), trace(body), **self._provenance, updates=start.buffer)
         return self._add_loop(canonicalise(node))
 
     def check(self, holds: Callable[[], Any], message: str) -> None:
@@ -222,17 +217,13 @@ class LoopBuilder:
         self._add_loop(replace(node, check=message))
 
     def _loop(self, layout: Layout, sizes: tuple[Integer, ...], element: Element, label: str) -> LoopNode:
-        name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
+        name = self._name_of_node(label)
         dims = [Dim(f"x{axis}", size) for axis, size in enumerate(layout.shape)]
         reduced = [Dim(f"r{axis}", size) for axis, size in enumerate(sizes)]
         position = tuple(Index.of(dim) for dim in dims)
-        try:
-            body = trace(lambda: ops.store(
-                name, layout.index(position), element(position, tuple(Index.of(dim) for dim in reduced))
-            ))  # fmt: skip
-        except BaseException:
-            del self._names[name]
-            raise
+        body = trace(lambda: ops.store(
+            name, layout.index(position), element(position, tuple(Index.of(dim) for dim in reduced))
+        ))  # fmt: skip
         storage_order = sorted(range(len(dims)), key=lambda axis: (-hint(layout.stride[axis]), axis))
         # Reductions run in the order of the memory that they read, so that their loops merge.
         strides = [body.reads[0].index.stride(dim) if body.reads else None for dim in reduced]
@@ -257,7 +248,7 @@ class LoopBuilder:
     def _empty(self, layout: Layout, label: str) -> TensorValue:
         arguments = (list(layout.shape), list(layout.stride))
         keywords = {"dtype": layout.dtype, "device": self.device}
-        name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
+        name = self._name_of_node(label)
         self._nodes.append(ExternNode(
             name, torch.ops.aten.empty_strided.default, arguments, keywords, ((name, layout),),
             reason="A tensor without elements is only allocated.", **self._provenance,
