@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import Any
 from unittest import mock
 
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
-from torch._ops import OpOverload, OpOverloadPacket
+from torch._ops import OpOverload
 
 from compiler.lowering import (  # noqa: F401  (which have decompositions of their own)
     distances,
@@ -30,7 +30,7 @@ from compiler.lowering import (  # noqa: F401  (which have decompositions of the
     scatter_reduce,
     searching,
 )
-from compiler.lowering.registry import DECOMPOSITIONS
+from compiler.lowering.registry import DECOMPOSITIONS, decomposes
 
 aten = torch.ops.aten
 
@@ -59,6 +59,17 @@ KEPT = """
 #: decompositions differ from that by one in many elements, so such images are left whole.
 ROUNDED_IN_STEPS = (aten.upsample_bilinear2d.default, aten.upsample_bicubic2d.default)
 
+#: What stands around PyTorch's own decomposition of an operator: functions that take it before the arguments.
+_AROUND: dict[OpOverload[..., Any], Callable[..., Any]] = {}
+
+
+def _around(*targets: OpOverload[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _AROUND.update(dict.fromkeys(targets, function))
+        return function
+
+    return register
+
 
 def _unless(is_refused: Callable[[torch.dtype], bool], decomposition: Callable[..., Any]) -> Callable[..., Any]:
     """The decomposition, unless a dtype that is refused is among those of its arguments."""
@@ -77,6 +88,7 @@ def _is_complex(dtype: torch.dtype) -> bool:
     return dtype.is_complex
 
 
+@decomposes(aten.native_group_norm.default)
 def _native_group_norm(
     x: torch.Tensor,
     weight: torch.Tensor | None,
@@ -108,6 +120,7 @@ def _native_group_norm(
     return result.reshape(x.shape).to(x.dtype), mean.to(x.dtype), reciprocal.to(x.dtype)
 
 
+@decomposes(aten.silu_backward.default)
 def _silu_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """PyTorch's decomposition has 1 / (1 + exp(-x)) in the place of the sigmoid, which is another division beside the
     one of the SiLU that is computed again."""
@@ -118,67 +131,51 @@ def _silu_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return (gradient.to(computed) * slope * (1 + value * (1 - slope))).to(x.dtype)
 
 
-def _counted_from_the_front(decomposition: Callable[..., Any]) -> Callable[..., Any]:
-    """That of a norm over dimensions which may be counted from the end. Over one of size 1, torch 2.11 keeps such a
+@_around(aten.linalg_vector_norm.default)
+def _counted_from_the_front(
+    decomposition: Callable[..., Any], x: torch.Tensor, ord: Any = 2, dim: Any = None, *args: Any, **kwargs: Any
+) -> Any:
+    """Of a norm over dimensions which may be counted from the end. Over one of size 1, torch 2.11 keeps such a
     dimension, and the result has a shape that is not eager's."""
-
-    @wraps(decomposition)
-    def decompose(x: torch.Tensor, ord: Any = 2, dim: Any = None, *args: Any, **kwargs: Any) -> Any:
-        front = [one % x.ndim for one in dim] if dim is not None and x.ndim else dim
-        return decomposition(x, ord, front, *args, **kwargs)
-
-    return decompose
+    front = [one % x.ndim for one in dim] if dim is not None and x.ndim else dim
+    return decomposition(x, ord, front, *args, **kwargs)
 
 
-def _in_whole_numbers(decomposition: Callable[..., Any]) -> Callable[..., Any]:
-    """That of `threshold`, whose numbers ATen converts to the dtype of its tensor. PyTorch's computes integers in a
-    float where one of the numbers is a float."""
-
-    @wraps(decomposition)
-    def decompose(x: torch.Tensor, *numbers: Any) -> Any:
-        return decomposition(x, *(numbers if x.dtype.is_floating_point else map(int, numbers)))
-
-    return decompose
+@_around(aten.threshold.default)
+def _in_whole_numbers(decomposition: Callable[..., Any], x: torch.Tensor, *numbers: Any) -> Any:
+    """ATen converts the numbers to the dtype of the tensor. PyTorch's decomposition computes integers in a float where
+    one of the numbers is a float."""
+    return decomposition(x, *(numbers if x.dtype.is_floating_point else map(int, numbers)))
 
 
-def _contiguous_on_a_gpu(decomposition: Callable[..., Any]) -> Callable[..., Any]:
-    """That of an operator whose kernel for CPUs alone keeps the layout of its image."""
-
-    @wraps(decomposition)
-    def decompose(x: torch.Tensor, *args: Any) -> Any:
-        result = decomposition(x, *args)
-        is_right = x.device.type == "cpu" or result.is_contiguous()
-        return result if is_right else result.clone(memory_format=torch.contiguous_format)
-
-    return decompose
+@_around(aten.pixel_shuffle.default, aten.pixel_unshuffle.default)
+def _contiguous_on_a_gpu(decomposition: Callable[..., Any], x: torch.Tensor, *args: Any) -> Any:
+    """The kernel for CPUs alone keeps the layout of its image."""
+    result = decomposition(x, *args)
+    is_right = x.device.type == "cpu" or result.is_contiguous()
+    return result if is_right else result.clone(memory_format=torch.contiguous_format)
 
 
-def _unless_empty(decomposition: Callable[..., Any]) -> Callable[..., Any]:
-    """That of the gradient of a mean: PyTorch's divides by the number of elements, also where there are none."""
-
-    @wraps(decomposition)
-    def decompose(gradient: torch.Tensor, x: torch.Tensor, *args: Any) -> Any:
-        count = x.numel()
-        is_empty = isinstance(count, int) and count == 0
-        return torch.empty_like(x) if is_empty else decomposition(gradient, x, *args)
-
-    return decompose
+@_around(aten.mse_loss_backward.default, aten.huber_loss_backward.default)
+def _unless_empty(decomposition: Callable[..., Any], gradient: torch.Tensor, x: torch.Tensor, *args: Any) -> Any:
+    """Of the gradient of a mean: PyTorch's divides by the number of elements, also where there are none."""
+    count = x.numel()
+    is_empty = isinstance(count, int) and count == 0
+    return torch.empty_like(x) if is_empty else decomposition(gradient, x, *args)
 
 
-def _with_windows_of_all(decomposition: Callable[..., Any]) -> Callable[..., Any]:
-    """That of the gradient of windows. Where one window stands for a batch, as the envelope of `torch.istft` does,
-    PyTorch's adds up place by place of the window, each time in a copy of the whole."""
-
-    @wraps(decomposition)
-    def decompose(windows: torch.Tensor, sizes: Sequence[Any], dim: int, size: Any, step: Any) -> Any:
-        if sizes and windows.ndim == len(sizes) + 1:
-            wanted = [*sizes, size]
-            wanted[dim % len(sizes)] = windows.shape[dim % len(sizes)]
-            if all(own in (1, other) for own, other in zip(windows.shape, wanted, strict=True)):
-                windows = windows.expand(wanted)
-        return decomposition(windows, sizes, dim, size, step)
-
-    return decompose
+@_around(aten.unfold_backward.default)
+def _with_windows_of_all(
+    decomposition: Callable[..., Any], windows: torch.Tensor, sizes: Sequence[Any], dim: int, size: Any, step: Any
+) -> Any:
+    """Where one window stands for a batch, as the envelope of `torch.istft` does, PyTorch's decomposition adds up place
+    by place of the window, each time in a copy of the whole."""
+    if sizes and windows.ndim == len(sizes) + 1:
+        wanted = [*sizes, size]
+        wanted[dim % len(sizes)] = windows.shape[dim % len(sizes)]
+        if all(own in (1, other) for own, other in zip(windows.shape, wanted, strict=True)):
+            windows = windows.expand(wanted)
+    return decomposition(windows, sizes, dim, size, step)
 
 
 def _operators_looked_up_once() -> AbstractContextManager[Any]:
@@ -194,27 +191,16 @@ def _table() -> dict[Any, Callable[..., Any]]:
         table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
     split = [getattr(aten, name) for name in SPLIT if hasattr(aten, name)]
     table.update(get_decompositions(split))
-    table[aten.native_group_norm.default] = _native_group_norm
-    table[aten.silu_backward.default] = _silu_backward
-    table[aten.linalg_vector_norm.default] = _counted_from_the_front(table[aten.linalg_vector_norm.default])
-    table[aten.threshold.default] = _in_whole_numbers(table[aten.threshold.default])
-    for loss in (aten.mse_loss_backward.default, aten.huber_loss_backward.default):
-        table[loss] = _unless_empty(table[loss])
-    for shuffle in (aten.pixel_shuffle.default, aten.pixel_unshuffle.default):
-        table[shuffle] = _contiguous_on_a_gpu(table[shuffle])
-    windows = aten.unfold_backward.default
-    table[windows] = _with_windows_of_all(table[windows])
+    for target, function in _AROUND.items():
+        table[target] = wraps(table[target])(partial(function, table[target]))
     table |= DECOMPOSITIONS
     of_reals = (*DECOMPOSITIONS, aten.nan_to_num.default)
     table.update({target: _unless(_is_complex, table[target]) for target in of_reals})
     table.update({target: _unless(lambda dtype: not dtype.is_floating_point, table[target])
                   for target in ROUNDED_IN_STEPS})  # fmt: skip
     kept = {getattr(aten, name) for name in KEPT if hasattr(aten, name)}
-    return {target: function for target, function in table.items() if _packet(target) not in kept}
-
-
-def _packet(target: Any) -> OpOverloadPacket[..., Any] | None:
-    return target.overloadpacket if isinstance(target, OpOverload) else None
+    return {target: function for target, function in table.items()
+            if getattr(target, "overloadpacket", None) not in kept}  # fmt: skip
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
