@@ -31,17 +31,7 @@ def searchsorted(
         values = constant(values, (), rows.dtype)
     if sorter is not None:
         raise CannotLower("its rows are sorted by another tensor")
-    return _search(build, rows, values, right or side == "right", out_int32)
-
-
-@lowers(aten.bucketize.Tensor, aten.bucketize.Scalar)
-def bucketize(
-    build: Builder, values: Any, boundaries: TensorValue, *, out_int32: bool = False, right: bool = False
-) -> TensorValue:
-    return searchsorted(build, boundaries, values, out_int32=out_int32, right=right)
-
-
-def _search(build: Builder, rows: TensorValue, values: TensorValue, right: bool, out_int32: bool) -> TensorValue:
+    goes_behind_equals = right or side == "right"
     length = rows.shape[-1]
     dtype = common_dtype(rows, values)
     if dtype == torch.bool:
@@ -54,11 +44,18 @@ def _search(build: Builder, rows: TensorValue, values: TensorValue, right: bool,
         def is_behind(index: Index) -> Any:
             found = rows.load((*row, index)).to(dtype)
             # A NaN compares to nothing, and so goes behind everything, as in eager.
-            return found > wanted if right else found >= wanted
+            return found > wanted if goes_behind_equals else found >= wanted
 
         return first_index_where(is_behind, length)
 
     return build.pointwise(values.shape, torch.int32 if out_int32 else torch.int64, element)
+
+
+@lowers(aten.bucketize.Tensor, aten.bucketize.Scalar)
+def bucketize(
+    build: Builder, values: Any, boundaries: TensorValue, *, out_int32: bool = False, right: bool = False
+) -> TensorValue:
+    return searchsorted(build, boundaries, values, out_int32=out_int32, right=right)
 
 
 def first_index_where(holds: Callable[[Index], Any], length: Integer) -> Any:
