@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from compiler.ir.index import Index
+from compiler.ir.index import ZERO
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, Node, TensorArgument
 from compiler.ir.size import Integer
 from compiler.lowering.channels_last import ChannelsLast, lies_alike
@@ -95,9 +95,8 @@ class Builder(LoopBuilder):
         if known is not None:
             return known[1]
         once = tuple(1 if stride == 0 else size for size, stride in zip(value.shape, eager.stride(), strict=True))
-        zero = Index.number(0)
         distinct = value.view(
-            once, lambda position: tuple(zero if size == 1 else i for i, size in zip(position, once, strict=True))
+            once, lambda position: tuple(ZERO if size == 1 else i for i, size in zip(position, once, strict=True))
         )
         wanted = Layout.contiguous(once, value.dtype)
         if not overlaps(once, eager.stride()):

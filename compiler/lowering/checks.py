@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index
+from compiler.ir.index import ZERO
 from compiler.ir.size import Size, is_integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import lowers
@@ -37,7 +37,7 @@ def assert_async(build: Builder, condition: TensorValue, message: str = WITHOUT_
         raise CannotLower("its condition is not one value")
     if condition.buffer is None:
         raise CannotLower("its condition is a constant, so there is no kernel that it could join")
-    position = (Index.number(0),) * len(condition.shape)
+    position = (ZERO,) * len(condition.shape)
 
     def holds() -> Any:
         return condition.load(position).to(torch.bool)

@@ -31,7 +31,7 @@ from typing import Any
 import torch
 
 from compiler.fx.notes import IS_DEPTHWISE_LOOP
-from compiler.ir.index import Index
+from compiler.ir.index import ZERO, Index
 from compiler.ir.nodes import Layout, TensorArgument
 from compiler.ir.ops import ops
 from compiler.ir.positions import unflatten
@@ -248,7 +248,7 @@ def _depthwise(
         parts = zip(block, reduced, stride, padding, dilation, strict=True)
         source = [count * step + k * apart - before for count, k, step, before, apart in parts]
         taken = image.load((number, channel // multiplier, *source), inside_of(source, image.shape[2:]))
-        total = ops.reduce("sum", taken * weight.load((channel, Index.number(0), *reduced)))
+        total = ops.reduce("sum", taken * weight.load((channel, ZERO, *reduced)))
         return total if bias is None else total + bias.load((channel,))
 
     return build.reduction(layout.shape, layout.dtype, window, element, layout=layout)

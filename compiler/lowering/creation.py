@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index
+from compiler.ir.index import ZERO, Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder
@@ -104,7 +104,7 @@ def _along(index: Index, start: Any, end: Any, steps: Integer, dtype: torch.dtyp
     """The number at `index` of a line, from both ends to the middle, as ATen does it. (PyTorch's decompositions keep
     the fractions of ends whose result is of integers, which then are others than eager's.)"""
     first, last = (_end_of_line(bound, dtype, compute) for bound in (start, end))
-    gaps = Index.number(0) + steps - 1
+    gaps = ZERO + steps - 1
     # In float64, where Triton's division is rounded once.
     length = (last - first).to(torch.float64)
     stride = (length / ops.index_value(gaps, torch.float64)).to(compute)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from compiler.ir.index import Index
+from compiler.ir.index import ZERO, Index
 from compiler.ir.ops import ops
 from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, index_in
 from compiler.lowering.builder import Builder
@@ -72,7 +72,7 @@ def put_where(
 
     def element(position: Position) -> Any:
         inner, old = position[at:end], x.load(position)
-        chosen, index = truth(mask, inner), Index.number(0)
+        chosen, index = truth(mask, inner), ZERO
         if rank_of is not None:
             index, is_given = index_in(rank_of.load(inner), count)
             chosen = chosen & is_given

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index
+from compiler.ir.index import ZERO
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.positions import flatten
 from compiler.ir.size import Integer, is_below, product, symbols_of
@@ -17,7 +17,6 @@ from compiler.lowering.values import CannotLower, Position, TensorValue, constan
 from compiler.lowering.views import wrap_all
 
 aten = torch.ops.aten
-ZERO = Index.number(0)
 
 
 class Plan:

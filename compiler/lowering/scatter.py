@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index
+from compiler.ir.index import ZERO, Index
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer, hint, product
 from compiler.lowering.advanced_index import index_in
@@ -125,8 +125,7 @@ def with_rank_of(x: TensorValue, value: TensorValue) -> TensorValue:
     is_empty = 0 in value.shape
     if value.rank == x.rank or (is_empty and not x.rank):
         return value
-    zero = Index.number(0)
-    return value.view((0 if is_empty else 1,) * x.rank, lambda position: (zero,) * value.rank)
+    return value.view((0 if is_empty else 1,) * x.rank, lambda position: (ZERO,) * value.rank)
 
 
 #: Writes to a row about each of which every element of the row asks whether it is the one. With more of them, filling

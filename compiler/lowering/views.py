@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import MOST_KEPT, Index
+from compiler.ir.index import MOST_KEPT, ZERO, Index
 from compiler.ir.nodes import Layout
 from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer, hint, product
@@ -21,7 +21,6 @@ from compiler.lowering.strides import is_dense
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, fixed, of_buffer
 
 aten = torch.ops.aten
-ZERO = Index.number(0)
 #: What torch writes for the end of a slice that has none.
 LAST = 2**63 - 1
 
