@@ -1,4 +1,7 @@
-"""Tensors made from nothing: formulas of the position, which become a node only where memory must hold them."""
+"""Tensors made from nothing: formulas of the position, which become a node only where memory must hold them.
+
+Their dtypes are those of eager's results, which know the defaults that were in force.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,6 @@ from compiler.lowering.values import CannotLower, Position, TensorValue, constan
 aten = torch.ops.aten
 
 
-def _result_dtype(build: Builder) -> torch.dtype:
-    """The dtype of the current node's result, which knows the defaults that were in force."""
-    dtype: torch.dtype = build.eager.dtype
-    return dtype
-
-
 def unwritten_number(dtype: torch.dtype) -> bool | int | float:
     """What memory holds that nobody has written yet, which may be anything; under `torch.use_deterministic_algorithms`
     it is NaN, or the largest integer, so that whoever reads it sees that it did."""
@@ -33,19 +30,19 @@ def unwritten_number(dtype: torch.dtype) -> bool | int | float:
 
 @lowers(aten.empty.memory_format, aten.empty_permuted, aten.empty_strided.default, aten.new_empty_strided)
 def empty(build: Builder, *_: Any, **__: Any) -> TensorValue:
-    dtype = _result_dtype(build)
+    dtype = build.eager.dtype
     return constant(unwritten_number(dtype), build.eager.shape, dtype)
 
 
 @lowers(aten.full.default, aten.full_like, aten.fill.Scalar)
 def full(build: Builder, _: Any, fill_value: Any, **__: Any) -> TensorValue:
-    return constant(fill_value, build.eager.shape, _result_dtype(build))
+    return constant(fill_value, build.eager.shape, build.eager.dtype)
 
 
 @lowers(aten._efficientzerotensor)
 def zeros_without_memory(build: Builder, *_: Any, **__: Any) -> TensorValue:
     """The zero tangents of forward-mode differentiation. Eager's have no memory that a kernel could read."""
-    return constant(0, build.eager.shape, _result_dtype(build))
+    return constant(0, build.eager.shape, build.eager.dtype)
 
 
 @lowers(aten.fill.Tensor)
@@ -55,7 +52,7 @@ def fill(build: Builder, x: TensorValue, value: TensorValue) -> TensorValue:
 
 @lowers(aten.scalar_tensor)
 def scalar_tensor(build: Builder, value: Any, **_: Any) -> TensorValue:
-    return constant(value, (), _result_dtype(build))
+    return constant(value, (), build.eager.dtype)
 
 
 def _progression(build: Builder, size: int, start: Any, step: Any, dtype: torch.dtype) -> TensorValue:
@@ -73,7 +70,7 @@ def _progression(build: Builder, size: int, start: Any, step: Any, dtype: torch.
 def arange(build: Builder, *bounds: Any, **_: Any) -> TensorValue:
     start = bounds[0] if len(bounds) > 1 else 0
     step = bounds[2] if len(bounds) > 2 else 1
-    dtype = _result_dtype(build)
+    dtype = build.eager.dtype
     if not dtype.is_floating_point and not all(float(number).is_integer() for number in (start, step)):
         raise CannotLower("it counts integers in fractional steps")
     return _progression(build, build.eager.shape[0], start, step, dtype)
@@ -82,7 +79,7 @@ def arange(build: Builder, *bounds: Any, **_: Any) -> TensorValue:
 @lowers(aten.linspace)
 def linspace(build: Builder, start: Any, end: Any, steps: Integer, **_: Any) -> TensorValue:
     """`steps` numbers from one end to the other, both in the dtype of the result."""
-    dtype, compute = _result_dtype(build), _dtype_of_line(build)
+    dtype, compute = build.eager.dtype, _dtype_of_line(build)
 
     def element(position: Position) -> Any:
         if steps == 1:
@@ -94,7 +91,7 @@ def linspace(build: Builder, start: Any, end: Any, steps: Integer, **_: Any) -> 
 
 def _dtype_of_line(build: Builder) -> torch.dtype:
     """What ATen computes a progression in: between integers in float64, but on a GPU in float32."""
-    dtype = _result_dtype(build)
+    dtype = build.eager.dtype
     if dtype.is_floating_point:
         return compute_dtype(dtype)
     return torch.float64 if build.device.type == "cpu" else torch.float32
@@ -125,7 +122,7 @@ def _end_of_line(bound: Any, dtype: torch.dtype, compute: torch.dtype) -> Any:
 
 @lowers(aten.eye.default, aten.eye.m)
 def eye(build: Builder, *sizes: int, **_: Any) -> TensorValue:
-    dtype = _result_dtype(build)
+    dtype = build.eager.dtype
 
     def element(position: Position) -> Any:
         return ops.eq(*(ops.index_value(index) for index in position)).to(dtype)
