@@ -58,23 +58,20 @@ def evaluated(node: Node) -> Any:
         return node.target(*args, **settings)  # type: ignore[operator]
 
 
-def call_like(
-    other: Node, graph: Graph, target: Callable[..., Any], *args: Any, label: str = "", **kwargs: Any
-) -> Node:
+def call_like(other: Node, target: Callable[..., Any], *args: Any, label: str = "", **kwargs: Any) -> Node:
     """A call that is made for the node `other`, on its device and its lines, of known sizes; see `call_of`."""
     given, named = torch.fx.node.map_arg((args, kwargs), lambda argument: _without_data(argument.meta["val"]))
     result = target(*given, **{**named, "device": "meta"} if "device" in named else named)
     device = other.meta["val"].device
     value = EagerTensor(tuple(result.shape), result.stride(), 0, result.dtype, device)
-    return call_of(other, graph, value, target, *args, label=label, **kwargs)
+    return call_of(other, value, target, *args, label=label, **kwargs)
 
 
-def call_of(
-    other: Node, graph: Graph, value: Any, target: Callable[..., Any], *args: Any, label: str = "", **kwargs: Any
-) -> Node:
+def call_of(other: Node, value: Any, target: Callable[..., Any], *args: Any, label: str = "", **kwargs: Any) -> Node:
     """A call that is made for the node `other`, whose result looks like `value`; named after that node and `label`, if
     there is one."""
-    node = graph.create_node("call_function", target, args, kwargs, name=f"{other.name}_{label}" if label else None)
+    name = f"{other.name}_{label}" if label else None
+    node = other.graph.create_node("call_function", target, args, kwargs, name)
     node.meta["val"] = value
     node.meta[LINES] = lines_noted(other)
     if "custom" in other.meta:  # which tells the stream

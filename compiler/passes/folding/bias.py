@@ -75,9 +75,9 @@ def _take_from_convolution(convolution: Node) -> None:
         space = (*space, 1)
         value = EagerTensor((*of_bias.shape, *space), (*of_bias.strides, *space), 0, of_bias.dtype, of_bias.device)
         with graph.inserting_after(last):
-            last = operand = call_of(convolution, graph, value, aten.unsqueeze.default, operand, -1)
+            last = operand = call_of(convolution, value, aten.unsqueeze.default, operand, -1)
     with graph.inserting_after(last):
-        total = call_of(convolution, graph, result, aten.add.Tensor, convolution, operand, label="bias")
+        total = call_of(convolution, result, aten.add.Tensor, convolution, operand, label="bias")
     convolution.replace_all_uses_with(total, delete_user_cb=lambda user: user is not total)
 
 
@@ -121,7 +121,7 @@ def _take_from_product(addmm: Node) -> None:
     bias, left, right = addmm.args
     graph, value = addmm.graph, addmm.meta["val"]
     with graph.inserting_before(addmm):
-        product = call_of(addmm, graph, value, aten.mm.default, left, right, label="product")
-        total = call_of(addmm, graph, value, aten.add.Tensor, product, bias, label="bias")
+        product = call_of(addmm, value, aten.mm.default, left, right, label="product")
+        total = call_of(addmm, value, aten.add.Tensor, product, bias, label="bias")
     addmm.replace_all_uses_with(total)
     graph.erase_node(addmm)

@@ -168,7 +168,7 @@ class _Writer:
         return self._call(aten._to_copy.default, node, dtype=dtype)
 
     def _call(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
-        return call_like(self.found.relu, self.graph, target, *args, **kwargs)
+        return call_like(self.found.relu, target, *args, **kwargs)
 
 
 def _names(nodes: Iterable[Node]) -> tuple[str, ...]:

@@ -119,17 +119,17 @@ def _write_product(convolution: Node) -> None:
     image, weight, bias, *_ = convolution.args
     result = convolution.meta["val"]
     batch, filters, *pixels = result.shape
-    call = partial(call_like, convolution, graph)
+    call = partial(call_like, convolution)
     with graph.inserting_before(convolution):
         left, right = _matrices(call, image, weight, pixels)
         factors = (left, right) if bias is None else (bias, left, right)
         product = call(aten.mm.default if bias is None else aten.addmm.default, *factors, label="product")
         images = call(aten.view.default, product, [batch, *pixels, filters])
         if _is_channels_last(result):
-            value = call_of(convolution, graph, result, aten.permute.default, images, [0, 3, 1, 2])
+            value = call_of(convolution, result, aten.permute.default, images, [0, 3, 1, 2])
         else:
             permuted = call(aten.permute.default, images, [0, 3, 1, 2])
-            value = call_of(convolution, graph, result, aten.clone.default, permuted)
+            value = call_of(convolution, result, aten.clone.default, permuted)
     convolution.replace_all_uses_with(value)
     graph.erase_node(convolution)
 
