@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
@@ -172,9 +173,7 @@ def _span(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def _bytes(tensor: torch.Tensor) -> int:
-    elements = 1
-    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
-        elements *= in_this_call(size) if stride else 1
+    elements = prod(in_this_call(size) for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride)
     return elements * tensor.dtype.itemsize if tensor.numel() else 0
 
 

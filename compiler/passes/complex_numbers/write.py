@@ -11,6 +11,7 @@ What the caller gets views of is written to memory once, as eager has it, and vi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -180,7 +181,4 @@ def _is_dense(node: Node) -> bool:
 
 
 def _elements(node: Node) -> int:
-    count = 1
-    for size in node.meta["val"].shape:
-        count *= hint_of(size)
-    return count
+    return prod(map(hint_of, node.meta["val"].shape))
