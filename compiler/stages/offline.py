@@ -20,7 +20,7 @@ from compiler.runtime.interpreter.interpreter import interpret, interpreting
 from compiler.runtime.interpreter.work import TooMuchWork
 from compiler.runtime.trial import Launch, record_launches
 from compiler.runtime.triton.offline import compile_offline
-from compiler.runtime.triton.source import grid_size
+from compiler.runtime.triton.source import grid_of
 
 #: Why a kernel of a large graph is not looked at.
 NO_TIME = "the time for it was up"
@@ -83,7 +83,7 @@ def check_by_emulation(compilation: Built, report: rep.Graph, inputs: list[Any],
         artifact = next((a for a in kernels[name].also if a.language == "triton"), None)
         if artifact is None or artifact.check is not None:
             continue
-        count = grid_size(rendered, [atom.hint for atom in rendered.sizes])
+        count = grid_of(rendered)(*(atom.hint for atom in rendered.sizes))
         if count > MOST_PROGRAMS:
             artifact.check = f"not run: {count} program instances are too many for Triton's interpreter"
             continue

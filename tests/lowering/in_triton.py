@@ -14,7 +14,7 @@ from compiler.ir.interpret import NO_SYMBOLS, flat_storage, given, run_extern
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import known
 from compiler.runtime.interpreter.interpreter import interpret, interpreting
-from compiler.runtime.triton.source import grid_size
+from compiler.runtime.triton.source import grid_of
 from compiler.schedule.group import Group, Member, Space
 
 #: A kernel with more program instances takes longer than it teaches: give the row a smaller sample.
@@ -44,8 +44,8 @@ def _run_as_kernel(node: LoopNode, storages: dict[str, Tensor], dtypes: dict[str
         f"fused_{node.name}", Space(node.x_dims, node.r_dims), (Member(node, node.body),), frozenset({node.name})
     )
     kernel = render_triton(group, dtypes, H200)
-    assert grid_size(kernel) <= _MOST_PROGRAMS, (
-        f"{grid_size(kernel)} program instances are too many for the interpreter"
+    assert grid_of(kernel)() <= _MOST_PROGRAMS, (
+        f"{grid_of(kernel)()} program instances are too many for the interpreter"
     )
     if node.updates is not None:
         storages[node.name] = storages[node.updates].clone()

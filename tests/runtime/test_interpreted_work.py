@@ -15,7 +15,7 @@ from compiler.options import Options, Timing
 from compiler.report import Graph
 from compiler.runtime.interpreter.interpreter import interpret
 from compiler.runtime.interpreter.work import TooMuchWork
-from compiler.runtime.triton.source import grid_size
+from compiler.runtime.triton.source import grid_of
 from compiler.stages import offline, running
 from tests.compile_program import compile_program
 
@@ -29,10 +29,10 @@ def test_the_length_of_a_sum_counts() -> None:
         assert kernel.config["plan"] == "product"
         kernels.append((kernel, [x, y, torch.empty(256, 256, dtype=torch.bfloat16)]))
     (short, of_short), (long, of_long) = kernels
-    assert grid_size(short) == grid_size(long)
+    assert grid_of(short)() == grid_of(long)()
     most = 200_000_000
     interpret(short, of_short, (), most)
-    with pytest.raises(TooMuchWork, match=rf"^{grid_size(long)} program instances as long as these are too much"):
+    with pytest.raises(TooMuchWork, match=rf"^{grid_of(long)()} program instances as long as these are too much"):
         interpret(long, of_long, (), most)
 
 
@@ -43,7 +43,7 @@ def test_many_programs_are_refused_after_the_first() -> None:
     with pytest.raises(TooMuchWork):
         interpret(kernel, [x, out], (), 1_000_000)
     written = int((out != 0).sum())
-    assert written * grid_size(kernel) == out.numel()
+    assert written * grid_of(kernel)() == out.numel()
 
 
 def test_programs_that_wait_for_each_other_all_end() -> None:

@@ -54,7 +54,7 @@ from compiler.runtime.triton.source import (
     described,
     descriptor_of,
     file_name,
-    grid_size,
+    grid_of,
     workspace_of,
 )
 
@@ -91,7 +91,7 @@ def interpret(
         arguments.append(torch.zeros(max(wanted[0], 16), dtype=torch.uint8))
         arguments.append(torch.zeros(max(wanted[1], 1), dtype=torch.int32))
     arguments += sizes
-    count = grid_size(kernel, sizes)
+    count = grid_of(kernel)(*sizes)
     namespace = _namespace(kernel)
     body = namespace[kernel.name].fn
     names = body.__code__.co_varnames[: body.__code__.co_argcount]

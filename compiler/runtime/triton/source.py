@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -99,13 +99,8 @@ def descriptor_of(base: Any, descriptor: TileDescriptor) -> Any:
     return TensorDescriptor(base, list(descriptor.shape), list(descriptor.strides), list(descriptor.tile))
 
 
-def grid_size(kernel: RenderedKernel, sizes: Sequence[int] = ()) -> int:
-    """Programs of a launch with these values of the kernel's sizes; 0 where there is nothing to do."""
-    return grid_of(kernel)(*sizes)
-
-
 def grid_of(kernel: RenderedKernel) -> Callable[..., int]:
-    """Programs of a launch as a function of the kernel's sizes."""
+    """Programs of a launch as a function of the values of the kernel's sizes; 0 where there is nothing to do."""
     if isinstance(kernel.grid, int):
         count = kernel.grid
         return lambda *_: count

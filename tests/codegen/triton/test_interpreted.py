@@ -14,7 +14,7 @@ from compiler.devices import H200, T4
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
 from compiler.runtime.interpreter.interpreter import interpret, interpreting
-from compiler.runtime.triton.source import grid_size
+from compiler.runtime.triton.source import grid_of
 from compiler.schedule.group import Group, Space
 from tests.codegen.triton import groups
 from tests.codegen.triton.cases import all_cases
@@ -55,7 +55,7 @@ def test_programs_that_run_as_one_give_the_same() -> None:
     together = 0
     for case in CASES:
         kernel = render_triton(case.group, case.storage, H200)
-        if "* XBLOCK + tl.arange" in kernel.source and 1 < grid_size(kernel) < 20:
+        if "* XBLOCK + tl.arange" in kernel.source and 1 < grid_of(kernel)() < 20:
             alone, at_once = interpreted(case, kernel), interpreted(case, kernel, 1 << 16)
             torch.testing.assert_close(at_once, alone)
             together += 1
@@ -93,7 +93,7 @@ def test_every_plan_occurs_in_the_table() -> None:
 
 def test_an_empty_tensor_launches_nothing() -> None:
     case = next(case for case in CASES if case.name == "pointwise_float32_0x3")
-    assert grid_size(render_triton(case.group, case.storage, H200)) == 0
+    assert grid_of(render_triton(case.group, case.storage, H200))() == 0
 
 
 def test_the_wrong_number_of_tensors_is_refused() -> None:
