@@ -45,26 +45,23 @@ _in_this_thread = threading.local()
 class KernelCache(FileCacheManager):  # type: ignore[misc]
     """The files of one kernel, in the folder of its key."""
 
-    def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
-        #: Triton also asks for a manager of folders that the user looks into; those are as Triton has them.
-        self.is_for_reading = override or dump
-        if self.is_for_reading:
-            super().__init__(key, override=override, dump=dump)
-            return
+    def __new__(cls, key: str, override: bool = False, dump: bool = False) -> Any:
+        """Triton also asks for a manager of folders that the user looks into; those are as Triton has them."""
+        if override or dump:
+            return FileCacheManager(key, override=override, dump=dump)
+        return super().__new__(cls)
+
+    def __init__(self, key: str) -> None:
         # Triton's key does not tell whether there is more than what a launch needs.
         form = "-launched" if knobs.compilation.store_binary_only else "-text" if ends_with_text() else ""
         self.key = f"{key}{form}"
         self.cache_dir = str(cache_directory("triton") / self.key)
 
     def has_file(self, filename: str) -> bool:
-        if self.is_for_reading:
-            return bool(super().has_file(filename))
         return is_whole(Path(self._make_path(filename)))
 
     def get_group(self, filename: str) -> dict[str, str] | None:
         """The paths of a kernel's files by their names; None where any of them is not as it was written."""
-        if self.is_for_reading:
-            return super().get_group(filename)  # type: ignore[no-any-return]
         names = Path(self._make_path(f"{GROUP}{filename}"))
         if getattr(_in_this_thread, "compiles_anew", False) or not is_whole(names):
             return None
@@ -75,14 +72,10 @@ class KernelCache(FileCacheManager):  # type: ignore[misc]
         return found
 
     def put_group(self, filename: str, group: dict[str, str]) -> str:
-        if self.is_for_reading:
-            return str(super().put_group(filename, group))
         kept = [name for name, path in group.items() if path != os.devnull]
         return self.put("\n".join(kept), f"{GROUP}{filename}", binary=False)
 
     def put(self, data: Any, filename: str, binary: bool = True) -> str:
-        if self.is_for_reading:
-            return str(super().put(data, filename, binary))
         if knobs.compilation.store_binary_only and filename.endswith(SOURCE):
             return os.devnull
         content = data if isinstance(data, bytes) else str(data).encode()
