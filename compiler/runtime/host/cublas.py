@@ -129,7 +129,7 @@ def chosen_algorithm(
     """The algorithm that cuBLASLt finds best for `a @ b`, with a bias at that address (0: none). `layouts` are those of
     a, b and the result, `alignments` are theirs and the bias's. Raises BlasError where there is none."""
     a, b, result = map(ctypes.c_void_p, layouts)
-    with _describing(computed_in) as description, _preferring() as preference:
+    with _made_for_now("Desc", computed_in, FLOAT) as description, _made_for_now("Preference") as preference:
         for attribute, is_transposed in zip((_TRANSPOSED_A, _TRANSPOSED_B), transposed, strict=True):
             _set("cublasLtMatmulDescSetAttribute", description, attribute, ctypes.c_int32(is_transposed))
         _set("cublasLtMatmulDescSetAttribute", description, _EPILOGUE, ctypes.c_uint32(epilogue))
@@ -149,21 +149,12 @@ def chosen_algorithm(
 
 
 @contextmanager
-def _describing(computed_in: int) -> Iterator[int]:
-    description = _made("cublasLtMatmulDescCreate", computed_in, FLOAT)
+def _made_for_now(kind: str, *arguments: Any) -> Iterator[int]:
+    made = _made(f"cublasLtMatmul{kind}Create", *arguments)
     try:
-        yield description
+        yield made
     finally:
-        _call("cublasLtMatmulDescDestroy", ctypes.c_void_p(description))
-
-
-@contextmanager
-def _preferring() -> Iterator[int]:
-    preference = _made("cublasLtMatmulPreferenceCreate")
-    try:
-        yield preference
-    finally:
-        _call("cublasLtMatmulPreferenceDestroy", ctypes.c_void_p(preference))
+        _call(f"cublasLtMatmul{kind}Destroy", ctypes.c_void_p(made))
 
 
 def _made(create: str, *arguments: Any) -> int:
