@@ -17,7 +17,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.same_code import first_of_each_code
 from compiler.devices import usable_cores
 from compiler.runtime.cpp.compiler import load_library
-from compiler.runtime.host.launcher import CpuKernel, cpu_launch, launcher_library
+from compiler.runtime.host.launcher import CpuKernel, address_of, cpu_launch, launcher_library
 
 #: Reading the headers costs as much as compiling so many kernels, so fewer are not worth a compiler of their own.
 KERNELS_OF_ONE_UNIT = 8
@@ -55,13 +55,13 @@ def _batches(kernels: list[RenderedKernel]) -> list[list[RenderedKernel]]:
 def _bind(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:
     set_threads = getattr(library, "omp_set_num_threads", None) if kernel.config.get("parallel") != "no" else None
     record = CpuKernel(
-        function=ctypes.cast(getattr(library, identifier(kernel.name)), ctypes.c_void_p).value,
+        function=address_of(getattr(library, identifier(kernel.name))),
         tensors=len(kernel.parameters),
         sizes=len(kernel.sizes),
     )
     if set_threads is not None:
         record.threads = torch.get_num_threads
-        record.set_threads = ctypes.cast(set_threads, ctypes.c_void_p).value
+        record.set_threads = address_of(set_threads)
     launch = cpu_launch(record) or _bind_by_ctypes(library, kernel)
     return _checked(launch, library) if "checks" in kernel.config else launch
 

@@ -138,6 +138,11 @@ def launcher_library() -> ctypes.PyDLL | None:
     return with_interpreter
 
 
+def address_of(function: Any) -> int | None:
+    """Where a function of a library starts."""
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
 def cpu_launch(record: CpuKernel) -> Launch | None:
     """A builtin function that calls the kernel of `record`; None where the library cannot be had."""
     library = launcher_library()
@@ -156,10 +161,10 @@ def gpu_launch(record: GpuKernel) -> Launch | None:
     if record.described > MOST_DESCRIPTORS or (record.described and not hasattr(driver, "cuTensorMapEncodeTiled")):
         return None
     record.address = address_function()
-    record.launch = ctypes.cast(driver.cuLaunchKernel, ctypes.c_void_p).value
-    record.device = ctypes.cast(driver.cuCtxGetDevice, ctypes.c_void_p).value
+    record.launch = address_of(driver.cuLaunchKernel)
+    record.device = address_of(driver.cuCtxGetDevice)
     if record.described:
-        record.encode = ctypes.cast(driver.cuTensorMapEncodeTiled, ctypes.c_void_p).value
+        record.encode = address_of(driver.cuTensorMapEncodeTiled)
     launch: Launch = library.gpu_launcher(record, ctypes.addressof(record))
     return launch
 
@@ -174,7 +179,7 @@ def flat_calls(
     if library is None or (on_device is not None and driver is None):
         return None
     if driver is not None:
-        record.on_device, record.device = on_device, ctypes.cast(driver.cuCtxGetDevice, ctypes.c_void_p).value
+        record.on_device, record.device = on_device, address_of(driver.cuCtxGetDevice)
     where = ctypes.addressof(record)
     return library.flat_call(record, where), library.flat_call_boxed(record, where)
 

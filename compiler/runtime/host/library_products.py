@@ -27,7 +27,7 @@ from compiler.accelerators import is_on
 from compiler.codegen.library_products import LibraryProduct, Matrix
 from compiler.runtime.host import cublas
 from compiler.runtime.host.cublas import BlasError
-from compiler.runtime.host.launcher import Launch, launcher_library
+from compiler.runtime.host.launcher import Launch, address_of, launcher_library
 from compiler.runtime.host.quick_torch import address_function, view
 from compiler.schedule.products.library_epilogues import ADDMM_GELU
 
@@ -123,10 +123,10 @@ class ProductLauncher:
         self._record = Record(
             address=address_function(),
             settings=_settings(dtype),
-            describe=_at(library.cublasLtMatmulDescCreate),
-            forget=_at(library.cublasLtMatmulDescDestroy),
-            set=_at(library.cublasLtMatmulDescSetAttribute),
-            multiply=_at(library.cublasLtMatmul),
+            describe=address_of(library.cublasLtMatmulDescCreate),
+            forget=address_of(library.cublasLtMatmulDescDestroy),
+            set=address_of(library.cublasLtMatmulDescSetAttribute),
+            multiply=address_of(library.cublasLtMatmul),
             tensors=len(offsets),
             offset=(ctypes.c_int64 * 4)(*offsets),
             left_transposed=product.left.is_transposed,
@@ -215,10 +215,6 @@ def _settings(dtype: torch.dtype) -> Settings:
     objects = ctypes.py_object * len(pairs)
     tell, expected = (objects(*part) for part in zip(*pairs, strict=True))
     return Settings(len(pairs), tell, expected)
-
-
-def _at(function: Any) -> int | None:
-    return ctypes.cast(function, ctypes.c_void_p).value
 
 
 def _layout(matrix: Matrix, batches: int | None) -> int:
