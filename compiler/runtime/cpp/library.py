@@ -53,16 +53,13 @@ def _batches(kernels: list[RenderedKernel]) -> list[list[RenderedKernel]]:
 
 
 def _bind(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:
+    function = getattr(library, identifier(kernel.name))
     set_threads = getattr(library, "omp_set_num_threads", None) if kernel.config.get("parallel") != "no" else None
-    record = CpuKernel(
-        function=address_of(getattr(library, identifier(kernel.name))),
-        tensors=len(kernel.parameters),
-        sizes=len(kernel.sizes),
-    )
+    record = CpuKernel(function=address_of(function), tensors=len(kernel.parameters), sizes=len(kernel.sizes))
     if set_threads is not None:
         record.threads = torch.get_num_threads
         record.set_threads = address_of(set_threads)
-    launch = cpu_launch(record) or _bind_by_ctypes(library, kernel)
+    launch = cpu_launch(record) or _bind_by_ctypes(kernel, function, set_threads)
     return _checked(launch, library) if "checks" in kernel.config else launch
 
 
@@ -80,16 +77,13 @@ def _checked(launch: Kernel, library: ctypes.CDLL) -> Kernel:
     return run
 
 
-def _bind_by_ctypes(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:
-    function = getattr(library, identifier(kernel.name))
+def _bind_by_ctypes(kernel: RenderedKernel, function: Any, set_threads: Any) -> Kernel:
     count = len(kernel.parameters)
     function.argtypes = [ctypes.c_void_p] * count + [ctypes.c_int64] * len(kernel.sizes)
     function.restype = None
-    set_threads = library.omp_set_num_threads if hasattr(library, "omp_set_num_threads") else None
-    is_parallel = kernel.config.get("parallel") != "no"
 
     def run(*arguments: Any) -> None:
-        if is_parallel and set_threads is not None:
+        if set_threads is not None:
             set_threads(torch.get_num_threads())
         function(*[tensor.data_ptr() for tensor in arguments[:count]], *arguments[count:])
 
