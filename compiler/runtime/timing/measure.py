@@ -199,19 +199,13 @@ def _warm_up(call: Call, most_seconds: float, budget: Budget, changes: SnippetCh
 
 
 def measure_each(
-    calls: Mapping[str, Call],
-    device: torch.device | None = None,
-    timing: Timing | None = None,
-    budget: Budget = UNLIMITED,
+    calls: Mapping[str, Call], device: torch.device, timing: Timing, budget: Budget = UNLIMITED
 ) -> dict[str, Samples]:
     """The samples of each of many single kernels, by name, as a profiler would tell their durations. They are not
     raced: each is timed on its own.
 
-    Without a device the GPU is meant if there is one. `timing.max_seconds` and the budget are shared by all the calls;
-    those for which nothing is left are not in the result, nor are those that took no longer than a call of nothing, as
-    where that was timed in a slow moment."""
-    device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    timing = timing or Timing()
+    `timing.max_seconds` and the budget are shared by all the calls; those for which nothing is left are not in the
+    result, nor are those that took no longer than a call of nothing, as where that was timed in a slow moment."""
     share = timing.model_copy(update={"max_seconds": timing.max_seconds / max(len(calls), 1)})
     watch = stopwatch(device, timing.cold_l2)
     found: dict[str, Samples] = {}
