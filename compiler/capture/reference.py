@@ -53,7 +53,7 @@ def draws(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     return "dropout_p" not in names or bool({**dict(zip(names, args, strict=False)), **kwargs}.get("dropout_p"))
 
 
-def raise_precision(value: Any, dtype: torch.dtype) -> Any:
+def raise_precision(value: Any, dtype: torch.dtype = torch.float64) -> Any:
     """A floating tensor or floating dtype as `dtype`; a complex one as the complex of that size; else unchanged."""
     if isinstance(value, torch.Tensor):
         raised = raise_precision(value.dtype, dtype)

@@ -85,13 +85,13 @@ class InDoublePrecision(TorchDispatchMode):
             reason = "traces the functions that it is given to differentiate them, and would trace float64 for float32"
             raise NotImplementedError(f"{function.name()} {reason}; each graph was checked alone")
         if function is torch.ops.aten.as_strided.default:  # offsets in memory, of which a widened copy has others
-            return _raised(function(*args, **(kwargs or {})))
+            return raise_precision(function(*args, **(kwargs or {})))
         if self._is_differentiating and function is torch.ops.aten._to_copy.default:
             return function(*args, **(kwargs or {}))
         originals: dict[int, torch.Tensor] = {}
 
         def widened(value: Any) -> Any:
-            raised = _raised(value)
+            raised = raise_precision(value)
             if raised is not value and isinstance(value, torch.Tensor):
                 originals[id(raised)] = value
             return raised
@@ -101,7 +101,7 @@ class InDoublePrecision(TorchDispatchMode):
             wide_kwargs["dtype"] = torch.float64
         results = IN_ANY_DTYPE.get(function, function)(*wide_args, **wide_kwargs)
         if not function._schema.is_mutable:
-            return tree_map(_raised, results)
+            return tree_map(raise_precision, results)
         self._write_back(function, wide_args, wide_kwargs, originals)
         # What an operator writes to and gives back is the tensor of the caller, in its own dtype.
         return tree_map(lambda result: originals.get(id(result), result), results)
@@ -115,7 +115,3 @@ class InDoublePrecision(TorchDispatchMode):
                 original = originals.get(id(tensor))
                 if original is not None:
                     original.copy_(tensor)
-
-
-def _raised(value: Any) -> Any:
-    return raise_precision(value, torch.float64)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from compiler.capture.captured import RewriteCheck, copy_values
 from compiler.capture.reference import draws, raise_precision
@@ -32,9 +32,7 @@ def error_of_rewrite(check: RewriteCheck) -> float | None:
     return None if draws else relative_error(after, before, smallest=SMALLEST * typical_scale_of(before))
 
 
-def run_in_double(
-    graph: torch.fx.GraphModule, inputs: Sequence[Any], with_gradients: bool = True
-) -> tuple[list[Any], bool]:
+def run_in_double(graph: torch.fx.GraphModule, inputs: Sequence[Any], with_gradients: bool) -> tuple[list[Any], bool]:
     """Results of Dynamo's graph in float64, then, if wanted, the gradients of its inputs for a fixed gradient of each
     result; and whether it drew random numbers. `inputs` are not changed."""
     values = [_leaf(value) for value in copy_values(tuple(inputs))]
@@ -46,13 +44,13 @@ def run_in_double(
         gradients: Sequence[Any] = ()
         if wanted and traced:
             gradients = torch.autograd.grad(traced, wanted, [_seed(value) for value in traced], allow_unused=True)
-    return [*tree_map(_detached, results), *gradients], mode.draws
+    return [*tree_map_only(torch.Tensor, torch.Tensor.detach, results), *gradients], mode.draws
 
 
 def _leaf(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    return raise_precision(value.detach(), torch.float64).clone().requires_grad_(value.requires_grad)
+    return raise_precision(value.detach()).clone().requires_grad_(value.requires_grad)
 
 
 def _as_used(value: Any) -> Any:
@@ -66,10 +64,6 @@ def _seed(result: torch.Tensor) -> torch.Tensor:
     return (1 + steps % 7).view(result.shape)
 
 
-def _detached(value: Any) -> Any:
-    return value.detach() if isinstance(value, torch.Tensor) else value
-
-
 class _InDouble(TorchDispatchMode):
     """Every floating dtype that an operator names, and every floating result, becomes float64."""
 
@@ -79,9 +73,5 @@ class _InDouble(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.draws |= draws(func, args, kwargs or {})
-        raised, named = tree_map(_raised_dtype, (args, kwargs or {}))
-        return tree_map(lambda value: raise_precision(value, torch.float64), func(*raised, **named))
-
-
-def _raised_dtype(value: Any) -> Any:
-    return raise_precision(value, torch.float64) if isinstance(value, torch.dtype) else value
+        raised, named = tree_map_only(torch.dtype, raise_precision, (args, kwargs or {}))
+        return tree_map(raise_precision, func(*raised, **named))

@@ -88,7 +88,7 @@ def _root_mean_square(values: torch.Tensor) -> float:
 def to_double(value: Any) -> Any:
     """The same arguments with floating-point tensors in float64 and complex ones in complex128, all of them copies, so
     that a function that writes to its inputs leaves the originals alone."""
-    return tree_map_only(torch.Tensor, lambda one: raise_precision(one.detach().clone(), torch.float64), value)
+    return tree_map_only(torch.Tensor, lambda one: raise_precision(one.detach().clone()), value)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
