@@ -79,8 +79,7 @@ def _root_mean_squares(reference: object) -> Iterator[float]:
 def _root_mean_square(values: torch.Tensor) -> float:
     """Of what is finite."""
     total = 0.0
-    for start in range(0, values.numel(), CHUNK_ELEMENTS):
-        chunk = values[start : start + CHUNK_ELEMENTS].to(torch.float64)
+    for (chunk,) in chunks(values):
         total = math.hypot(total, norm_of(chunk.masked_fill(~torch.isfinite(chunk), 0.0)))
     return total / math.sqrt(values.numel())
 
