@@ -81,16 +81,8 @@ class Tuning:
         storage = {name: layout.dtype for name, layout in self.buffers.items()}
         kernels = [render_tiles(product, storage, tile, self.model.multiprocessors) for tile in tiles]
         key = _key("kernel", [_identity(kernel, self.buffers) for kernel in kernels], self.device)
-        known = _known(key)
-        if known is None:
-            times = self._clock([self._launch(kernel) for kernel in kernels])
-            ran = {position: time for position, time in enumerate(times) if time is not None}
-            if not ran:
-                return None
-            best = min(ran, key=lambda position: ran[position])
-            known = _keep(key, [ran[best], best])
-        us, position = known
-        return Found(float(us), tiles[int(position)])
+        figure = self._figure(key, lambda: [self._launch(kernel) for kernel in kernels])
+        return None if figure is None else Found(float(figure[0]), tiles[int(figure[1])])
 
     def _tiles(self, product: Product) -> list[Tile]:
         """The tile that the model would take, and those that it expects to be nearly as fast."""
@@ -100,13 +92,20 @@ class Tuning:
 
     def _of_call(self, call: ExternNode) -> Found | None:
         key = _key("call", [str(call.target), _arguments_text(call)], self.device)
+        figure = self._figure(key, lambda: [self._call(call)])
+        return None if figure is None else Found(float(figure[0]))
+
+    def _figure(self, key: str, calls: Callable[[], list[Call]]) -> list[float] | None:
+        """What is kept by that key: the microseconds of the fastest of the calls, and its position. They are made and
+        measured where it is not known; None where none of them runs."""
         known = _known(key)
-        if known is None:
-            (time,) = self._clock([self._call(call)])
-            if time is None:
-                return None
-            known = _keep(key, [time, -1])
-        return Found(float(known[0]))
+        if known is not None:
+            return known
+        times = {position: time for position, time in enumerate(self._clock(calls())) if time is not None}
+        if not times:
+            return None
+        best = min(times, key=times.__getitem__)
+        return _keep(key, [times[best], best])
 
     def _clock(self, calls: list[Call]) -> list[float | None]:
         return self.clock(calls) if self.clock is not None else _times(calls, stopwatch(self.device))
@@ -200,7 +199,7 @@ _figures: dict[Path, list[float]] = {}
 
 
 def _known(key: str) -> list[float] | None:
-    """Microseconds and the tile's position; of a file that is damaged, none."""
+    """Microseconds and a position; of a file that is damaged, none."""
     path = cache_directory("tuned") / key
     if path not in _figures and is_whole(path):
         _figures[path] = json.loads(path.read_text())
