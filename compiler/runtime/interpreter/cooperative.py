@@ -65,18 +65,14 @@ class _Turns:
             self.turn[number].release()
             self.back.acquire()
             if self.errors:
-                self._end_all()
+                for turn in self.turn:  # what has it given to it fails in its place, so that no thread waits for ever
+                    turn.release()
                 raise self.errors[0]
             idle = 0 if self.progressed or self.is_done[number] else idle + 1
             if not self.is_done[number]:
                 waiting.append(number)
             if idle > count:
                 raise RuntimeError("every program waits for another one")
-
-    def _end_all(self) -> None:
-        """After an error: what has the turn given to it fails in its place, so that no thread waits for ever."""
-        for turn in self.turn:
-            turn.release()
 
     def _program(self, number: int) -> None:
         self.turn[number].acquire()
