@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-#: Functions that a formula calls, by their names; only those that are called stand in a file.
+#: Functions that a formula calls, by their names; only those that are called stand in a file. One of them calls only
+#: those that stand before it.
 HELPERS = {
     "start": '''def start(real, tensor):
     """The memory of a tensor from its first element on, in one row; numbers that are rounded as `real`."""
@@ -110,17 +111,6 @@ HELPERS = {
     return (-2 * first.clamp_min(1e-7).log()).sqrt() * (2 * torch.pi * second).cos()''',
     "truncdiv": """def truncdiv(a, b):
     return torch.div(a, b, rounding_mode="trunc")""",
-}
-#: What helpers call themselves.
-NEEDS = {
-    "load": ("position",),
-    "store": ("position",),
-    "scatter": ("position",),
-    "reduce": ("rows",),
-    "scan": ("rows",),
-    "rand": ("position", "uniform_of", "word_at", "philox"),
-    "rand_compared": ("position", "uniform_of", "word_at", "philox"),
-    "randn": ("position", "uniform_of", "philox"),
 }
 
 TENSORS = '''

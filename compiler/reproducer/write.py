@@ -22,7 +22,7 @@ from compiler.reproducer.formula import (
 )
 from compiler.reproducer.launches import Launch, NotLaunchableError, cpp_launch, triton_launch
 from compiler.reproducer.sizes import UnknownSizeError, layout_of, symbols_of
-from compiler.reproducer.texts import ATTENTION, CHECKS, HELPERS, LIBRARY, MAIN, NEEDS, TENSORS
+from compiler.reproducer.texts import ATTENTION, CHECKS, HELPERS, LIBRARY, MAIN, TENSORS
 from compiler.wording import line_list
 
 _ROUNDED = frozenset({"float16", "bfloat16", "float32", "float64"})
@@ -252,6 +252,8 @@ def _plain(text: str) -> str:
 
 def _helpers(code: str) -> list[str]:
     """The helpers that the code calls, and what these call."""
-    wanted = [name for name in HELPERS if re.search(rf"\b{name}\(", code)]
-    wanted += [other for name in wanted for other in NEEDS.get(name, ())]
-    return [HELPERS[name] for name in HELPERS if name in wanted]
+    wanted: list[str] = []
+    for name, text in reversed(HELPERS.items()):
+        if any(re.search(rf"(?<![\w.]){name}\(", calling) for calling in (code, *wanted)):
+            wanted.insert(0, text)
+    return wanted
