@@ -164,21 +164,17 @@ class _Node:
             return f"{variable(name)} = {variable(start)}.clone()"
         whole = self.node.part_of
         if whole is None:
-            return f"{variable(name)} = zeros({layout.extent}, {self._dtype(layout.dtype)})"
+            return f"{variable(name)} = zeros({layout.extent}, {_dtype(layout.dtype)})"
         if whole in self.made:
             return f"{variable(name)} = {variable(whole)}"
         self.made.add(whole)
         layout = self._layout(whole)
-        return f"{variable(name)} = {variable(whole)} = zeros({layout.extent}, {self._dtype(layout.dtype)})"
+        return f"{variable(name)} = {variable(whole)} = zeros({layout.extent}, {_dtype(layout.dtype)})"
 
     def _layout(self, name: str) -> Layout:
         if name not in self.layouts:
             raise NotExpressibleError(f"The report has no buffer {name}.")
         return self.layouts[name]
-
-    @staticmethod
-    def _dtype(name: str) -> str:
-        return "real" if name in _FLOATS else f"torch.{name}"
 
     def _axes(self) -> Iterator[str]:
         names = [f"x{n}" for n in range(len(self.sizes))] + [f"r{n}" for n in range(len(self.reduced))]
@@ -219,17 +215,21 @@ def call_on_tensors(node: LoopNode, layouts: Mapping[str, Layout], name_of: Call
     return re.sub(r"(?<![\w.'])(view\()?([A-Za-z_]\w*)(?![\w(=])", written, node.call or "")
 
 
+def _dtype(name: str) -> str:
+    return "real" if name in _FLOATS else f"torch.{name}"
+
+
 def _constant(value: str, text: str, dtype: str) -> str:
     text = f"float({text!r})" if text in ("nan", "inf", "-inf") else text
-    return f"{value} = constant({text}, {'real' if dtype in _FLOATS else f'torch.{dtype}'})"
+    return f"{value} = constant({text}, {_dtype(dtype)})"
 
 
 def _converted(value: str, dtype: str, operand: str) -> str:
-    return f"{value} = {operand}.to({'real' if dtype in _FLOATS else f'torch.{dtype}'})"
+    return f"{value} = {operand}.to({_dtype(dtype)})"
 
 
 def _indexed(value: str, index: str, dtype: str) -> str:
-    return f"{value} = position({index}).to({'real' if dtype in _FLOATS else f'torch.{dtype}'})"
+    return f"{value} = position({index}).to({_dtype(dtype)})"
 
 
 def _load(value: str, buffer: str, index: str, mask: str | None) -> str:
