@@ -37,7 +37,8 @@ def rewrite(captured: torch.fx.GraphModule) -> Rewriting:
     copy = copied(captured)
     records = [rewriter(node) for node in list(copy.graph.nodes) if (rewriter := _rewriter_of(node)) is not None]
     # After the masks: a kernel that is given one reads no heads where they are.
-    records += [_group_heads(node) for node in list(copy.graph.nodes) if repeats_heads(node)]
+    heads = [node for node in copy.graph.nodes if repeats_heads(node)]
+    records += [_rewrite_call(node, "heads", read_heads_where_they_are) for node in heads]
     if all(record.verdict == "kept" for record in records):
         return Rewriting(captured, records)
     copy.recompile()
@@ -72,7 +73,7 @@ def _rewriter_of(node: torch.fx.Node) -> Callable[[torch.fx.Node], Rewrite] | No
     """What decides about a node, if it is where something may be rewritten."""
     if operation(node) == "softmax" and tensor_of(node) is not None and looks_like_attention(node):
         return _rewrite_attention
-    return _simplify_call if is_masked_call(node) else None
+    return (lambda call: _rewrite_call(call, "mask", simplify_mask)) if is_masked_call(node) else None
 
 
 def _rewrite_call(node: torch.fx.Node, what: Subject, replace: Callable[[torch.fx.Node], Called]) -> Rewrite:
@@ -85,14 +86,6 @@ def _rewrite_call(node: torch.fx.Node, what: Subject, replace: Callable[[torch.f
     record = rewrite_record(what, found.reason, f"{found.detail}.", lines, is_replaced=True)
     record.nodes = [name]
     return record
-
-
-def _simplify_call(node: torch.fx.Node) -> Rewrite:
-    return _rewrite_call(node, "mask", simplify_mask)
-
-
-def _group_heads(node: torch.fx.Node) -> Rewrite:
-    return _rewrite_call(node, "heads", read_heads_where_they_are)
 
 
 def _captured_name(node: torch.fx.Node) -> str:
