@@ -47,14 +47,13 @@ def constant_of(node: Any, before: Node) -> torch.Tensor | None:
     """The value that a node has where `before` runs, on the CPU; None where it differs from call to call."""
     if not isinstance(node, Node):
         return None
-    order = {other: position for position, other in enumerate(node.graph.nodes)}
-    needed = _all_it_depends_on(node, order, len(order))
+    needed = _all_it_depends_on(node, None)
     if needed is not None and not any(map(changes_memory, needed)):  # the same wherever it is read
         if CONSTANT not in node.meta:  # kept, so that the layers of a model share the work
-            node.meta[CONSTANT] = _computed(node, sorted(needed, key=order.__getitem__), _run_once)
+            node.meta[CONSTANT] = _computed(node, sorted(needed), _run_once)
         return node.meta[CONSTANT]  # type: ignore[no-any-return]
-    needed = _all_it_depends_on(node, order, order[before])
-    return None if needed is None else _computed(node, sorted(needed, key=order.__getitem__), _run)
+    needed = _all_it_depends_on(node, before)
+    return None if needed is None else _computed(node, sorted(needed), _run)
 
 
 def _computed(node: Node, needed: list[Node], run: Callable[[Node, dict[Node, Any]], Any]) -> torch.Tensor | None:
@@ -71,8 +70,9 @@ def _computed(node: Node, needed: list[Node], run: Callable[[Node, dict[Node, An
     return value if isinstance(value, torch.Tensor) else None
 
 
-def _all_it_depends_on(node: Node, order: dict[Node, int], end: int) -> set[Node] | None:
-    """The calls that make the value, and those before `end` that change it in place; None if one is not constant."""
+def _all_it_depends_on(node: Node, before: Node | None) -> set[Node] | None:
+    """The calls that make the value, and those before `before` (None: all) that change it in place; None if one is not
+    constant."""
     needed: set[Node] = set()
     waiting = [node]
     while waiting:
@@ -86,7 +86,7 @@ def _all_it_depends_on(node: Node, order: dict[Node, int], end: int) -> set[Node
             needed.add(current)
             found.append(current)
             waiting += _read_by(current)
-        waiting = [change for one in found for change in _changes_of(one) if order[change] < end]
+        waiting = [change for one in found for change in _changes_of(one) if before is None or change < before]
     return needed
 
 

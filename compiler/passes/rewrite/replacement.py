@@ -28,7 +28,7 @@ def replace_attention(found: Attention) -> MaskPlan:
     _check_tensors(found)
     _check_order(found)
     plan = plan_masks(found)
-    stacks = [node.meta.get("stack_trace") or "" for node in _in_graph_order(found.calls)]
+    stacks = [node.meta.get("stack_trace") or "" for node in sorted(set(found.calls))]
     writer = Writer(found.result.graph, found.result, "\n".join(filter(None, stacks)))
     with undone_on_error(writer):
         try:
@@ -84,11 +84,6 @@ def _check_order(found: Attention) -> None:
             return
         if is_between and node not in calls and changes_memory(node):
             raise NotLegalError("memory.changed_meanwhile", f"{node.name} lies in between")
-
-
-def _in_graph_order(nodes: list[Node]) -> list[Node]:
-    wanted = set(nodes)
-    return [node for node in nodes[0].graph.nodes if node in wanted]
 
 
 def _write(found: Attention, plan: MaskPlan, writer: Writer) -> Node:

@@ -61,11 +61,10 @@ def copied(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
 def read_after_changes(graph: torch.fx.Graph) -> None:
     """`scores.mul_(2)` gives `scores` itself: what reads `scores` after it reads the call's result instead, so that a
     chain of calls in place is a chain of nodes."""
-    order = {node: position for position, node in enumerate(graph.nodes)}
-    for node in order:
+    for node in graph.nodes:
         changed = node.args[0] if node.args else None
         if is_in_place(node) and isinstance(changed, torch.fx.Node):
-            for user in [user for user in changed.users if order[user] > order[node]]:
+            for user in [user for user in changed.users if user > node]:
                 user.replace_input_with(changed, node)
 
 
@@ -104,7 +103,7 @@ def _rewrite_attention(softmax: torch.fx.Node) -> Rewrite:
     except NotLegalError as refusal:
         return rewrite_record("attention", refusal.reason, refusal.detail, lines, is_replaced=False)
     removed = [node.name for node in reversed(found.calls)]
-    for node in sorted(found.calls, key=list(softmax.graph.nodes).index, reverse=True):
+    for node in sorted(found.calls, reverse=True):
         if not node.users:
             softmax.graph.erase_node(node)
     record = rewrite_record("attention", "attention.replaced", plan.describe(), lines, is_replaced=True)
