@@ -58,7 +58,6 @@ class Attention:
     number that it is multiplied by. Masks and biases are in the order from the softmax up.
     """
 
-    softmax: Node
     product: Node
     result: Node
     query: Operand
@@ -144,7 +143,7 @@ class _Walk:
             if node is not self.result and len(node.users) > 1:
                 raise NotLegalError("scores.read_elsewhere", node.name)
         return Attention(
-            self.softmax, self.product, self.result, query, key, value, order, self.calls,
+            self.product, self.result, query, key, value, order, self.calls,
             self.scale, self.masks, self.biases, self.dropout,
         )  # fmt: skip
 
