@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 
 from compiler import report as rep
@@ -14,7 +12,7 @@ from compiler.codegen.rendered import RenderedKernel, kernel_lines
 from compiler.codegen.triton.levels import describe_levels
 from compiler.codegen.wrapper import call_text
 from compiler.compile import Built, Generated, Lowered, Planned
-from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode, Removed
+from compiler.ir.nodes import ExternNode, LoopGraph, Removed
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
 from compiler.lowering.user_kernels import user_kernel
@@ -154,11 +152,8 @@ def present_replay(compilation: Built, report: rep.Graph) -> None:
 
 def present_kernels(compilation: Generated) -> list[rep.Kernel]:
     """Every kernel in the order in which they run."""
-    nodes = compilation.nodes
     return [
-        _present_group(unit, compilation, nodes)
-        if isinstance(unit, Group)
-        else _present_library_call(unit, compilation)
+        _present_group(unit, compilation) if isinstance(unit, Group) else _present_library_call(unit, compilation)
         for unit in compilation.schedule.units
     ]
 
@@ -170,13 +165,12 @@ def predicted_us(compilation: Generated) -> float | None:
     return round(sequence_us(costs, device) - device.alone_us - device.gap_us, 3) if costs else None
 
 
-def _present_group(group: Group, compilation: Generated, nodes: Mapping[str, LoopNode]) -> rep.Kernel:
-    layouts = compilation.schedule.graph.buffers
+def _present_group(group: Group, compilation: Generated) -> rep.Kernel:
+    nodes, layouts = compilation.nodes, compilation.schedule.graph.buffers
     rendered = compilation.primary[group.name]
-    device = compilation.decides_for
+    device, model = compilation.decides_for, compilation.model
     cost = group_cost(group, layouts, device)
-    storage = {name: layout.dtype for name, layout in layouts.items()}
-    model = compilation.model
+    dtypes = compilation.schedule.graph.dtypes
     first = compilation.first_of_code[group.name]
     names, left_out = [member.name for member in group.members], group.produced.difference(group.computed)
     computed = [nodes[name] for name in group.computed if name in nodes]
@@ -206,7 +200,7 @@ def _present_group(group: Group, compilation: Generated, nodes: Mapping[str, Loo
         ],
         predicted_us=round(cost.microseconds - device.alone_us - device.gap_us, 3),
         same_as=first if first != group.name else None,
-        levels=describe_levels(group, storage, layouts, model) if model.kind == "cuda" else None,
+        levels=describe_levels(group, dtypes, layouts, model) if model.kind == "cuda" else None,
     )
 
 
