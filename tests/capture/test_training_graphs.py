@@ -51,6 +51,18 @@ def dropped(x):
 dropped(torch.ones(64, 8, requires_grad=True)).sum().backward()
 """
 
+_HALVES = """import torch
+
+
+@torch.compile
+def gated(x, weight):
+    left, right = x.split(8, 1)
+    return (left @ weight).sin() * right
+
+
+gated(torch.randn(4, 16), torch.randn(8, 8, requires_grad=True)).sum().backward()
+"""
+
 _MODULE = """import torch
 
 
@@ -103,6 +115,14 @@ def test_cheap_operators_are_computed_again_and_not_saved() -> None:
     assert backward.recomputed == ["tanh", "sigmoid", "mul", "exp"]
     assert [(saved.node, saved.kind) for saved in backward.saved] == [
         ("weight", "input"), ("x", "input"), ("addmm", "output")
+    ]  # fmt: skip
+
+
+def test_a_part_of_an_input_that_is_saved_is_an_input() -> None:
+    """Both halves are views of `x`, which the caller keeps alive."""
+    _forward, backward = both(_HALVES)
+    assert [(saved.kind, saved.shape) for saved in backward.saved] == [
+        ("input", [4, 8]), ("activation", [4, 8]), ("input", [8, 4])
     ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import torch
 
 from compiler.fx.fake_values import hint_of, shown_size
 from compiler.fx.lines import lines_of_node
+from compiler.lowering.aliases import from_owner, viewed_by
 from compiler.report import SavedTensor
 
 aten = torch.ops.aten
@@ -53,13 +54,13 @@ def recomputed_in_backward(forward: torch.fx.GraphModule, backward: torch.fx.Gra
         if node.op == "call_function"
         and in_forward.get(node.name) == node.target
         and _is_tensor(node)
-        and not _is_view(node)
+        and viewed_by(node) is None
     ]
 
 
 def _describe(node: torch.fx.Node, given: torch.fx.Node, is_returned: bool) -> SavedTensor:
     value = node.meta["val"]
-    root = _viewed_from(node)
+    root = from_owner(node)[0]
     return SavedTensor(
         node=node.name,
         input=given.name,
@@ -70,20 +71,6 @@ def _describe(node: torch.fx.Node, given: torch.fx.Node, is_returned: bool) -> S
         bytes=max(hint_of(value.numel()), 0) * value.dtype.itemsize,
         lines=list(lines_of_node(node)),
     )
-
-
-def _viewed_from(node: torch.fx.Node) -> torch.fx.Node:
-    """The node whose memory a view is of; the node itself where it is none."""
-    while _is_view(node) and node.all_input_nodes:
-        node = node.all_input_nodes[0]
-    return node
-
-
-def _is_view(node: torch.fx.Node) -> bool:
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return False
-    returns = node.target._schema.returns
-    return bool(returns) and all(item.alias_info is not None and not item.alias_info.is_write for item in returns)
 
 
 def _is_tensor(node: Any) -> bool:
