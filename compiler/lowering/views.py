@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -190,12 +191,8 @@ def split(build: Builder, x: TensorValue, split_size: Integer, dim: int = 0) -> 
 def split_with_sizes(
     build: Builder, x: TensorValue, split_sizes: Sequence[Integer], dim: int = 0
 ) -> tuple[TensorValue, ...]:
-    parts: list[TensorValue] = []
-    start: Integer = 0
-    for size in split_sizes:
-        parts.append(_cut(x, wrap(dim, x.rank), start, size))
-        start += size
-    return tuple(parts)
+    at, starts = wrap(dim, x.rank), accumulate(split_sizes, initial=0)
+    return tuple(_cut(x, at, start, size) for start, size in zip(starts, split_sizes, strict=False))
 
 
 @lowers(aten.alias, aten.alias_copy, aten.detach, aten.detach_copy, aten.lift_fresh, aten.lift_fresh_copy, aten.lift)
