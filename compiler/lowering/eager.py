@@ -97,7 +97,7 @@ def describe(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         is_strided = value.layout == torch.strided
         return EagerTensor(
-            _sizes_of(value.shape),
+            tuple(map(size_of, value.shape)),
             _strides_of(value) if is_strided else (),
             size_of(value.storage_offset()) if is_strided else 0,
             value.dtype,
@@ -121,10 +121,6 @@ def _strides_of(tensor: torch.Tensor) -> tuple[Integer, ...]:
         stride if isinstance(stride, int) else _convert(stride.node.expr.xreplace(shorter), stride.node.shape_env)
         for stride in tensor.stride()
     ])  # fmt: skip
-
-
-def _sizes_of(values: Iterable[int | torch.SymInt]) -> tuple[Integer, ...]:
-    return tuple([value if isinstance(value, int) else size_of(value) for value in values])
 
 
 def size_of(value: int | torch.SymInt) -> Integer:
@@ -201,11 +197,8 @@ def _symbol(symbol: Any, environment: Any) -> Integer:
     # The lengths of a nested tensor's rows count as one size. It has no number, and no memory is laid out by it.
     number = int(values[symbol]) if values[symbol].is_number else GUESSED_SIZE
     whole = size(Symbol(str(symbol), number, least))
-    divisor = 1
-    for fact in environment.divisible:
-        of, by = fact.args
-        if of == symbol and isinstance(by, sympy.Integer):
-            divisor = lcm(divisor, int(by))
+    facts = (fact.args for fact in environment.divisible)
+    divisor = lcm(*(int(by) for of, by in facts if of == symbol and isinstance(by, sympy.Integer)))
     return whole if divisor == 1 else size(Quotient(whole, divisor)) * divisor
 
 
