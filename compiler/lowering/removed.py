@@ -31,26 +31,25 @@ def removed_nodes(
     for node in graph.nodes:
         if node.op != "call_function" or node.name in origins or COMPUTED_FOR in node.meta:
             continue
+        kind: RemovedKind = "common_subexpression"
         if node in repeats:
             because = f"`{repeats[node].name}` computed the same from the same arguments"
-            found.append(_removed("common_subexpression", node, because))
         elif isinstance(node.target, torch._ops.OpOverload) and isinstance(values.get(node), TensorValue):
-            found.append(_removed(*_what_it_is(node, values[node])))
+            kind, because = _what_it_is(node, values[node])
+        else:
+            continue
+        found.append(Removed(kind, node.name, lines_noted(node), because))
     return tuple(found)
 
 
-def _removed(kind: RemovedKind, node: Node, because: str) -> Removed:
-    return Removed(kind, node.name, lines_noted(node), because)
-
-
-def _what_it_is(node: Node, value: TensorValue) -> tuple[RemovedKind, Node, str]:
+def _what_it_is(node: Node, value: TensorValue) -> tuple[RemovedKind, str]:
     if value.buffer is None:
-        return "constant", node, "it reads no tensor: its readers compute its elements where they need them"
+        return "constant", "it reads no tensor: its readers compute its elements where they need them"
     if node.target is aten._to_copy.default:
-        return "cast", node, f"`{value.buffer}` has that dtype already"
+        return "cast", f"`{value.buffer}` has that dtype already"
     if node.target in (aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default):
-        return "copy", node, f"its readers read `{value.buffer}` itself, which nothing changes"
-    return "view", node, f"its readers read `{value.buffer}` {_where(value)}"
+        return "copy", f"its readers read `{value.buffer}` itself, which nothing changes"
+    return "view", f"its readers read `{value.buffer}` {_where(value)}"
 
 
 def _where(value: TensorValue) -> str:
