@@ -93,9 +93,9 @@ class SlidingWindows:
         for number, image, kernel, stride, padding in zip(
             window, self.image, self.most_elements, self.stride, self.padding, strict=True
         ):
-            start = number * stride - padding
+            first = number * stride - padding
+            last = first + kernel
             lowest, highest = (-padding, image + padding) if self.includes_padding else (0, image)
-            first, last = start, start + kernel
             begin, end = ops.index_value(first), ops.index_value(last)
             starts_before = not is_below(lowest - 1, first.bounds[0])
             ends_behind = not is_below(last.bounds[1], highest + 1)
@@ -176,9 +176,7 @@ def _average(build: Builder, x: TensorValue, windows: Windows) -> TensorValue:
     return build.reduction((*x.shape[:-rank], *windows.pooled), x.dtype, windows.most_elements, element)
 
 
-def _average_backward(
-    build: Builder, gradient: TensorValue, x: TensorValue, windows: Windows
-) -> TensorValue:  # fmt: skip
+def _average_backward(build: Builder, gradient: TensorValue, x: TensorValue, windows: Windows) -> TensorValue:
     rank = len(windows.pooled)
 
     def element(position: Position, step: Position) -> Any:
@@ -300,9 +298,7 @@ def _adaptive(rank: int) -> None:
         return _largest(build, x, windows(x, build.eager[0]))
 
     @lowers(getattr(aten, f"adaptive_max_pool{rank}d_backward"))
-    def largest_backward(
-        build: Builder, gradient: TensorValue, x: TensorValue, indices: TensorValue
-    ) -> TensorValue:  # fmt: skip
+    def largest_backward(build: Builder, gradient: TensorValue, x: TensorValue, indices: TensorValue) -> TensorValue:
         return _largest_backward(build, gradient, x, indices, windows(x, gradient))
 
 
