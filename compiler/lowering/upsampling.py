@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -73,24 +74,23 @@ class Axis:
 
 @dataclass(frozen=True)
 class Filter:
-    """A way to interpolate: the taps of result j along an axis, which lie from `first` to `last` elements from the one
-    at or below the coordinate of j."""
+    """A way to interpolate: the taps of result j along an axis, which lie up to `last` elements behind the one at or
+    below the coordinate of j."""
 
     taps: Callable[[Axis, Index, torch.dtype], Taps]
-    first: int
     last: int
     #: What is added to j, in elements of the result, before its coordinate is computed as a multiple of the step; None
     #: where `Axis.source` is the coordinate.
     shift: float | None = None
 
 
-def nearest_taps(shift: float) -> Callable[[Axis, Index, torch.dtype], Taps]:
+def _nearest(shift: float) -> Filter:
     def taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
         """One tap of weight one. ATen computes its coordinate in float32 for every dtype."""
         coordinate = (ops.index_value(j, torch.float32) + shift) * axis.step(torch.float32)
         return [(axis.clamped(ops.floor(coordinate).to(torch.int64)), None)]
 
-    return taps
+    return Filter(taps, 0, shift)
 
 
 def linear_taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
@@ -101,9 +101,8 @@ def linear_taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
     return [(axis.clamped(index), 1.0 - weight), (axis.clamped(index + 1), weight)]
 
 
-NEAREST = Filter(nearest_taps(0.0), 0, 0, shift=0.0)
-NEAREST_EXACT = Filter(nearest_taps(0.5), 0, 0, shift=0.5)
-LINEAR = Filter(linear_taps, 0, 1)
+NEAREST, NEAREST_EXACT = _nearest(0.0), _nearest(0.5)
+LINEAR = Filter(linear_taps, 1)
 
 
 # --- which results an element of the image is part of
@@ -130,7 +129,7 @@ def range_of(axis: Axis, kind: Filter) -> Range:
         raise CannotLower("its sizes differ from call to call, and are not known to be as its scale says")
     # There are n/m results an element. None with a tap at i lies more than one element before or behind those taps'
     # reach around  i * n / m,  whether borders or corners are aligned.
-    before, reach = kind.last + 1, kind.last - kind.first + 4
+    before, reach = kind.last + 1, kind.last + 4
     offset = -((before * axis.result) // axis.image) - 2
     return Range(axis, offset, (reach * axis.result) // axis.image + 4)
 
@@ -145,7 +144,7 @@ def _shortest_range(axis: Axis, kind: Filter, image: int, result: int) -> Range:
     else:
         j, doubt = torch.arange(result, dtype=torch.float64), DOUBT
         source = j * step if axis.aligns_corners else (j + 0.5) * step - 0.5
-    lowest = ((source - doubt).floor() + kind.first).clamp(0, image - 1)
+    lowest = (source - doubt).floor().clamp(0, image - 1)
     highest = ((source + doubt).floor() + kind.last).clamp(0, image - 1)
     i = torch.arange(image, dtype=source.dtype)
     # Both grow with j: the results with a tap at i are those from the first whose highest tap reaches it on.
@@ -159,13 +158,6 @@ def _shortest_range(axis: Axis, kind: Filter, image: int, result: int) -> Range:
 
 
 # --- the operators
-
-
-def _axes(
-    image: Sequence[Integer], result: Sequence[Integer], aligns_corners: bool, scales: Sequence[float | None]
-) -> list[Axis]:
-    given = [*scales, *[None] * (len(image) - len(scales))]
-    return [Axis(m, n, scale, aligns_corners) for m, n, scale in zip(image, result, given, strict=True)]
 
 
 def _weight_of(taps: Taps, i: Index) -> tuple[Any, Any]:
@@ -220,7 +212,8 @@ def _backward(rank: int, name: str, kind: Filter) -> None:
     ) -> TensorValue:  # fmt: skip
         # Those that smooth are told whether corners are aligned before they are told scales.
         aligns_corners, scales = (False, given) if kind.shift is not None else (given[0], given[1:])
-        axes = _axes(input_size[-rank:], gradient.shape[-rank:], aligns_corners, scales)
+        sizes = zip_longest(input_size[-rank:], gradient.shape[-rank:], scales)
+        axes = [Axis(image, result, scale, aligns_corners) for image, result, scale in sizes]
         return upsample_backward(build, gradient, input_size, axes, kind)
 
 
