@@ -55,13 +55,14 @@ class Epilogue:
     relu: Node
     chain: Chain
     added: Node | Chain | None = None
-    sum: Node | None = None
+    #: The sum that adds it, if there is one.
+    sums: tuple[Node, ...] = ()
 
 
 def find_epilogue(relu: Node) -> Epilogue | None:
     """What of a ReLU's argument can be folded into a convolution."""
     source = relu.args[0]
-    if relu.target is not aten.relu.default or not _is_image(relu) or not _is_only_read_by_one(source):
+    if not _is_image(relu) or not _is_only_read_by_one(source):
         return None
     assert isinstance(source, Node)
     chain = chain_to(source)
@@ -76,7 +77,7 @@ def find_epilogue(relu: Node) -> Epilogue | None:
         chain = chain_to(one)
         if chain is not None and _is_foldable(chain.convolution):
             second = chain_to(other)
-            return Epilogue(relu, chain, second if second is not None and second.steps else other, source)
+            return Epilogue(relu, chain, second if second is not None and second.steps else other, (source,))
     return None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import GraphModule, Node
 
 from compiler import report
 from compiler.decisions import Decision
@@ -21,7 +21,7 @@ from compiler.ir.library_calls import FUSED_CONVOLUTION
 from compiler.options import Options
 from compiler.passes.folding.chains import Chain, Epilogue, find_epilogue
 from compiler.passes.price import copy_us, start_us
-from compiler.passes.writing import call_like, copied
+from compiler.passes.writing import call_like, calls_of, copied
 from compiler.schedule.rules.batch import MOST_EARLY
 
 aten = torch.ops.aten
@@ -44,17 +44,17 @@ def fold(
     names those that do not work channels-last."""
     if device.kind == "cpu" or KNOB in options.disabled_rules:
         return graph, ()
-    if not any(find_epilogue(node) for node in graph.graph.nodes if node.target is aten.relu.default):
+    if not any(map(find_epilogue, calls_of(graph, aten.relu.default))):
         return graph, ()
     copy = copied(graph)
     records = []
-    for node in list(copy.graph.nodes):
-        found = find_epilogue(node) if node.target is aten.relu.default else None
+    for relu in calls_of(copy, aten.relu.default):
+        found = find_epilogue(relu)
         if found is not None:
             record = _weigh(found, device, found.chain.convolution.name in contiguous)
             records.append(record)
             if record.verdict == FOLDED:
-                _Writer(copy.graph, found).write()
+                _Writer(found).write()
     return copy if any(record.verdict == FOLDED for record in records) else graph, tuple(records)
 
 
@@ -64,7 +64,7 @@ def _weigh(found: Epilogue, device: Device, is_contiguous: bool) -> Decision:
     filters = [_bytes(chain.convolution.args[1]) for chain in chains]
     launches = start_us(device) * sum(size > MOST_EARLY for size in filters)
     paid = launches + 1e6 * 2 * sum(filters) / device.bandwidth
-    nodes = [*(node for chain in chains for node in chain.nodes), *([found.sum] if found.sum else []), found.relu]
+    nodes = [*(node for chain in chains for node in chain.nodes), *found.sums, found.relu]
     reason = "folding.layout" if is_contiguous else "folding.filter" if paid < saved else "folding.slower"
     return Decision(reason, {"saved_us": saved, "filter_us": paid}, _names(nodes), all_lines_noted(nodes))
 
@@ -93,8 +93,8 @@ def _bytes(node: Any) -> int:
 class _Writer:
     """Writes the folded call in the place of an epilogue's ReLU."""
 
-    def __init__(self, graph: Graph, found: Epilogue) -> None:
-        self.graph, self.found = graph, found
+    def __init__(self, found: Epilogue) -> None:
+        self.graph, self.found = found.relu.graph, found
 
     def write(self) -> None:
         relu, chain, added = self.found.relu, self.found.chain, self.found.added
@@ -114,12 +114,10 @@ class _Writer:
             bias = self._call(aten.view.default, self._call(aten.clone.default, bias), [channels])
         image, _, _, *geometry = chain.convolution.args
         gone = [node for one in (chain, added) if isinstance(one, Chain) for node in one.nodes]
-        gone += [self.found.sum] if self.found.sum is not None else []
-        relu.meta[STANDS_FOR] = _names([*chain.nodes, *([self.found.sum] if self.found.sum else [])])
+        relu.meta[STANDS_FOR] = _names((*chain.nodes, *self.found.sums))
         relu.target = FUSED_CONVOLUTION
         relu.args = (image, weight, bias, added_node, *geometry[:3])
-        order = {node: position for position, node in enumerate(self.graph.nodes)}
-        for node in sorted(gone, key=order.__getitem__, reverse=True):
+        for node in sorted((*gone, *self.found.sums), reverse=True):
             self.graph.erase_node(node)
 
     def _folded(self, chain: Chain) -> tuple[Node, Node]:
