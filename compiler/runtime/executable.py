@@ -80,16 +80,7 @@ def build_executable(
     device: torch.device,
 ) -> Executable:
     """Execute the wrapper's text; `kernels` maps the names that it calls to launchers."""
-    scope = _executed(wrapper, schedule, kernels, device)
-    number = _one_of_several(device)
-    call = _on_device(scope["call"], number)
-    launched = {*kernels, *library_products(schedule.units, schedule.graph)}
-    return Executable(call, wrapper, kernels, flat_call(wrapper, scope, launched, call, number))
-
-
-def _executed(
-    text: str, schedule: Schedule, kernels: Mapping[str, Callable[..., None]], device: torch.device
-) -> dict[str, Any]:
+    products = library_products(schedule.units, schedule.graph)
     launches = {name: getattr(kernel, "launch", kernel) for name, kernel in kernels.items()}
     scope = _scope(schedule.graph, device) | launches
     scope["library"] = {
@@ -98,12 +89,14 @@ def _executed(
         if isinstance(unit, ExternNode)
     }
     if device.type == "cuda":
-        products = library_products(schedule.units, schedule.graph)
         scope |= {name: product_launch(product, device) for name, product in products.items()}
     file_name = f"<fusionscope wrapper {next(_serial)}>"
-    linecache.cache[file_name] = (len(text), None, text.splitlines(keepends=True), file_name)
-    exec(compile(text, file_name, "exec"), scope)
-    return scope
+    linecache.cache[file_name] = (len(wrapper), None, wrapper.splitlines(keepends=True), file_name)
+    exec(compile(wrapper, file_name, "exec"), scope)
+    number = _one_of_several(device)
+    call = _on_device(scope["call"], number)
+    flat = flat_call(wrapper, scope, {*kernels, *products}, call, number)
+    return Executable(call, wrapper, kernels, flat)
 
 
 def _one_of_several(device: torch.device) -> int | None:
