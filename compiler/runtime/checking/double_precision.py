@@ -8,8 +8,8 @@ is wrong with the result is what rounding the parameters and the final gradients
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -70,13 +70,8 @@ class InDoublePrecision(TorchDispatchMode):
         """Around a call of the user's function, within all modes that it is called in."""
         return _WideArguments()
 
-    @contextlib.contextmanager
-    def differentiating(self) -> Iterator[None]:
-        self._is_differentiating = True
-        try:
-            yield
-        finally:
-            self._is_differentiating = False
+    def differentiating(self) -> contextlib.AbstractContextManager[Any]:
+        return mock.patch.object(self, "_is_differentiating", True)
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function is torch.ops.aten.view.dtype:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -180,14 +181,11 @@ class _State:
     @contextlib.contextmanager
     def recorded(self, graphs: Sequence[CapturedGraph]) -> Iterator[None]:
         """Note the inputs of every graph that runs within."""
-        implementations = {graph.name: graph.runner.implementation for graph in graphs}
-        for graph in graphs:
-            graph.runner.implementation = self._noting(graph, graph.runner.implementation)
-        try:
-            yield
-        finally:
+        with contextlib.ExitStack() as stack:
             for graph in graphs:
-                graph.runner.implementation = implementations[graph.name]
+                noting = self._noting(graph, graph.runner.implementation)
+                stack.enter_context(mock.patch.object(graph.runner, "implementation", noting))
+            yield
 
     def _noting(self, graph: CapturedGraph, call: Callable[[list[Any]], Sequence[Any]]) -> Any:
         names = [node.name for node in graph.aten.graph.nodes if node.op == "placeholder"]
