@@ -120,10 +120,7 @@ class _Asked:
         last = self._first_answer(a, b, are_together=True)
         assert last is not None
         kernel = last.kernels[0] if last.kernels else "one kernel"
-        message = f"{a} and {b} are in one kernel, {kernel}"
-        score = last.decisions[-1].score if last.decisions else None
-        if score is not None and score.fused_us is not None and score.unfused_us is not None:
-            message += _of_last_fusion("joined", score.fused_us, score.unfused_us)
+        message = f"{a} and {b} are in one kernel, {kernel}{_of_last_fusion('joined', last.decisions)}"
         return self._told("force", a, b, "done", last.reason, message)
 
     def forbidden(self, a: str, b: str) -> rep.WhatIf:
@@ -139,10 +136,7 @@ class _Asked:
                 return self._told("forbid", a, b, "done", FORBIDDEN, message)
             message = f"they would not have been fused anyway: {answer.message}"
             return self._told("forbid", a, b, "no effect", answer.reason, message)
-        message = f"{a} and {b} stay apart"
-        score = refusals[-1].score if refusals else None
-        if score is not None and score.fused_us is not None and score.unfused_us is not None:
-            message += _of_last_fusion("would have joined", score.fused_us, score.unfused_us)
+        message = f"{a} and {b} stay apart{_of_last_fusion('would have joined', refusals)}"
         return self._told("forbid", a, b, "done", FORBIDDEN, message)
 
     def _are_together_without(self, a: str, b: str) -> bool:
@@ -183,9 +177,14 @@ class _Asked:
         return rep.WhatIf(option=option, asked=[a, b], outcome=outcome, graph=graph, reason=reason, message=message)
 
 
-def _of_last_fusion(did: str, fused_us: float, unfused_us: float) -> str:
-    """Later fusions change the kernels on both sides, so this is not the time of any kernel that was made."""
-    fused, unfused = (f"{time:.{digits_apart((fused_us, unfused_us))}f} us" for time in (fused_us, unfused_us))
+def _of_last_fusion(did: str, decisions: Sequence[rep.Decision]) -> str:
+    """What was predicted, if anything was. Later fusions change the kernels on both sides, so this is not the time of
+    any kernel that was made."""
+    score = decisions[-1].score if decisions else None
+    if score is None or score.fused_us is None or score.unfused_us is None:
+        return ""
+    times = score.fused_us, score.unfused_us
+    fused, unfused = (f"{time:.{digits_apart(times)}f} us" for time in times)
     return f"; the fusion that {did} them was predicted to take {fused} instead of {unfused}"
 
 
