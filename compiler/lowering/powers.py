@@ -52,10 +52,6 @@ def _repeated_product(base: Any, exponent: int, dtype: torch.dtype) -> Any:
 def _float_power(base: Any, exponent: Any, number: float, dtype: torch.dtype) -> Any:
     if not math.isfinite(number):
         return ops.pow(base, exponent)
-    if number == 0:
-        return ops.constant(1, dtype)
-    if number == 1:
-        return base
     if number == 0.5:
         return ops.sqrt(base)
     if number == -0.5:
@@ -66,7 +62,7 @@ def _float_power(base: Any, exponent: Any, number: float, dtype: torch.dtype) ->
         return ops.square(base) * base
     if number == int(number) and abs(number) <= LARGEST_PRODUCT:
         power = _repeated_product(base, abs(int(number)), dtype)
-        return power if number > 0 else ops.reciprocal(power)
+        return power if number >= 0 else ops.reciprocal(power)
     if 2 * number == int(2 * number) and abs(number) <= LARGEST_PRODUCT:
         return _power_of_root(base, number, dtype)
     return ops.pow(base, exponent)
