@@ -26,8 +26,7 @@ aten = torch.ops.aten
 
 SAME = Kind.DEFAULT
 COMPARISONS = "eq ne lt le gt ge".split()
-LOGICAL = "logical_and logical_or logical_xor".split()
-BITWISE = {"and": "logical_and", "or": "logical_or", "xor": "logical_xor"}
+JOINED = "and or xor".split()
 _NEAREST = {torch.float16: "nearest_float16", torch.bfloat16: "nearest_bfloat16"}
 SHIFTS = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
           "__lshift__": "left_shift", "__rshift__": "right_shift"}  # fmt: skip
@@ -71,14 +70,12 @@ def _logical(name: str) -> None:
         )
 
 
-for _name in LOGICAL:
-    _logical(_name)
-
-
-for _name, _on_bool in BITWISE.items():
+for _name in JOINED:
+    _logical(f"logical_{_name}")
     lowers_elements(
-        SAME, getattr(ops, f"bitwise_{_name}"), getattr(aten, f"bitwise_{_name}"), on_bool=getattr(ops, _on_bool)
-    )
+        SAME, getattr(ops, f"bitwise_{_name}"), getattr(aten, f"bitwise_{_name}"),
+        on_bool=getattr(ops, f"logical_{_name}"),
+    )  # fmt: skip
 
 
 def _shift(name: str, op: str) -> None:
