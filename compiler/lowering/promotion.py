@@ -15,7 +15,7 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dty
 
 from compiler.ir.formulas import Real
 from compiler.ir.ops import compute_dtype, ops
-from compiler.ir.size import Integer, Size, hint
+from compiler.ir.size import Integer, Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import Lowering, lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, constant
@@ -24,18 +24,9 @@ Operand = Any  # a TensorValue or a Python number
 Kind = ELEMENTWISE_TYPE_PROMOTION_KIND
 
 
-def stand_in(operand: Operand) -> Any:
-    """What PyTorch's promotion rules look at: a number, or an empty tensor of the same dtype and rank."""
-    if isinstance(operand, TensorValue):
-        return _empty(operand.dtype, operand.rank)
-    if isinstance(operand, Real):
-        return operand.hint
-    return hint(operand) if isinstance(operand, Size) else operand
-
-
 def common_dtype(x: Operand, y: Operand) -> torch.dtype:
     """The dtype that eager converts the operands of a comparison to."""
-    return torch.result_type(stand_in(x), stand_in(y))
+    return torch.result_type(*(_stand_in(_what_counts(operand)) for operand in (x, y)))
 
 
 def in_common_dtype(*operands: Operand) -> list[TensorValue]:
@@ -64,12 +55,15 @@ def _what_counts(operand: Operand) -> tuple[torch.dtype, int] | type:
 def _dtypes_of(
     kind: Kind, _default: torch.dtype, *operands: tuple[torch.dtype, int] | type
 ) -> tuple[torch.dtype, torch.dtype]:
-    seen = [operand() if isinstance(operand, type) else _empty(*operand) for operand in operands]
-    compute, result = elementwise_dtypes(*seen, type_promotion_kind=kind)
+    compute, result = elementwise_dtypes(*map(_stand_in, operands), type_promotion_kind=kind)
     return compute_dtype(compute), result
 
 
-def _empty(dtype: torch.dtype, rank: int) -> torch.Tensor:
+def _stand_in(counts: tuple[torch.dtype, int] | type) -> Any:
+    """What PyTorch's promotion rules look at: a number, or an empty tensor of the same dtype and rank."""
+    if isinstance(counts, type):
+        return counts()
+    dtype, rank = counts
     return torch.empty((1,) * rank, dtype=dtype, device="meta")
 
 
