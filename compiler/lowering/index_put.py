@@ -94,5 +94,6 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Ten
 
 @decomposes(aten.put)
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Elements count through the tensor in row-major order, and so do the sources."""
-    return x.reshape(-1).index_put((index.reshape(-1),), source.reshape(-1), accumulate).view(x.shape)
+    """Elements and sources are counted in row-major order, and the result lies as the tensor does."""
+    new = x.reshape(-1).index_put((index.reshape(-1),), source.reshape(-1), accumulate).view(x.shape)
+    return new if x.is_contiguous() else aten.copy.default(torch.empty_like(x), new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import pytest
@@ -107,3 +108,19 @@ def test_windows_of_one_for_all_are_added_up_at_once(sizes: tuple[int, int]) -> 
     whole = gradient.double().expand(*(7 if size == 40 else size for size in sizes), 16)
     result = torch.compile(windows, backend=fusionscope)(gradient)
     torch.testing.assert_close(result.double(), windows(whole), rtol=1e-6, atol=1e-6)
+
+
+def _permuted(*sizes: int) -> Tensor:
+    """Its last dimension is the outermost one in memory."""
+    return torch.arange(float(prod(sizes))).view(sizes[-1], *sizes[:-1]).movedim(0, -1)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("x", [_permuted(5, 6), _permuted(2, 3, 5), _permuted(6, 10)[::2, ::2]])
+def test_what_is_put_into_a_tensor_lies_as_the_tensor(x: Tensor, accumulate: bool) -> None:
+    def put(x: Tensor, index: Tensor, source: Tensor) -> Tensor:
+        return x.put(index, source, accumulate)
+
+    arguments = x, torch.tensor([[1, -1], [7, 3]]), torch.tensor([[0.5, 1.5], [2.5, 3.5]])
+    result, expected = torch.compile(put, backend=fusionscope)(*arguments), put(*arguments)
+    assert result.stride() == expected.stride() and torch.equal(result, expected)
