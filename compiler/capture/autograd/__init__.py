@@ -7,6 +7,7 @@ expansions                            writes through expanded views and idle dro
 fixed_sizes                           what is compiled for the sizes of one call alone
 running_products                      gradients that torch makes too long
 draws                                 what the split would lose: numbers drawn again
+signs                                 gradients that come in with signs that are only noted
 shared_memory                         calls left to eager mode: of inputs that overlap
 written_back, without_effect          inputs written to after a call; calls that no result needs
 """

@@ -17,6 +17,7 @@ from compiler.capture.autograd.expansions import with_exact_writes
 from compiler.capture.autograd.naming import input_names, name_inputs, names_by_position
 from compiler.capture.autograd.running_products import short_gradients_of_running_products
 from compiler.capture.autograd.shared_memory import OverlappingWrite, refuse_merged_inputs, where_written_apart
+from compiler.capture.autograd.signs import take_gradients_as_in_memory, with_signs_in_memory
 from compiler.capture.autograd.training import CHEAP, VIEWS
 from compiler.capture.autograd.written_back import note_written_back
 from compiler.capture.captured import Implementation, Phase
@@ -103,8 +104,11 @@ def compile_through_aot(
         attach_lines(part)
         if phase == "inference":
             note_written_back(part)
+        gradients = take_gradients_as_in_memory(part) if phase == "backward" else []
         with outside_fake_mode():
             implementation = compile_graph(part, phase)
+        if gradients:
+            implementation = with_signs_in_memory(implementation, gradients)
         phases.add(phase)
         if phase == "inference" and _takes_straight_calls(part, example_inputs) and runs_as_it_is():
             straight.append(implementation)

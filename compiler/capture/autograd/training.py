@@ -25,7 +25,7 @@ VIEWS = (aten.diagonal, aten.unfold)
 CHEAP = (aten.amin, aten.prod, aten.eye, aten.flip, aten.constant_pad_nd, aten.index_select)
 
 #: How AOTAutograd names the gradients that a backward graph is called with.
-_TANGENT = "tangents_"
+TANGENT = "tangents_"
 
 
 def saved_for_backward(forward: torch.fx.GraphModule, backward: torch.fx.GraphModule) -> list[SavedTensor]:
@@ -35,7 +35,7 @@ def saved_for_backward(forward: torch.fx.GraphModule, backward: torch.fx.GraphMo
     Raises ValueError where the two graphs are no such pair.
     """
     inputs = [node for node in backward.graph.nodes if node.op == "placeholder" and _is_tensor(node)]
-    wanted = [node for node in inputs if not node.name.startswith(_TANGENT)]
+    wanted = [node for node in inputs if not node.name.startswith(TANGENT)]
     results = torch.utils._pytree.tree_leaves(forward.graph.output_node().args)
     tensors = [node for node in results if isinstance(node, torch.fx.Node) and _is_tensor(node)]
     first_saved = len(tensors) - len(wanted)

@@ -83,6 +83,26 @@ def test_inputs_whose_signs_are_only_noted_are_read_and_written_as_eager_does() 
         torch.testing.assert_close(mine, wanted)
 
 
+@pytest.mark.parametrize("is_given_negated", [False, True], ids=["plain gradient", "negated gradient"])
+@pytest.mark.parametrize("is_result_negated", [False, True], ids=["plain result", "negated result"])
+def test_gradients_whose_signs_are_only_noted_are_read_as_eager_does(
+    is_result_negated: bool, is_given_negated: bool
+) -> None:
+    """Of neither does a guard tell: the result says what the gradient is taken for, and a caller may give any."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        z = torch.view_as_complex(x) * 2
+        return z.conj().imag if is_result_negated else z.imag * 3
+
+    x, given = torch.randn(4, 2, requires_grad=True), torch.arange(1.0, 5)
+    if is_given_negated:
+        given = torch._neg_view(given)
+    torch._dynamo.reset()
+    ours, eager = torch.compile(program, backend="fusionscope")(x), program(x)
+    assert ours.is_neg() == is_result_negated
+    torch.testing.assert_close(*(torch.autograd.grad(result, x, given) for result in (ours, eager)))
+
+
 def test_a_view_with_other_signs_shares_the_memory_of_the_result_that_it_is_of() -> None:
     def program(z: torch.Tensor) -> tuple[torch.Tensor, ...]:
         w = z * 2
