@@ -27,6 +27,7 @@ REASONS: dict[str, str] = {
         "a team of programs holds each row of {row} elements, so {shared} is read once for {writer} and {reader}"
     ),
     "fused.one_node": "both are the loop {a}",
+    "fused.parts": "it was made to write several parts of {whole}, each at its place",
     "fused.across": (
         "{b} is gathered across the rows of {a} while they are in registers: {shared} is read once for both"
     ),

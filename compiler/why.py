@@ -284,6 +284,7 @@ class History:
             (d.sides[0].unit, d.sides[1].unit): d for d in self.graph.decisions if d.makes is not None and d.sides
         }
         more = {(x, y): (x, y, turn, reason) for x, y, turn, reason in self.graph.more_decisions if _fuses(reason)}
+        joined: tuple[str, ...] = ()
         for pair, (_, number) in made.items():
             nodes = self.units[number]
             holds_both_before = any(a in self.units[unit] and b in self.units[unit] for unit in pair)
@@ -291,17 +292,21 @@ class History:
                 known = reasons.get(pair)
                 chain += [known] if known is not None else [self._told(more[pair])] if pair in more else []
                 if a in nodes and b in nodes:
+                    joined = nodes if known is None and pair not in more else ()
                     break
         else:  # the one leads to the other, a part of a concatenation, which was split off later
             chain = []
-        last = chain[-1] if chain else None
+        reason, message = (chain[-1].reason, chain[-1].message) if chain else ("fused.vertical", "")
+        if joined:  # parts of a concatenation that one kernel writes, which no fusion brought together
+            wholes = sorted({whole for name in joined if (whole := self.loops[name].part_of) is not None})
+            reason, message = "fused.parts", message_of("fused.parts", {"whole": " and ".join(wholes)})
         return Answer(
             graph=self.graph.name,
             a=a,
             b=b,
             verdict="fused",
-            reason="fused.vertical" if last is None else last.reason,
-            message=f"{a} and {b} are in the same kernel" + ("" if last is None else f": {last.message}"),
+            reason=reason,
+            message=f"{a} and {b} are in the same kernel" + (message and f": {message}"),
             kernels=self._kernels(a),
             lines=lines,
             decisions=chain,

@@ -203,3 +203,19 @@ f(torch.randn(32, 32), torch.randn(32, 32), torch.randn(64, 32))
     (together,) = why(report, "sin", "cat_part_0")
     assert together.verdict == "fused" and together.kernels == [kernel.name]
     assert together.message == "sin and cat_part_0 are in the same kernel"
+
+
+def test_parts_that_one_kernel_was_made_to_write_say_so() -> None:
+    """No fusion brought them together: the chain was empty, or ended with a fusion that is about neither."""
+    report = explored("""import torch
+@torch.compile
+def f(x, y):
+    return torch.stack([x + y, x - y, x * y], -1)
+f(torch.randn(64, 32), torch.randn(64, 32))
+""")
+    told = "are in the same kernel: it was made to write several parts of stack, each at its place"
+    for a, b in (("stack_part_0", "stack_part_1"), ("sub", "stack_part_0")):
+        (answer,) = why(report, a, b)
+        assert (answer.reason, answer.message) == ("fused.parts", f"{a} and {b} {told}")
+    (answer,) = why(report, "add", "stack")
+    assert answer.reason == "fused.inline" and answer.message.endswith("add never reaches memory")
