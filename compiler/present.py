@@ -136,7 +136,7 @@ def present_schedule(compilation: Planned, report: rep.Graph) -> None:
     context = context_of(UnitGraph(LoopGraph()), compilation.decides_for, compilation.options, compilation.directives)
     growths = peak_growths(compilation.schedule, compilation.memory)
     describe_decisions(compilation.schedule, report, context, growths)
-    report.buffers = describe_buffers(compilation.memory)
+    report.buffers = describe_buffers(compilation.schedule, compilation.memory)
     sizes = {buffer.name: buffer.bytes for buffer in report.buffers}
     for saved in report.saved:
         saved.bytes = saved.bytes or sizes.get(saved.input, 0)

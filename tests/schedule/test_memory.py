@@ -111,6 +111,19 @@ def test_without_fusion_a_chain_works_in_two_buffers_and_an_output() -> None:
     assert (graph.memory.peak_bytes, graph.memory.reuses) == (SMALL, [])
 
 
+def test_parts_of_a_concatenation_are_said_to_share_memory_and_not_to_save_any() -> None:
+    """Each was said to take over another one's memory in place, and to save as many bytes as all have together."""
+    source = "import torch\n@torch.compile\ndef f(x, y):\n    return torch.stack([x + y, x - y, x * y], -1)\n"
+    source += "f(torch.rand(64, 64), torch.rand(64, 64))\n"
+    (graph,) = explore(source, Options(device="cpu", produce=("capture", "lower", "schedule"))).graphs
+    assert graph.memory is not None and graph.memory.reuses == []
+    assert {reuse.buffer for reuse in graph.memory.unfused_reuses}.isdisjoint({"stack", "stack_part_0", "stack_part_1"})
+    for buffers in (graph.buffers, graph.memory.unfused_buffers):
+        shared = {buffer.name: buffer for buffer in buffers if (buffer.note or "").startswith("shares the storage of ")}
+        assert len(shared) == 2 and shared.keys() < {"stack", "stack_part_0", "stack_part_1"}
+    assert graph.memory.without_reuse_bytes == 3 * SMALL
+
+
 def test_a_small_buffer_takes_the_storage_of_a_larger_one() -> None:
     def function(x: Tensor) -> Tensor:
         half = torch.sin(x).flip(0)[:128] + 1

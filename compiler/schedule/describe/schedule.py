@@ -4,7 +4,7 @@ would take without fusion. Decisions are in `decisions.py`."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,9 @@ from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.ir.size import Integer, hint
 from compiler.lowering.registry import operator_name
 from compiler.schedule.cost.touches import touched_bytes
-from compiler.schedule.memory.lifetimes import lifetimes, storage_bytes
+from compiler.schedule.memory.lifetimes import lifetimes, storage_bytes, wholes_of
 from compiler.schedule.memory.order import as_written
-from compiler.schedule.memory.plan import MemoryPlan, plan_memory
+from compiler.schedule.memory.plan import MemoryPlan, PlannedBuffer, plan_memory
 from compiler.schedule.scheduler import Schedule, without_fusion
 
 
@@ -108,7 +108,8 @@ def sums_in_any_order(graph: LoopGraph) -> list[str]:
     ]
 
 
-def describe_buffers(plan: MemoryPlan) -> list[report.Buffer]:
+def describe_buffers(schedule: Schedule, plan: MemoryPlan) -> list[report.Buffer]:
+    parts = wholes_of(schedule.units)
     return [
         report.Buffer(
             name=b.name,
@@ -120,10 +121,18 @@ def describe_buffers(plan: MemoryPlan) -> list[report.Buffer]:
             last=b.last,
             fate=b.fate,
             takes_over=b.takes_over,
-            note=f"takes over the storage of {b.takes_over}" if b.takes_over else None,
+            note=_note(b, parts),
         )
         for b in plan.buffers.values()
     ]
+
+
+def _note(buffer: PlannedBuffer, parts: Collection[str]) -> str | None:
+    if buffer.takes_over is None:
+        return None
+    if buffer.name in parts:
+        return f"shares the storage of {buffer.takes_over}: each fills a part of it"
+    return f"takes over the storage of {buffer.takes_over}"
 
 
 def describe_memory(schedule: Schedule, plan: MemoryPlan) -> report.Memory:
@@ -135,13 +144,13 @@ def describe_memory(schedule: Schedule, plan: MemoryPlan) -> report.Memory:
         peak_bytes=plan.peak_bytes,
         unordered_peak_bytes=plan_memory(unordered).peak_bytes,
         without_reuse_bytes=_all_bytes(schedule),
-        reuses=_reuses(plan),
+        reuses=_reuses(schedule, plan),
         unfused_peak_bytes=unfused_plan.peak_bytes,
         unfused_without_reuse_bytes=_all_bytes(unfused),
-        unfused_reuses=_reuses(unfused_plan),
+        unfused_reuses=_reuses(unfused, unfused_plan),
         live_bytes=list(plan.live_bytes),
         unfused_live_bytes=list(unfused_plan.live_bytes),
-        unfused_buffers=describe_buffers(unfused_plan),
+        unfused_buffers=describe_buffers(unfused, unfused_plan),
     )
 
 
@@ -150,8 +159,10 @@ def _all_bytes(schedule: Schedule) -> int:
     return sum(life.bytes for life in lifetimes(schedule.units, graph.buffers, graph.output_buffers).values())
 
 
-def _reuses(plan: MemoryPlan) -> list[report.Reuse]:
-    """In the order of the kernels."""
+def _reuses(schedule: Schedule, plan: MemoryPlan) -> list[report.Reuse]:
+    """In the order of the kernels. Parts of a concatenation are one buffer, of which none gets the memory of another:
+    all of them are needed."""
+    parts = wholes_of(schedule.units)
     return [
         report.Reuse(
             buffer=buffer.name,
@@ -160,5 +171,5 @@ def _reuses(plan: MemoryPlan) -> list[report.Reuse]:
             in_place=buffer.fate != "reused",
         )
         for buffer in plan.buffers.values()
-        if buffer.takes_over is not None
+        if buffer.takes_over is not None and buffer.name not in parts
     ]

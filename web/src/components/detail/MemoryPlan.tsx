@@ -65,7 +65,7 @@ function Chart({ plan, pieces, way }: { plan: Plan; pieces: Piece[]; way: Way })
 }
 
 function Bar({ buffer, x, y, width }: { buffer: Buffer; x: number; y: number; width: number }) {
-  const over = buffer.takes_over ? `, ${buffer.fate === "in_place" ? "written in place over" : "in the memory of"} ${buffer.takes_over}` : "";
+  const over = buffer.note ? `, ${buffer.note}` : "";
   return (
     <g class={`plan-bar fate-${buffer.fate}`} data-ref={refs.value.buffer(buffer.name)}>
       <title>{`${buffer.name}, ${format.bytes(buffer.bytes)}${over}`}</title>
