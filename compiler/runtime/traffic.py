@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch._ops import HigherOrderOperator
@@ -115,21 +115,34 @@ class _NodeByNode(torch.fx.Interpreter):
         backward: _Counter,
         given: Callable[[Any], Any],
     ) -> None:
-        super().__init__(graph)
+        # A fake value holds no memory, and one call may stand where several were.
+        super().__init__(graph, garbage_collect_values=False)
         self._names, self._forward, self._backward, self._given = names, forward, backward, given
         self._followed: set[Any] = set()
+        #: Calls that Dynamo has written as several, by the last of these, and the others.
+        self._written = {node: call for node in graph.graph.nodes if (call := _written_as(node)) is not None}
+        self._of_others = {other for call in self._written.values() for other in call.others}
 
     def run_node(self, n: torch.fx.Node) -> Any:
         self._forward.node = n.name
-        example = n.meta.get("example_value") if n.op == "get_attr" else None
-        # A parameter that the graph holds itself, as the step of an optimiser does, is an input as well.
-        result = self._given(example) if isinstance(example, torch.Tensor) else super().run_node(n)
+        result = self._result_of(n)
         for value in tree_leaves(result):
             if isinstance(value, torch.Tensor):
                 if n.op in ("placeholder", "get_attr"):
                     self._names.of(value, n.name)
                 self._follow(value.grad_fn, n.name)
         return result
+
+    def _result_of(self, n: torch.fx.Node) -> Any:
+        if n in self._of_others:
+            return None
+        if n in self._written:
+            call = self._written[n]
+            tensors: Any = self.map_nodes_to_values(call.tensors, n)
+            return getattr(torch.Tensor, call.method)(*tensors, value=call.factor)
+        example = n.meta.get("example_value") if n.op == "get_attr" else None
+        # A parameter that the graph holds itself, as the step of an optimiser does, is an input as well.
+        return self._given(example) if isinstance(example, torch.Tensor) else super().run_node(n)
 
     def _follow(self, made: Any, node: str) -> None:
         """One call may leave several nodes of autograd, one behind the other; sums of gradients come between nodes."""
@@ -141,6 +154,35 @@ class _NodeByNode(torch.fx.Interpreter):
                 gradient.register_prehook(lambda _: setattr(self._backward, "node", node))
                 gradient.register_hook(lambda _gradients, _of_results: setattr(self._backward, "node", None))
                 open_ += [following for following, _ in gradient.next_functions]
+
+
+@dataclass(frozen=True)
+class _WrittenCall:
+    """A call that changes the first of its tensors by a factor of the others, and the nodes that Dynamo writes it as
+    before the last one."""
+
+    method: str
+    tensors: tuple[Any, ...]
+    factor: Any
+    others: tuple[torch.fx.Node, ...]
+
+
+def _written_as(copy: torch.fx.Node) -> _WrittenCall | None:
+    """`p.addcdiv_(m, v, value=2)`, of which Dynamo makes `p.copy_(fma(m / v, 2, p))`, so `p.addcmul_` of a product: the
+    call that the program has. None for any other node."""
+    changed, total = copy.args[:2] if copy.target == "copy_" else (None, None)
+    if not _is_only_for(total, copy) or str(total.target) != "prims.fma.default" or total.args[2] is not changed:
+        return None
+    product, factor, _ = total.args
+    methods: dict[Any, str] = {torch.mul: "addcmul_", torch.div: "addcdiv_"}
+    method = methods.get(getattr(product, "target", None))
+    if method is None or not _is_only_for(product, total) or isinstance(factor, torch.fx.Node):
+        return None
+    return _WrittenCall(method, (changed, *product.args), factor, (product, total))
+
+
+def _is_only_for(node: Any, reader: torch.fx.Node) -> TypeGuard[torch.fx.Node]:
+    return isinstance(node, torch.fx.Node) and list(node.users) == [reader]
 
 
 def _distinct(values: Iterable[Any]) -> list[torch.Tensor]:

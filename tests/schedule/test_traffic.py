@@ -147,6 +147,23 @@ step()
     assert (found.summary.eager_kernels, found.summary.eager_bytes) == (2, 3 * 4 * (32 + 4))
 
 
+def test_a_call_that_dynamo_writes_as_three_is_one_launch_of_eager_mode() -> None:
+    """`addcmul_` and `addcdiv_` with a value were counted as a product or quotient, a sum and a copy."""
+    source = """
+import torch
+@torch.compile
+def step(p, m, v):
+    v.addcmul_(m, m, value=0.5)
+    p.addcdiv_(m, v, value=-0.1)
+    return p
+step(*(torch.rand(8, 4) for _ in range(3)))
+"""
+    (graph,) = explore(source, Options(device="cpu", produce=("capture", "lower", "schedule"))).graphs
+    assert graph.traffic is not None and graph.traffic.eager is not None
+    moved = [(launch.name, launch.bytes, launch.lines) for launch in graph.traffic.eager.launches]
+    assert moved == [("aten.addcmul_", 3 * 4 * 32, [5]), ("aten.addcdiv_", 4 * 4 * 32, [6])]
+
+
 @pytest.mark.parametrize("name", ["01", "08", "09", "11", "19"])
 def test_every_place_of_a_report_shows_the_same_bytes(name: str) -> None:
     found = explored(name)
