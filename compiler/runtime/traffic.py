@@ -78,12 +78,13 @@ class _Counter(TorchDispatchMode):
         super().__init__()
         self.calls: list[EagerCall] = []
         self.node: str | None = None
+        self.is_counting = True
         self._names, self._made_by = names, made_by
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = _distinct(tree_leaves((args, kwargs)))
         result = func(*args, **(kwargs or {}))
-        if not func.is_view and str(func.overloadpacket) not in _FREE:
+        if self.is_counting and not func.is_view and str(func.overloadpacket) not in _FREE:
             self._keep(func, given, _distinct(tree_leaves(result)))
         return result
 
@@ -119,6 +120,8 @@ class _NodeByNode(torch.fx.Interpreter):
         super().__init__(graph, garbage_collect_values=False)
         self._names, self._forward, self._backward, self._given = names, forward, backward, given
         self._followed: set[Any] = set()
+        #: Inputs that another graph, or code between graphs, has made.
+        self._made_before: list[torch.Tensor] = []
         #: Calls that Dynamo has written as several, by the last of these, and the others.
         self._written = {node: call for node in graph.graph.nodes if (call := _written_as(node)) is not None}
         self._of_others = {other for call in self._written.values() for other in call.others}
@@ -130,6 +133,9 @@ class _NodeByNode(torch.fx.Interpreter):
             if isinstance(value, torch.Tensor):
                 if n.op in ("placeholder", "get_attr"):
                     self._names.of(value, n.name)
+                    given = n.meta.get("example_value")
+                    if isinstance(given, torch.Tensor) and not given.is_leaf:
+                        self._made_before.append(value)
                 self._follow(value.grad_fn, n.name)
         return result
 
@@ -151,6 +157,11 @@ class _NodeByNode(torch.fx.Interpreter):
             gradient = open_.pop()
             if gradient is not None and gradient not in self._followed:
                 self._followed.add(gradient)
+                leaf = getattr(gradient, "variable", None)
+                if any(leaf is value for value in self._made_before):
+                    # Its gradient goes on to what made it. Only that of a leaf is kept, and copied if others have it.
+                    gradient.register_prehook(lambda _: setattr(self._backward, "is_counting", False))
+                    gradient.register_hook(lambda _gradients, _of_results: setattr(self._backward, "is_counting", True))
                 gradient.register_prehook(lambda _: setattr(self._backward, "node", node))
                 gradient.register_hook(lambda _gradients, _of_results: setattr(self._backward, "node", None))
                 open_ += [following for following, _ in gradient.next_functions]

@@ -164,6 +164,25 @@ step(*(torch.rand(8, 4) for _ in range(3)))
     assert moved == [("aten.addcmul_", 3 * 4 * 32, [5]), ("aten.addcdiv_", 4 * 4 * 32, [6])]
 
 
+def test_eager_mode_copies_no_gradient_that_goes_on_to_another_graph() -> None:
+    """Only a leaf keeps its gradient. That of `y`, which the first graph made, was copied in the second one."""
+    source = """
+import torch
+@torch.compile
+def program(x, w):
+    y = w.exp()
+    return y + x.sum().item()
+program(torch.rand(8, 4), torch.rand(8, 4, requires_grad=True)).sum().backward()
+"""
+    found = explore(source, Options(device="cpu", produce=("capture", "lower", "schedule")))
+    moved = {
+        graph.name: [launch.name for launch in graph.traffic.eager.launches]
+        for graph in found.graphs
+        if graph.traffic is not None and graph.traffic.eager is not None and graph.phase == "backward"
+    }
+    assert moved == {"graph_1_backward": [], "graph_0_backward": ["aten.mul.Tensor"]}
+
+
 @pytest.mark.parametrize("name", ["01", "08", "09", "11", "19"])
 def test_every_place_of_a_report_shows_the_same_bytes(name: str) -> None:
     found = explored(name)
