@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves
 
 from compiler.capture.torch_internals import is_made_of_tensors, transforms_closed
 from compiler.fx.fake_values import fake_mode_of, fake_mode_of_its_own, in_this_call
-from compiler.ir.overlap import bytes_together
+from compiler.ir.overlap import Part, bytes_together, part
 
 #: Calls that launch nothing: they allocate, or pass their argument on.
 _FREE = frozenset(
@@ -215,14 +215,15 @@ def _read_bytes(operator: str, given: list[torch.Tensor], written: int) -> list[
 
 def _of_one_memory(views: list[tuple[torch.Tensor, int]]) -> int:
     """Bytes of several views together: where they overlap, or one of them itself, no more than they span."""
-    return bytes_together((*_span(tensor), size) for tensor, size in views if size)
+    return bytes_together(_part(tensor, size) for tensor, size in views if size)
 
 
-def _span(tensor: torch.Tensor) -> tuple[int, int]:
-    """The first byte of its memory that it holds, and the one after the last."""
-    begin = in_this_call(tensor.storage_offset())
-    steps = ((in_this_call(size) - 1) * in_this_call(stride) for size, stride in zip(tensor.shape, tensor.stride()))
-    return begin * tensor.dtype.itemsize, (begin + sum(steps) + 1) * tensor.dtype.itemsize
+def _part(tensor: torch.Tensor, read: int) -> Part:
+    """The part of its memory that it holds, of which `read` bytes are read."""
+    begin, size = in_this_call(tensor.storage_offset()), tensor.dtype.itemsize
+    loops = [(in_this_call(stride), in_this_call(length)) for length, stride in zip(tensor.shape, tensor.stride())]
+    end = begin + sum((length - 1) * stride for stride, length in loops) + 1
+    return part(begin * size, end * size, read, loops, size)
 
 
 def _bytes(tensor: torch.Tensor) -> int:

@@ -329,6 +329,18 @@ f(torch.randn(16, 8), torch.randn(20))
     assert [launch.bytes for launch in traffic.eager.launches] == [launch.bytes for launch in traffic.unfused.launches]
 
 
+@pytest.mark.parametrize(("expression", "rows"), [("x[:, 2:10] * x[:, 4:12]", 64), ("x[:8, 2:10] @ x[:8, 4:12]", 8)])
+def test_columns_that_overlap_are_read_once(expression: str, rows: int) -> None:
+    """Columns 2 to 9 and 4 to 11 are ten columns, in eager mode, in a kernel, in a library call and in the floor."""
+    source = f"import torch\n@torch.compile\ndef f(x):\n    return {expression}\nf(torch.randn(64, 1024))\n"
+    traffic = explore(source, Options(device="cpu", produce=("capture", "lower", "schedule"))).graphs[0].traffic
+    assert traffic is not None
+    for way in (traffic.eager, traffic.unfused, traffic.fused):
+        assert way is not None and len(way.launches) == 1
+        assert sum(one.read_bytes for one in way.launches[0].tensors) == 4 * rows * 10
+    assert by_tensor(traffic.floor)["x"] == (4 * rows * 10, 0)
+
+
 def test_calls_of_a_backward_pass_lead_to_the_lines_that_they_are_for() -> None:
     (graph,) = (graph for graph in explored("08").graphs if graph.phase == "backward")
     assert graph.traffic is not None and graph.traffic.eager is not None

@@ -11,14 +11,15 @@ Every figure of bytes moved (of the cost model, of a kernel, of a graph) comes f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from compiler.ir.body import Access
 from compiler.ir.index import Index
 from compiler.ir.nodes import ExternNode, Layout
-from compiler.ir.overlap import bytes_together
+from compiler.ir.overlap import Part, bytes_together, part
 from compiler.ir.size import hint
-from compiler.schedule.cost.touches import Touch, touched_span, touches_of
+from compiler.schedule.cost.touches import Touch, touched_part, touches_of
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.units import Unit
 
@@ -55,7 +56,7 @@ def moved_by_group(group: Group, layouts: Mapping[str, Layout]) -> Moved:
 
 def moved_by_touches(touches: Iterable[Touch], layouts: Mapping[str, Layout]) -> Moved:
     """What a kernel that is no batch moves, by its `touches_of`."""
-    by_index: dict[str, dict[tuple[Index, tuple[int, ...]], tuple[int, int, int]]] = {}
+    by_index: dict[str, dict[tuple[Index, tuple[int, ...]], tuple[Access, int]]] = {}
     updated: dict[str, int] = {}
     stored: dict[str, int] = {}
     for access, size, _, is_store, _, _ in touches:
@@ -67,10 +68,16 @@ def moved_by_touches(touches: Iterable[Touch], layouts: Mapping[str, Layout]) ->
             parts = by_index.setdefault(access.buffer, {})
             key = access.index, access.recipes
             known = parts.get(key)
-            if known is None or known[2] < size:
-                parts[key] = *touched_span(access, layouts[access.buffer]), size
-    loaded = {buffer: min(bytes_together(parts.values()), layouts[buffer].bytes) for buffer, parts in by_index.items()}
+            if known is None or known[1] < size:
+                parts[key] = access, size
+    loaded = {buffer: _bytes_of([*parts.values()], layouts[buffer]) for buffer, parts in by_index.items()}
     return Moved(loaded | updated, stored)
+
+
+def _bytes_of(parts: Sequence[tuple[Access, int]], layout: Layout) -> int:
+    if len(parts) == 1:
+        return parts[0][1]
+    return min(bytes_together(touched_part(access, size, layout) for access, size in parts), layout.bytes)
 
 
 def moved_by_call(node: ExternNode, layouts: Mapping[str, Layout]) -> Moved:
@@ -82,7 +89,8 @@ def moved_by_call(node: ExternNode, layouts: Mapping[str, Layout]) -> Moved:
     return Moved(read, {name: layouts[name].bytes for name in node.write_buffers})
 
 
-def part_of_memory(view: Layout) -> tuple[int, int, int]:
-    """The first byte of its buffer that a view has, the one after the last, and how many bytes it has."""
+def part_of_memory(view: Layout) -> Part:
+    """The part of its buffer that a view has."""
     size = view.dtype.itemsize
-    return hint(view.offset) * size, hint(view.storage_numel) * size, view.bytes
+    loops = zip(map(hint, view.stride), map(hint, view.shape), strict=True)
+    return part(hint(view.offset) * size, hint(view.storage_numel) * size, view.bytes, loops, size)

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from compiler.ir.body import Access
 from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
+from compiler.ir.overlap import Part, part
 from compiler.ir.size import hint
 from compiler.schedule.group import Group
 
@@ -31,6 +32,17 @@ def touched_span(access: Access, layout: Layout) -> tuple[int, int]:
     low, high = access.index.bounds
     size, last = layout.dtype.itemsize, hint(layout.storage_numel) - 1
     return max(hint(low), 0) * size, (min(hint(high), last) + 1) * size
+
+
+def touched_part(access: Access, size: int, layout: Layout) -> Part:
+    """The part of a buffer that an access touches of which it touches `size` bytes."""
+    begin, end = touched_span(access, layout)
+    low, high = access.index.bounds
+    is_inside = 0 <= hint(low) and hint(high) < hint(layout.storage_numel)
+    if not access.index.is_affine or not is_inside:
+        return Part(begin, end, size)
+    loops = ((hint(stride), hint(atom.size)) for atom, stride in access.index.terms if isinstance(atom, Dim))
+    return part(begin, end, size, loops, layout.dtype.itemsize)
 
 
 class Touch(NamedTuple):

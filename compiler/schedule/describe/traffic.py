@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator, Mapping
 from compiler import report
 from compiler.ir.body import Body
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node
-from compiler.ir.overlap import bytes_together
+from compiler.ir.overlap import Part, bytes_together
 from compiler.ir.size import hint
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
 from compiler.schedule.cost.moved import Moved, moved_by, part_of_memory
-from compiler.schedule.cost.touches import touched_bytes, touched_span
+from compiler.schedule.cost.touches import touched_bytes, touched_part
 from compiler.schedule.group import Group
 from compiler.schedule.scheduler import Schedule, without_fusion
 from compiler.schedule.units import Unit
@@ -183,31 +183,35 @@ def _used_of_inputs(
 ) -> dict[str, int]:
     """Bytes of each input that some node reads. Reads of one stretch of memory count once, of several stretches each,
     as far as they do not overlap: two halves are the whole, a few rows of a large table stay a few rows."""
-    stretches: dict[str, dict[object, tuple[int, int, int]]] = {}
+    stretches: dict[str, dict[object, Part]] = {}
     for node in graph.nodes:
         for name, stretch, part in _stretches(node, graph.buffers, moved):
             buffer = changed.get(name, name)
             if buffer in inputs:
                 of_buffer = stretches.setdefault(buffer, {})
-                of_buffer[stretch] = max(part, of_buffer.get(stretch, part), key=lambda known: known[2])
+                of_buffer[stretch] = max(part, of_buffer.get(stretch, part), key=lambda known: known.size)
     return {name: min(bytes_together(parts.values()), graph.buffers[name].bytes) for name, parts in stretches.items()}
 
 
 def _stretches(
     node: Node, layouts: Mapping[str, Layout], moved: Mapping[str, Moved]
-) -> Iterator[tuple[str, object, tuple[int, int, int]]]:
+) -> Iterator[tuple[str, object, Part]]:
     """What a node reads: the buffer, what tells the stretch from others, and the part of memory that it is."""
     if isinstance(node, ExternNode):
         for argument in node.tensor_arguments:
             part = part_of_memory(argument.layout)
-            yield argument.buffer, part[:2], part
+            yield argument.buffer, _of_any_node(part), part
         return
     count = hint(node.numel) * hint(node.reduction_numel)
     for access in node.body.reads:
         layout = layouts[access.buffer]
-        span = touched_span(access, layout)
-        stretch = (node.name, access.index) if access.index.indirections else span
-        yield access.buffer, stretch, (*span, touched_bytes(access, count, layout))
+        part = touched_part(access, touched_bytes(access, count, layout), layout)
+        yield access.buffer, (node.name, access.index) if access.index.indirections else _of_any_node(part), part
     if isinstance(node, LoopNode) and node.updates is not None:
-        begin, end, _ = part_of_memory(layouts[node.updates])
-        yield node.updates, node.name, (begin, end, moved[node.name].read.get(node.name, 0))
+        begin, end, *_ = part_of_memory(layouts[node.updates])
+        yield node.updates, node.name, Part(begin, end, moved[node.name].read.get(node.name, 0))
+
+
+def _of_any_node(part: Part) -> object:
+    """What tells parts apart that several nodes may read: where they lie."""
+    return part.first, part.after
