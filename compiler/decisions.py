@@ -45,7 +45,7 @@ REASONS: dict[str, str] = {
     "dependency.scatter": (
         "{scatter} updates elements at computed indices: its result may be read only when every update is done"
     ),
-    "dependency.mutation": "{scatter} changes {shared} in place: it must be complete before",
+    "dependency.mutation": "{scatter} changes {shared} in place: {shared} must be complete before that",
     "index.reversed": "{a} writes {shared} at {written}, {b} reads it backwards, at {read}",
     "index.transposed": "{a} writes {shared} at {written}, {b} reads it with the loops exchanged, at {read}",
     "index.shifted": "{a} writes {shared} at {written}, {b} reads it shifted by some elements, at {read}",
@@ -78,8 +78,8 @@ REASONS: dict[str, str] = {
     "profit.recompute": (
         "predicted {fused_us:.1f} us with {shared} computed again in its readers, {unfused_us:.1f} us with it written"
     ),
-    "profit.single_pass": "predicted {fused_us:.1f} us with {reader} summed in the pass that makes {writer}, "
-    "{unfused_us:.1f} us after it",
+    "profit.single_pass": "no faster with {reader} summed in the pass that makes {writer}: predicted {fused_us:.1f} "
+    "us, and {unfused_us:.1f} us after it",
     "profit.team": "predicted {fused_us:.1f} us with a team of programs for each row of {row} elements, "
     "{unfused_us:.1f} us with one program",
     "profit.registers": (
