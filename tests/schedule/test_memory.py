@@ -124,6 +124,16 @@ def test_parts_of_a_concatenation_are_said_to_share_memory_and_not_to_save_any()
     assert graph.memory.without_reuse_bytes == 3 * SMALL
 
 
+def test_what_is_written_back_into_an_input_is_so_without_fusion_too() -> None:
+    """One kernel changes `x` where it lies. Without fusion, and in another order, the same one had a buffer."""
+    source = "import torch\n@torch.compile\ndef f(x):\n    return x.relu_()\nf(torch.randn(64, 64))\n"
+    (graph,) = explore(source, Options(device="cpu", produce=("capture", "lower", "schedule"))).graphs
+    memory = graph.memory
+    assert memory is not None
+    assert (memory.peak_bytes, memory.unordered_peak_bytes, memory.unfused_peak_bytes) == (0, 0, 0)
+    assert memory.reuses == memory.unfused_reuses and memory.live_bytes == memory.unfused_live_bytes
+
+
 def test_a_small_buffer_takes_the_storage_of_a_larger_one() -> None:
     def function(x: Tensor) -> Tensor:
         half = torch.sin(x).flip(0)[:128] + 1

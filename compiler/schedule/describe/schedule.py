@@ -138,11 +138,11 @@ def _note(buffer: PlannedBuffer, parts: Collection[str]) -> str | None:
 def describe_memory(schedule: Schedule, plan: MemoryPlan) -> report.Memory:
     """The figures of `report.Memory`."""
     unfused = without_fusion(schedule)
-    unfused_plan = plan_memory(unfused)
+    unfused_plan = plan_memory(unfused, plan.written_back)
     unordered = replace(schedule, units=tuple(as_written(schedule.units, schedule.graph)))
     return report.Memory(
         peak_bytes=plan.peak_bytes,
-        unordered_peak_bytes=plan_memory(unordered).peak_bytes,
+        unordered_peak_bytes=plan_memory(unordered, plan.written_back).peak_bytes,
         without_reuse_bytes=_all_bytes(schedule),
         reuses=_reuses(schedule, plan),
         unfused_peak_bytes=unfused_plan.peak_bytes,

@@ -25,7 +25,7 @@ MOST_WORK = 20_000
 
 def peak_growths(schedule: Schedule, plan: MemoryPlan) -> dict[int, int]:
     """By the positions of decisions, the bytes by which each of these fusions made the peak larger."""
-    alone = plan_memory(without_fusion(schedule)).peak_bytes
+    alone = plan_memory(without_fusion(schedule), plan.written_back).peak_bytes
     if plan.peak_bytes <= alone:
         return {}
     fusions = [position for position, decision in enumerate(schedule.decisions) if is_merge(decision)]
@@ -37,7 +37,7 @@ def peak_growths(schedule: Schedule, plan: MemoryPlan) -> dict[int, int]:
         if count in (0, len(fusions)):
             return plan.peak_bytes if count else alone
         units = in_order(units_after(schedule, fusions[count - 1]), schedule.graph)
-        return plan_memory(replace(schedule, units=tuple(units))).peak_bytes
+        return plan_memory(replace(schedule, units=tuple(units)), plan.written_back).peak_bytes
 
     open_ = [(0, len(fusions))]
     while open_ and left > 0:

@@ -69,6 +69,8 @@ class MemoryPlan:
     live_bytes: tuple[int, ...]
     #: Parts of a whole that are in the memory of another part, each with that; the whole itself is not among them.
     slices: Mapping[str, str] = field(default_factory=dict)
+    #: The outputs that the caller copies into an input, each with that.
+    written_back: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def peak_bytes(self) -> int:
@@ -166,7 +168,7 @@ class _Planner:
         for name in self.schedule.dead:
             if name in self.layouts:
                 self.planned[name] = PlannedBuffer(name, self.layouts[name], "dead", None, None)
-        return MemoryPlan(self.planned, freed, tuple(self.live), slices)
+        return MemoryPlan(self.planned, freed, tuple(self.live), slices, self.written_back)
 
     def _dies(self, name: str, position: int) -> bool:
         is_ours = name in self.planned and self.planned[name].fate in _FREED
