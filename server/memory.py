@@ -24,7 +24,8 @@ def traffic_sentences(graph: Graph) -> list[str]:
     if traffic.fused is not None:
         told.append(f"with fusion: {_moves(traffic.fused, 'kernel')}")
     if traffic.floor_bytes is not None:
-        told.append(f"at least: {counted(traffic.floor_bytes, 'byte')} ({_tensors(traffic.floor)})")
+        which = f" ({_tensors(traffic.floor)})" if traffic.floor else ""
+        told.append(f"at least: {counted(traffic.floor_bytes, 'byte')}{which}")
     return told + _saved(traffic)
 
 

@@ -208,6 +208,7 @@ def test_what_moves_is_told_tensor_by_tensor() -> None:
         "fusion saves 1,004 bytes of writes and 2,004 of reads; it adds 4 bytes of reads to compute values again",
     ]
     assert moved_sentence(MOVING, 0) == "moves x read 1,000, w read 8, div written 1,000"
+    assert traffic_sentences(Graph(name="graph_0", traffic=Traffic(floor_bytes=0))) == ["at least: 0 bytes"]
     assert traffic_sentences(Graph(name="graph_0")) == [] and moved_sentence(Graph(name="graph_0"), 0) == ""
 
 
