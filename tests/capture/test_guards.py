@@ -106,6 +106,23 @@ with torch.no_grad():
     assert reasons[1].startswith("the setting") and "`autocast(cpu)_enabled`" in reasons[1]
 
 
+def test_a_long_number_that_a_guard_compares_with_is_no_address() -> None:
+    """`-19.046875715255737` was told as `-19.`, and 2 ** 40 as nothing."""
+    guards = (
+        captured_source("""
+import torch
+@torch.compile
+def f(x, factor, count):
+    return x * factor + count
+f(torch.randn(3), -19.046875715255737, 2 ** 40)
+""")
+        .graphs[0]
+        .guards
+    )
+    assert guard_about(guards, "factor", "`factor` other than -19.046875715255737")
+    assert guard_about(guards, "count", "`count` other than 1099511627776")
+
+
 def test_guards_of_transforms_are_told_in_words_and_none_of_libraries() -> None:
     """Dynamo guards tables of torch and the globals of a named tuple, whose name holds an address."""
     source = (

@@ -48,7 +48,8 @@ _SURROUNDINGS = {
 _MODULE_INTERNALS = re.compile(r"\._(modules|parameters|buffers)$")
 _TYPE_CHECK = re.compile(r"___check_type_id\((.+?), \d+\), type=<class '([^']+)'>")
 _IDENTITY_CHECK = re.compile(r"___check_obj_id\((.+?), \d+\), type=<class '[^']+'>")
-_OBJECT_ID = re.compile(r"(, )?\b\d{12,}\b")
+#: An address is an argument. A long number that something is compared with is none.
+_OBJECT_ID = re.compile(r"(?:, |(?<=\())\d{12,}\b")
 _CHECKED_TENSOR = re.compile(r"check_tensor\((.+), \w+, DispatchKeySet\(.*size=\[([^\]]*)\], stride=\[([^\]]*)\]\)")
 _LAMBDA = re.compile(rf"LAMBDA_GUARD: (.+?)\s+#.*\b{re.escape(SNIPPET_FILE)}:(\d+)")
 _ORDINALS = "first second third fourth fifth sixth seventh eighth".split()
