@@ -106,6 +106,22 @@ with torch.no_grad():
     assert reasons[1].startswith("the setting") and "`autocast(cpu)_enabled`" in reasons[1]
 
 
+def test_a_recompilation_says_that_a_guard_could_not_be_asked() -> None:
+    """The first call gets a view. Its guard on what it is a view of is an error for the second call."""
+    capture = captured_source("""
+import torch
+@torch.compile(dynamic=True)
+def f(x):
+    return x + 1
+x = torch.randn(16, 24)
+f(x[:5])
+f(x)
+""")
+    reasons = [found.reason for graph in capture.graphs for found in graph.recompiles]
+    asked = "a guard of the existing code cannot be asked of this call"
+    assert reasons == [f"{asked}: `'NoneType' object has no attribute 'size'`"]
+
+
 def test_a_long_number_that_a_guard_compares_with_is_no_address() -> None:
     """`-19.046875715255737` was told as `-19.`, and 2 ** 40 as nothing."""
     guards = (

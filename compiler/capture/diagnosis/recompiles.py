@@ -99,9 +99,15 @@ def _state_change(condition: str, code: str) -> _Change | None:
     return _Change(f"the {what} {listed(names)} of torch {was} than {code} is for", None, None, None)
 
 
+#: Dynamo tells an error in place of a guard that asks for what a call does not have, such as the base of no view.
+_NOT_ASKED = re.compile(r"'\w+' object ")
+
+
 def _value_change(condition: str, code: str, values: Mapping[str, str]) -> _Change:
     """What a guard on a Python value compared it with, and what it was instead."""
     plain = words_of(condition)
+    if _NOT_ASKED.match(plain):
+        return _Change(f"a guard of {code} cannot be asked of this call: `{plain}`", None, None, None)
     by_words = {words_of(name): value for name, value in values.items()}
     subject, expected = compared_value(plain) or (_guarded_name(plain), None)
     actual = by_words.get(subject) if subject else None
