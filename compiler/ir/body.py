@@ -66,13 +66,14 @@ def renumbered(i: Instruction, numbers: Mapping[int, int] | Sequence[int], point
 class Access:
     """One load or store: the offset in elements, whether it happens only where a mask holds, and whether a store reads
     what it changes. `recipes` stand for how the values in the offset are computed: numbers tell them apart in one body,
-    not from those of another."""
+    not from those of another; `most` is how many elements there are at most at an offset with such values."""
 
     buffer: str
     index: Index
     is_masked: bool = False
     is_update: bool = False
     recipes: tuple[int, ...] = ()
+    most: int | None = field(default=None, compare=False)
 
     # Costs ask every access of every group that is weighed.
     @lazy
@@ -151,11 +152,39 @@ class Body:
     def reads(self) -> tuple[Access, ...]:
         """Every distinct read, in order."""
         found = [
-            Access(i.buffer or "", i.index or Index.number(0), bool(i.operands), recipes=self._indices_in(i))
+            Access(
+                i.buffer or "", i.index or Index.number(0), bool(i.operands),
+                recipes=self._indices_in(i), most=self._most_offsets(i),
+            )
             for i in self.instructions
             if i.op == "load"
-        ]
+        ]  # fmt: skip
         return tuple(dict.fromkeys(found))
+
+    def _most_offsets(self, i: Instruction) -> int | None:
+        """How many different offsets a load with loaded values in its own has at most: for each of the others, as many
+        as there are values that these are computed from. None for any other instruction."""
+        if i.index is None or not i.index.indirections:
+            return None
+        plain = Index(0, tuple((atom, step) for atom, step in i.index.terms if not isinstance(atom, Indirect)))
+        if plain.indirections:
+            return None
+        sources = frozenset[int]().union(*(self._sources[atom.value] for atom in i.index.indirections))
+        return plain.most_values * prod(self._most_values(self.instructions[source]) for source in sources)
+
+    def _most_values(self, i: Instruction) -> int:
+        most = self._most_offsets(i)
+        assert i.index is not None
+        return i.index.most_values if most is None else most
+
+    @lazy
+    def _sources(self) -> tuple[frozenset[int], ...]:
+        """For each instruction those that its value is computed from, and that have one at each offset."""
+        found: list[frozenset[int]] = []
+        for number, i in enumerate(self.instructions):
+            of_operands = (found[operand] for operand in i.operands)
+            found.append(frozenset((number,)) if i.index is not None else frozenset[int]().union(*of_operands))
+        return tuple(found)
 
     def _indices_in(self, i: Instruction) -> tuple[int, ...]:
         if i.index is None or not i.index.indirections:

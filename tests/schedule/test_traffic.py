@@ -341,6 +341,21 @@ def test_columns_that_overlap_are_read_once(expression: str, rows: int) -> None:
     assert by_tensor(traffic.floor)["x"] == (4 * rows * 10, 0)
 
 
+@pytest.mark.parametrize("index", ["i", "i.long() + 1", "torch.arange(12) * 2", "i[j]", "i, :, None"])
+def test_rows_that_are_picked_once_for_all_of_a_batch_are_read_once(index: str) -> None:
+    """Twelve rows of a table are added to each of four matrices. Each matrix was said to read them anew."""
+    source = f"""import torch
+@torch.compile
+def f(x, w, i, j):
+    return x + w[{index}].view(12, 32)
+f(torch.randn(4, 12, 32), torch.randn(64, 32), torch.randint(0, 60, (12,)).int(), torch.randint(0, 12, (12,)))
+"""
+    traffic = explore(source, Options(device="cpu", produce=("capture", "lower", "schedule"))).graphs[0].traffic
+    assert traffic is not None and traffic.fused is not None and len(traffic.fused.launches) == 1
+    assert by_tensor(traffic.fused.launches[0].tensors)["w"] == (4 * 12 * 32, 0)
+    assert by_tensor(traffic.floor)["w"] == (4 * 12 * 32, 0)
+
+
 def test_calls_of_a_backward_pass_lead_to_the_lines_that_they_are_for() -> None:
     (graph,) = (graph for graph in explored("08").graphs if graph.phase == "backward")
     assert graph.traffic is not None and graph.traffic.eager is not None

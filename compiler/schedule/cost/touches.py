@@ -21,7 +21,9 @@ AccessPattern = Literal["contiguous", "strided", "gathered", "broadcast"]
 
 def touched_bytes(access: Access, count: int, layout: Layout) -> int:
     """Distinct bytes that an access touches which happens `count` times in a whole run of the space."""
-    elements = count if access.index.indirections else access.elements
+    elements = access.elements
+    if access.index.indirections:
+        elements = count if access.most is None else min(count, access.most)
     begin, end = touched_span(access, layout)
     return min(elements * layout.dtype.itemsize, layout.bytes, max(end - begin, 0))
 
