@@ -296,7 +296,7 @@ class History:
                     break
         else:  # the one leads to the other, a part of a concatenation, which was split off later
             chain = []
-        reason, message = (chain[-1].reason, chain[-1].message) if chain else ("fused.vertical", "")
+        reason, message = (chain[-1].reason, chain[-1].message) if chain else self._led_to_a_part(a, b)
         if joined:  # parts of a concatenation that one kernel writes, which no fusion brought together
             wholes = sorted({whole for name in joined if (whole := self.loops[name].part_of) is not None})
             reason, message = "fused.parts", message_of("fused.parts", {"whole": " and ".join(wholes)})
@@ -311,6 +311,19 @@ class History:
             lines=lines,
             decisions=chain,
         )
+
+    def _led_to_a_part(self, a: str, b: str) -> tuple[str, str]:
+        """The reason and the message where one of two nodes of a kernel leads to a part of a concatenation in it, and
+        the scheduler knew it by the whole."""
+        parts = [name for name, kernel in self.kernel_of.items() if kernel == self.kernel_of[a]]
+        parts = [name for name in parts if self.loops[name].part_of is not None]
+        units = units_after(self.graph).values()
+        for name in (a, b):
+            (unit,) = (nodes for nodes in units if name in nodes)
+            for part in parts:
+                if part not in unit and self.loops[part].part_of in unit:
+                    return "fused.inline", message_of("fused.inline", {"a": name, "b": part, "shared": name})
+        return "fused.vertical", ""
 
     # --- what was not
 

@@ -202,7 +202,8 @@ f(torch.randn(32, 32), torch.randn(32, 32), torch.randn(64, 32))
     assert apart.verdict == "refused" and apart.reason == "shape.numel"
     (together,) = why(report, "sin", "cat_part_0")
     assert together.verdict == "fused" and together.kernels == [kernel.name]
-    assert together.message == "sin and cat_part_0 are in the same kernel"
+    inline = "sin is computed inside cat_part_0 at each point that reads it; sin never reaches memory"
+    assert together.message == f"sin and cat_part_0 are in the same kernel: {inline}"
 
 
 def test_parts_that_one_kernel_was_made_to_write_say_so() -> None:
