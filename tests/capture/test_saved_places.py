@@ -51,3 +51,18 @@ def test_sizes_of_a_call_leave_the_numbers_as_they_are() -> None:
         for one, function in ((ours, compiled), (eagers, lambda x: F.max_pool2d(x, 2))):
             function(one).sin().sum().backward()
         torch.testing.assert_close(ours.grad, eagers.grad)
+
+
+def test_a_gradient_of_windows_in_the_forward_pass_has_one_itself() -> None:
+    def gradient_of_windows(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        windows = ([3, 3], [2, 2], [1, 1], [1, 1], False)
+        positions = torch.ops.aten.max_pool2d_with_indices(x, *windows)[1]
+        return torch.ops.aten.max_pool2d_with_indices_backward(gradient, x, *windows, positions)
+
+    compiled = torch.compile(gradient_of_windows, backend=fusionscope)
+    gradient, x = torch.randn(1, 2, 2, 3, requires_grad=True), torch.randn(1, 2, 3, 6)
+    found, wanted = (
+        torch.autograd.grad(function(gradient, x).square().sum(), gradient)
+        for function in (compiled, gradient_of_windows)
+    )
+    torch.testing.assert_close(found, wanted)

@@ -56,6 +56,8 @@ def save_short_indices(joint: GraphModule) -> None:
     as few bytes as it can, saves the short ones. Both conversions become part of the kernel that finds the largest and
     of the one that computes the gradient."""
     for node in joint.graph.find_nodes(op="call_function", target=aten.max_pool2d_with_indices_backward.default):
+        if node.meta.get("partitioner_tag") != "is_backward":
+            continue  # a gradient that the forward pass computes
         height, width = node.args[1].meta["val"].shape[-2:]
         if not isinstance(height, int) or not isinstance(width, int) or height * width > torch.iinfo(torch.int32).max:
             continue
