@@ -162,28 +162,23 @@ class Body:
         return tuple(dict.fromkeys(found))
 
     def _most_offsets(self, i: Instruction) -> int | None:
-        """How many different offsets a load with loaded values in its own has at most: for each of the others, as many
-        as there are values that these are computed from. None for any other instruction."""
+        """How many different offsets a load with loaded values in its own has at most: as many as there are values of
+        the loop variables in it, and in the indices that the loaded values come from. None for any other instruction,
+        or where loop variables and loaded values are divided together."""
         if i.index is None or not i.index.indirections:
             return None
-        plain = Index(0, tuple((atom, step) for atom, step in i.index.terms if not isinstance(atom, Indirect)))
-        if plain.indirections:
-            return None
         sources = frozenset[int]().union(*(self._sources[atom.value] for atom in i.index.indirections))
-        return plain.most_values * prod(self._most_values(self.instructions[source]) for source in sources)
-
-    def _most_values(self, i: Instruction) -> int:
-        most = self._most_offsets(i)
-        assert i.index is not None
-        return i.index.most_values if most is None else most
+        indices = [i.index, *(index for source in sources if (index := self.instructions[source].index) is not None)]
+        plain = [Index(0, tuple(term for term in one.terms if not isinstance(term[0], Indirect))) for one in indices]
+        return None if any(one.indirections for one in plain) else prod(one.most_values for one in plain)
 
     @lazy
     def _sources(self) -> tuple[frozenset[int], ...]:
-        """For each instruction those that its value is computed from, and that have one at each offset."""
+        """For each instruction those with an index that its value is computed from."""
         found: list[frozenset[int]] = []
         for number, i in enumerate(self.instructions):
-            of_operands = (found[operand] for operand in i.operands)
-            found.append(frozenset((number,)) if i.index is not None else frozenset[int]().union(*of_operands))
+            needed = i.operands if i.index is None else (atom.value for atom in i.index.indirections)
+            found.append(frozenset(() if i.index is None else (number,)).union(*(found[one] for one in needed)))
         return tuple(found)
 
     def _indices_in(self, i: Instruction) -> tuple[int, ...]:
