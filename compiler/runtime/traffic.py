@@ -6,6 +6,9 @@ is run on fake tensors, node by node, under a dispatch mode that sees every such
 
 A tensor is called after the input that it is, or after the node that made it (`mul`, a second one `mul.2`, in the
 backward `gradient_mul`); a view after the tensor that it views. What autograd is given for the results is `gradient`.
+
+A program's `add_` with a factor is a product and a sum in a graph of torch 2.11's Dynamo, as two calls would be, and
+counts as two.
 """
 
 from __future__ import annotations

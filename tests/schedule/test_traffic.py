@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.torch_version import TorchVersion
 
 from compiler import report
 from compiler.compile import Generated
@@ -21,6 +22,9 @@ from tests.compile_program import bytes_moved, compile_program
 
 SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
 MATRIX = 4 * 1024 * 1024
+keeps_factors = pytest.mark.skipif(
+    TorchVersion(torch.__version__) < "2.13", reason="torch 2.11's Dynamo writes a factor as a call of the program"
+)
 
 
 def traffic_of(compilation: Generated) -> report.Traffic:
@@ -130,6 +134,7 @@ def test_what_eager_mode_launches_is_counted_of_a_function_without_tensors() -> 
     assert (summary.eager_kernels, summary.eager_bytes) == (3, 5 * 32)
 
 
+@keeps_factors
 def test_what_eager_mode_launches_is_counted_of_the_step_of_an_optimiser() -> None:
     """It changes parameters, which want gradients and which the graph holds itself."""
     source = """
@@ -147,6 +152,7 @@ step()
     assert (found.summary.eager_kernels, found.summary.eager_bytes) == (2, 3 * 4 * (32 + 4))
 
 
+@keeps_factors
 def test_a_call_that_dynamo_writes_as_three_is_one_launch_of_eager_mode() -> None:
     """`addcmul_` and `addcdiv_` with a value were counted as a product or quotient, a sum and a copy."""
     source = """
